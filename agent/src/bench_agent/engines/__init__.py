@@ -1,0 +1,26 @@
+"""Engines: one file a framework (docs/adding.md). Found by listing this folder."""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from .seam import Engine
+
+NOT_ENGINES = {"seam"}
+
+
+def names() -> list[str]:
+    """Frameworks there is an engine for, installed or not."""
+    found = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
+    return sorted(name for name in found if name not in NOT_ENGINES)
+
+
+def engine_named(name: str) -> Engine:
+    """The engine of a framework. Does not import the framework.
+
+    Raises:
+        LookupError: there is none; the message lists those there are.
+    """
+    if name not in names():
+        raise LookupError(f"unknown framework {name!r}; choose one of: {', '.join(names())}")
+    engine: Engine = import_module(f".{name}", __name__).ENGINE
+    return engine

@@ -1,0 +1,101 @@
+"""The seam between the harness and a framework. The engine trains, the harness times.
+
+An engine is one module in this folder that holds ``ENGINE``. Importing the module must not import
+the framework: the parent process reads names, recipes and distributions from it. Engines never
+import ``time``; the stopwatch lives in :mod:`bench_agent.measure` alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+from numpy.typing import NDArray
+
+from ..job import FoundDevice
+
+
+@dataclass(frozen=True)
+class Data:
+    """Samples on the host.
+
+    ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
+    ``order`` int32 (samples,): in the first epoch, step s trains the samples
+    ``order[s * batch : (s + 1) * batch]``. Later epochs are shuffled as the recipe does it.
+    """
+
+    train_x: NDArray[np.uint8]
+    train_y: NDArray[np.int32]
+    test_x: NDArray[np.uint8]
+    test_y: NDArray[np.int32]
+    order: NDArray[np.int32]
+
+
+class Session(Protocol):
+    """A model being trained on one device with one recipe."""
+
+    layers: str
+    """``stock``, or ``safe`` where the framework's own layers compute wrongly on this device."""
+    settings: Mapping[str, str]
+    """How the recipe was set up (``steps_per_call``, ``jit``): small, for people."""
+
+    def train_block(self, steps: int) -> None:
+        """Train the next ``steps`` full batches, going on into the next epoch at an epoch's end.
+
+        May return before the device has finished.
+        """
+
+    def sync(self) -> None:
+        """Return when everything asked for is done on the device."""
+
+    def loss(self) -> float:
+        """Mean loss of the last batch trained."""
+
+    def parameter_count(self) -> int:
+        """Number of weights as the framework counts them."""
+
+    def peak_memory_bytes(self) -> int | None:
+        """Most device memory in use so far; None where the framework cannot say."""
+
+    def evaluate(self) -> tuple[float, float]:
+        """Mean loss and accuracy over the test samples, dropout off."""
+
+    def placement(self) -> str:
+        """Where the framework says its weights are, in its own words."""
+
+    def close(self) -> None:
+        """End helper threads and let go of memory."""
+
+
+class Engine(Protocol):
+    """A framework."""
+
+    name: str
+    import_name: str
+    distributions: tuple[str, ...]
+    """Distributions whose versions identify the framework, the main one first."""
+    install: str
+    """The pip command that installs it."""
+    device_kinds: tuple[DeviceKind, ...]
+    recipes: tuple[Recipe, ...]
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        """Reason why this combination cannot run, or None."""
+
+    def load(self, device: Device, precision: Precision) -> None:
+        """Import the framework and set it up for one device. Called first, once a process."""
+
+    def devices(self) -> list[FoundDevice]:
+        """Devices the framework sees. Imports it."""
+
+    def libraries(self) -> dict[str, str]:
+        """What the framework brought or loaded: ``blas``, ``cuda``, ``onednn``, ``cxx_compiler``."""
+
+    def settings(self) -> dict[str, str]:
+        """Options in force that change speed, such as thread counts. Not environment variables."""
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        """Build model and loop from the workload's layer list. Trains nothing yet."""

@@ -1,0 +1,86 @@
+"""What parent and worker say to each other.
+
+The job goes in as one JSON document on standard input. On a file descriptor of its own the worker
+answers with JSON lines: ``PhaseBegan`` and ``BlockDone`` while it works, so that the parent can show
+progress, see a stall, and know the phase of a crash; last one ``Answer``. Whatever a library
+prints goes to the log and cannot corrupt the answer.
+"""
+
+from typing import Annotated, Literal
+
+from bench_protocol.machine import Environment
+from bench_protocol.matrix import Cell, DeviceKind
+from bench_protocol.result import Outcome, Phase, Seed, Warn
+from bench_protocol.units import DurationNs, Wire
+from bench_protocol.workloads import Workload
+from pydantic import Field, TypeAdapter
+
+
+class Timing(Wire):
+    """When a repeat's timed part ends.
+
+    With ``epochs`` set, after that many whole epochs. Otherwise once there are ``min_blocks``
+    blocks of about ``block_seconds`` whose relative spread is at most ``target_spread``, or when
+    ``budget_seconds`` are spent (but never before two blocks).
+    """
+
+    warm_up_seconds: float = 0.5
+    block_seconds: float = 0.2
+    min_blocks: int = 10
+    target_spread: float = 0.03
+    budget_seconds: float = 10.0
+    epochs: int | None = None
+
+
+class Job(Wire):
+    """One repeat of one cell, with everything a worker needs to know."""
+
+    workload: Workload
+    cell: Cell
+    seed: Seed
+    timing: Timing
+
+
+class PhaseBegan(Wire):
+    """The worker entered a phase."""
+
+    event: Literal["phase"] = "phase"
+    phase: Phase
+
+
+class BlockDone(Wire):
+    """A timed block ended; ``share_done`` is the worker's estimate for the timed part, 0 to 1."""
+
+    event: Literal["block"] = "block"
+    duration_ns: DurationNs
+    share_done: float
+
+
+class Answer(Wire):
+    """The end: the outcome, and the software it ran on (None where the import already failed)."""
+
+    event: Literal["answer"] = "answer"
+    outcome: Outcome
+    environment: Environment | None
+    warnings: tuple[Warn, ...] = ()
+
+
+class FoundDevice(Wire):
+    """A device as a framework reports it."""
+
+    kind: DeviceKind
+    index: int
+    name: str
+
+
+class Probe(Wire):
+    """Answer of ``python -m bench_agent.worker --probe FRAMEWORK``: what the framework sees here."""
+
+    event: Literal["probe"] = "probe"
+    devices: tuple[FoundDevice, ...]
+    environment: Environment | None
+    problem: str | None = None
+
+
+Message = Annotated[PhaseBegan | BlockDone | Answer | Probe, Field(discriminator="event")]
+MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe] = TypeAdapter(Message)

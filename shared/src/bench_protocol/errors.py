@@ -1,0 +1,83 @@
+"""Errors that advise: each names what is wrong, where, and what mends it."""
+
+from pydantic import ValidationError
+
+
+class ProtocolError(ValueError):
+    """Something received or asked for breaks the protocol.
+
+    Args:
+        detail: what is wrong, with the limit that was passed where there is one.
+        field: path of the offending field, dots between levels (``predicate.cell.batch_size``).
+        mend: what the sender can do about it.
+    """
+
+    code = "protocol_error"
+
+    def __init__(self, detail: str, *, field: str = "", mend: str = "") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.field = field
+        self.mend = mend
+
+
+class MalformedJson(ProtocolError):
+    """The bytes are not the strict JSON that the protocol wants."""
+
+    code = "malformed_json"
+
+
+class InvalidField(ProtocolError):
+    """A field is missing, unknown, of the wrong type or outside its limits."""
+
+    code = "invalid_field"
+
+
+class InvalidEnvelope(ProtocolError):
+    """The envelope's form is wrong (not its signature)."""
+
+    code = "invalid_envelope"
+
+
+class WrongPayloadType(ProtocolError):
+    """The envelope carries another kind of statement than the one expected here."""
+
+    code = "wrong_payload_type"
+
+
+class BadSignature(ProtocolError):
+    """The signature does not belong to these bytes and this key."""
+
+    code = "bad_signature"
+
+
+class UnknownKey(ProtocolError):
+    """No key with this id is enrolled."""
+
+    code = "unknown_key"
+
+
+class UnacceptableKey(ProtocolError):
+    """The public key is of a form for which signatures prove nothing."""
+
+    code = "unacceptable_key"
+
+
+class UnknownWorkload(ProtocolError):
+    """No workload of the catalogue has this name and digest."""
+
+    code = "unknown_workload"
+
+
+def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidField:
+    """Turn pydantic's report into one error that names the first field and its limit."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    path = ".".join(str(part) for part in first["loc"])
+    field = ".".join(part for part in (prefix, path) if part)
+    more = error.error_count() - 1
+    others = f" (and {more} more)" if more else ""
+    return InvalidField(
+        f"{field or 'body'}: {first['msg']}{others}",
+        field=field,
+        mend="correct the field; docs/protocol.md lists every field with its limits",
+    )

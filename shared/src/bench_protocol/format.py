@@ -1,0 +1,53 @@
+"""Figures for people. Everything that is printed or shown is formatted here."""
+
+
+def seconds(value: float) -> str:
+    """``0.85 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 10 min``: three significant figures or whole units."""
+    if value < 0.9995e-3:
+        return f"{_three(value * 1e6)} µs"
+    if value < 0.9995:
+        return f"{_three(value * 1e3)} ms"
+    if value < 119.5:
+        return f"{_three(value)} s"
+    minutes, rest = divmod(round(value), 60)
+    if minutes < 120:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(round(value / 60), 60)
+    return f"{hours} h {minutes} min"
+
+
+def nanoseconds(value: float) -> str:
+    """A duration given in nanoseconds, as :func:`seconds` shows it."""
+    return seconds(value / 1e9)
+
+
+def rate(per_second: float) -> str:
+    """Samples per second: ``12,300``."""
+    return f"{per_second:,.0f}" if per_second >= 1000 else _three(per_second)
+
+
+def ratio(value: float) -> str:
+    """A speed-up: ``1.64x``."""
+    return f"{_three(value)}×"
+
+
+def percent(share: float) -> str:
+    """A share of one: ``2.3 %``."""
+    return f"{share * 100:.1f} %"
+
+
+def size(value: int) -> str:
+    """Bytes in binary multiples: ``24.0 GiB``."""
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if amount < 1024 or unit == "TiB":
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    raise AssertionError("unreachable")
+
+
+def _three(value: float) -> str:
+    for limit, digits in ((9.995, 2), (99.95, 1)):
+        if value < limit:
+            return f"{value:.{digits}f}"
+    return f"{value:,.0f}"

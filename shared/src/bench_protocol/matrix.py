@@ -1,0 +1,55 @@
+"""Cells: the points of the benchmark matrix, and which of them make sense."""
+
+from functools import cached_property
+from typing import Literal
+
+from . import strict_json
+from .units import PositiveCount, Sha256, Slug, Wire
+from .workloads import Workload
+
+DeviceKind = Literal["metal", "cuda", "cpu"]
+Recipe = Literal["naive", "pipeline", "tuned"]
+Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
+DataKind = Literal["real", "generated"]
+
+
+class Device(Wire):
+    """A place to train: its kind, and its number among its kind."""
+
+    kind: DeviceKind
+    index: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind}:{self.index}" if self.index else self.kind
+
+
+class Cell(Wire):
+    """One point of the matrix: workload x framework x device x recipe x batch x precision x data."""
+
+    workload: Slug
+    workload_digest: Sha256
+    framework: Slug
+    device: Device
+    recipe: Recipe
+    batch_size: PositiveCount
+    precision: Precision
+    data: DataKind
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the canonical JSON, lower-case hex."""
+        return strict_json.digest(self.model_dump(mode="json"))
+
+    def __str__(self) -> str:
+        return (
+            f"{self.workload} {self.framework} {self.device} {self.recipe} "
+            f"batch {self.batch_size} {self.precision} {self.data}"
+        )
+
+
+def why_not(workload: Workload, batch_size: int) -> str | None:
+    """Reason why a batch size cannot be measured on a workload, or None if it can."""
+    samples = workload.data_set.train_samples
+    if batch_size > samples:
+        return f"batch {batch_size} is larger than the {samples} samples of the data"
+    return None

@@ -1,0 +1,114 @@
+"""Initial weights, the order of the data and generated data, the same numbers on every machine.
+
+Everything derives from the raw 64-bit output of Philox4x64-10 (Salmon et al. 2011) by the
+arithmetic below; NumPy's distributions are not used, because they may change between versions. A stream's key
+is the first 16 bytes, little-endian, of SHA-256("trainmark/v1/" purpose "/" seed); its counter
+starts at zero.
+"""
+
+import hashlib
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .layers import LSTM, Layer, Shape
+from .workloads import DataSet, Workload
+
+Weights = list[dict[str, NDArray[np.float32]]]
+DEFAULT_SEED = "0" * 32
+# The generated data is one fixed data set, whatever a repeat's seed is.
+DATA_SEED = "data"
+PATTERN_PIXELS = 4
+
+
+def raw_words(purpose: str, seed: str, count: int) -> NDArray[np.uint64]:
+    """``count`` raw 64-bit words of one stream."""
+    key = hashlib.sha256(f"trainmark/v1/{purpose}/{seed}".encode()).digest()[:16]
+    stream = np.random.Philox(key=int.from_bytes(key, "little"), counter=0)
+    return np.asarray(stream.random_raw(count), dtype=np.uint64)
+
+
+def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
+    """Upper 24 bits of each word as a multiple of 2**-24 in [0, 1)."""
+    return (words >> np.uint64(40)).astype(np.float64) * 2.0**-24
+
+
+def initial_weights(workload: Workload, seed: str = DEFAULT_SEED) -> Weights:
+    """Starting weights, one dictionary a layer (empty where a layer has none).
+
+    Kernels are uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010), recurrent kernels
+    uniform in +-sqrt(3 / units), biases zero but for the LSTM's forget gate, which starts at one.
+
+    Returns:
+        float32 arrays in the layouts of :mod:`.layers`.
+    """
+    return [
+        {
+            name: _tensor(layer, name, shape, f"weights/{index}/{name}", seed)
+            for name, shape in layer.weight_shapes(inputs).items()
+        }
+        for index, (layer, inputs) in enumerate(
+            zip(workload.layers, workload.shapes[:-1], strict=True)
+        )
+    ]
+
+
+def _tensor(layer: Layer, name: str, shape: Shape, purpose: str, seed: str) -> NDArray[np.float32]:
+    if name == "bias":
+        bias = np.zeros(shape, np.float32)
+        if isinstance(layer, LSTM):
+            bias[layer.units : 2 * layer.units] = 1.0
+        return bias
+    if name == "recurrent_kernel":
+        limit = math.sqrt(3 / shape[0])
+    else:
+        receptive = math.prod(shape[:-2])
+        limit = math.sqrt(6 / (receptive * (shape[-2] + shape[-1])))
+    uniform = unit_interval(raw_words(purpose, seed, math.prod(shape)))
+    return ((2 * uniform - 1) * limit).astype(np.float32).reshape(shape)
+
+
+def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int32]:
+    """Permutation of the training samples for one epoch, int32 of shape (samples,)."""
+    words = raw_words(f"order/{epoch}", seed, samples)
+    return np.argsort(words, kind="stable").astype(np.int32)
+
+
+def generated_data(
+    data_set: DataSet, split: str, samples: int | None = None
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """A learnable stand-in of a data set's shape: a coarse pattern per class under noise.
+
+    Args:
+        data_set: gives shape and number of classes.
+        split: ``train``, ``validation`` or ``test``: same patterns, other samples.
+        samples: how many; all of the split's if not given. Fewer are a prefix of more.
+
+    Returns:
+        Pictures, uint8 of shape (samples, *sample_shape), and labels, int32 of shape (samples,).
+    """
+    if samples is None:
+        samples = int(getattr(data_set, f"{split}_samples"))
+    prefix = f"data/{data_set.name}/{'x'.join(map(str, data_set.sample_shape))}"
+    size = math.prod(data_set.sample_shape)
+    patterns = _patterns(data_set, f"{prefix}/patterns")
+    draws = raw_words(f"{prefix}/{split}/labels", DATA_SEED, samples)
+    labels = (draws % np.uint64(data_set.classes)).astype(np.int32)
+    words = raw_words(f"{prefix}/{split}/noise", DATA_SEED, -(-samples * size // 8))
+    noise = words.astype("<u8", copy=False).view(np.uint8)[: samples * size]
+    pictures = noise.reshape(samples, *data_set.sample_shape)
+    pictures >>= 1
+    pictures += patterns[labels] >> 1
+    return pictures, labels
+
+
+def _patterns(data_set: DataSet, purpose: str) -> NDArray[np.uint8]:
+    """One random pattern a class, uint8 of shape (classes, *sample_shape), 4 pixels a patch."""
+    height, width, *channels = data_set.sample_shape
+    rows, columns = -(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS)
+    coarse_shape = (data_set.classes, rows, columns, *channels)
+    words = raw_words(purpose, DATA_SEED, math.prod(coarse_shape))
+    coarse = (words >> np.uint64(56)).astype(np.uint8).reshape(coarse_shape)
+    full = coarse.repeat(PATTERN_PIXELS, axis=1).repeat(PATTERN_PIXELS, axis=2)
+    return full[:, :height, :width]

@@ -1,0 +1,142 @@
+"""Statements: what the payload of an envelope says.
+
+A result is an in-toto Statement v1 whose subjects are the workload's and the cell's digest and
+whose predicate is one :class:`~bench_protocol.result.Result`. A key event enrolls, rotates or
+revokes a key; it has a payload type of its own, so that neither can pass for the other.
+"""
+
+import base64
+import binascii
+from typing import Annotated, Literal
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import Field, StringConstraints, ValidationError
+
+from . import keys, strict_json
+from .catalogue import CATALOGUE
+from .errors import BadSignature, InvalidField, UnknownWorkload, first_invalid_field
+from .result import Result
+from .units import Sha256, Text, UtcTime, Wire
+from .workloads import Workload
+
+RESULT_PAYLOAD_TYPE = "application/vnd.in-toto+json"
+KEY_EVENT_PAYLOAD_TYPE = "application/vnd.trainmark.key-event.v1+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "urn:trainmark:training-result:v1"
+
+
+class _Digest(Wire):
+    sha256: Sha256
+
+
+class _Subject(Wire):
+    name: Literal["workload", "cell"]
+    digest: _Digest
+
+
+class _Statement(Wire):
+    type_: Literal["https://in-toto.io/Statement/v1"] = Field(alias="_type")
+    subject: tuple[_Subject, _Subject]
+    predicateType: Literal["urn:trainmark:training-result:v1"]  # noqa: N815 - in-toto's name
+    predicate: Result
+
+
+class KeyEvent(Wire):
+    """Enrollment of a public key, signed by that key itself (proof of possession)."""
+
+    event: Literal["enroll"] = "enroll"
+    public_key: Annotated[str, StringConstraints(max_length=200)]
+    machine_hash: Sha256 | None = None
+    challenge: Text | None = None
+    server_origin: Text | None = None
+    at: UtcTime
+
+
+def result_payload(result: Result) -> bytes:
+    """The bytes to sign for a result."""
+    subjects = (("workload", result.cell.workload_digest), ("cell", result.cell.digest))
+    return strict_json.dumps(
+        {
+            "_type": STATEMENT_TYPE,
+            "subject": [{"name": name, "digest": {"sha256": value}} for name, value in subjects],
+            "predicateType": PREDICATE_TYPE,
+            "predicate": result.model_dump(mode="json"),
+        }
+    )
+
+
+def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) -> Result:
+    """Read the result in verified bytes.
+
+    Raises:
+        MalformedJson: not strict JSON.
+        InvalidField: a field breaks the schema, or a subject is not the digest of what it names.
+        UnknownWorkload: no workload of the catalogue has the cell's name and digest.
+    """
+    strict_json.loads(payload)
+    try:
+        statement = _Statement.model_validate_json(payload)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    cell = statement.predicate.cell
+    expected = (("workload", cell.workload_digest), ("cell", cell.digest))
+    for position, (subject, (name, digest)) in enumerate(
+        zip(statement.subject, expected, strict=True)
+    ):
+        if (subject.name, subject.digest.sha256) != (name, digest):
+            raise InvalidField(
+                f"subject {position} must be {name!r} with digest {digest}",
+                field=f"subject.{position}",
+            )
+    if not any(w.name == cell.workload and w.digest == cell.workload_digest for w in catalogue):
+        raise UnknownWorkload(
+            f"no workload {cell.workload!r} with digest {cell.workload_digest}",
+            field="predicate.cell.workload_digest",
+            mend="update the agent; GET /api/v1/workloads lists the known ones",
+        )
+    return statement.predicate
+
+
+def require_author(claimed_key_id: str, signing_key_id: str) -> None:
+    """Hold the key a statement names against the one that signed it.
+
+    Raises:
+        BadSignature: they differ.
+    """
+    if claimed_key_id != signing_key_id:
+        raise BadSignature(
+            f"statement names key {claimed_key_id}, but {signing_key_id} signed it",
+            field="predicate.agent.key_id",
+        )
+
+
+def key_event_payload(event: KeyEvent) -> bytes:
+    """The bytes to sign for a key event."""
+    return strict_json.dumps(event.model_dump(mode="json"))
+
+
+def enroll_event(public_key: Ed25519PublicKey, at: str, machine_hash: str | None) -> KeyEvent:
+    """The event that enrolls a key."""
+    encoded = base64.b64encode(keys.spki(public_key)).decode()
+    return KeyEvent(public_key=encoded, machine_hash=machine_hash, at=at)
+
+
+def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
+    """Read a key event and the key in it.
+
+    The event carries the key that signs it, so it is the one statement that is parsed before its
+    signature is verified; the caller verifies next.
+
+    Raises:
+        MalformedJson, InvalidField: the form is wrong.
+        UnacceptableKey: signatures of such a key prove nothing.
+    """
+    strict_json.loads(payload)
+    try:
+        event = KeyEvent.model_validate_json(payload)
+        der = base64.b64decode(event.public_key, validate=True)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    except (ValueError, binascii.Error):
+        raise InvalidField("public_key is not padded base64", field="public_key") from None
+    return event, keys.load_spki(der)

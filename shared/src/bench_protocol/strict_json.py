@@ -1,0 +1,79 @@
+"""JSON as the protocol wants it: one meaning for each document, and one form for each value.
+
+Python's reader keeps the last of two equal keys, takes NaN and turns 1e999 into infinity; two
+readers could then see two documents behind one signature. This one refuses all of that.
+"""
+
+import hashlib
+import json
+import math
+from typing import Any
+
+from .errors import MalformedJson
+
+MAX_BYTES = 2 * 1024 * 1024
+
+
+def loads(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
+    """Read one JSON document.
+
+    Args:
+        raw: UTF-8 text, at most ``max_bytes`` long.
+
+    Raises:
+        MalformedJson: too long, not UTF-8, not JSON, too deep, a duplicate key, a number that is
+            not finite or has too many digits, or half of a surrogate pair.
+    """
+    if len(raw) > max_bytes:
+        raise MalformedJson(f"document is {len(raw)} bytes, the limit is {max_bytes}", field="body")
+    try:
+        value = json.loads(
+            raw.decode("utf-8"),
+            object_pairs_hook=_unique_keys,
+            parse_constant=_refuse_constant,
+            parse_float=_finite,
+        )
+        # A lone surrogate can only come in through an escape; writing it out finds it.
+        if b"\\ud" in raw or b"\\uD" in raw:
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except MalformedJson:
+        raise
+    except UnicodeError as error:
+        raise MalformedJson(f"text is not valid Unicode: {error}", field="body") from None
+    except RecursionError:
+        raise MalformedJson("nested too deeply to be read", field="body") from None
+    except ValueError as error:
+        raise MalformedJson(f"not valid JSON: {error}", field="body") from None
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """Write a value in the one form that is signed and digested: sorted keys, no spaces, UTF-8."""
+    return json.dumps(
+        value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
+    ).encode("utf-8")
+
+
+def digest(value: Any) -> str:
+    """SHA-256 of the canonical form, lower-case hex."""
+    return hashlib.sha256(dumps(value)).hexdigest()
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen = dict(pairs)
+    if len(seen) != len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise MalformedJson(f"key {twice!r} appears twice in one object", field=twice[:100])
+    return seen
+
+
+def _refuse_constant(name: str) -> None:
+    raise MalformedJson(f"{name} is not a JSON number", field="body", mend="send null")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise MalformedJson(f"number {text[:40]} is beyond the range of a float", field="body")
+    return number

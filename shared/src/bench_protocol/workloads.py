@@ -1,0 +1,124 @@
+"""A workload is what is trained, as pure data. Its digest is its identity."""
+
+import math
+from functools import cached_property
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from . import strict_json
+from .layers import Layer, Shape
+from .units import PositiveCount, Slug, Wire
+
+Rate = Annotated[float, Field(ge=0, lt=1)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class RMSprop(Wire):
+    """Keras' RMSprop: v <- rho v + (1 - rho) g^2; w <- w - lr g / sqrt(v + epsilon)."""
+
+    kind: Literal["rmsprop"] = "rmsprop"
+    learning_rate: Positive = 1e-3
+    rho: Rate = 0.9
+    epsilon: Positive = 1e-7
+
+
+class Adam(Wire):
+    """Keras' Adam (Kingma & Ba 2014, the efficient form before section 2.1).
+
+    alpha = lr sqrt(1 - beta_2^t) / (1 - beta_1^t); w <- w - alpha m / (sqrt(v) + epsilon).
+    """
+
+    kind: Literal["adam"] = "adam"
+    learning_rate: Positive = 1e-3
+    beta_1: Rate = 0.9
+    beta_2: Rate = 0.999
+    epsilon: Positive = 1e-7
+
+
+class SGD(Wire):
+    """u <- momentum u - lr g; w <- w + u."""
+
+    kind: Literal["sgd"] = "sgd"
+    learning_rate: Positive = 0.01
+    momentum: Rate = 0.9
+
+
+Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
+
+
+class DataSet(Wire):
+    """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1]."""
+
+    name: Slug
+    sample_shape: tuple[PositiveCount, ...]
+    classes: PositiveCount
+    train_samples: PositiveCount
+    validation_samples: int = 0
+    test_samples: PositiveCount
+
+
+class Workload(Wire):
+    """What is trained: data set shape, layers, loss, optimiser, default batch size, epochs.
+
+    The loss is softmax cross-entropy of the last layer's outputs, averaged over the batch.
+    ``batch_sizes`` and ``summary`` guide people and plans; they are not part of the identity.
+    """
+
+    name: Slug
+    data_set: DataSet
+    layers: tuple[Layer, ...]
+    frozen_layers: int = 0
+    loss: Literal["softmax_cross_entropy"] = "softmax_cross_entropy"
+    optimizer: Optimizer
+    batch_size: PositiveCount
+    epochs: PositiveCount
+    batch_sizes: tuple[PositiveCount, ...] = Field(default=(), exclude=True)
+    summary: str = Field(default="", exclude=True)
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the definition's canonical JSON, lower-case hex."""
+        return strict_json.digest(self.model_dump(mode="json"))
+
+    @cached_property
+    def shapes(self) -> tuple[Shape, ...]:
+        """Input shape of every layer, and the output shape at the end."""
+        shapes: list[Shape] = [self.data_set.sample_shape]
+        for layer in self.layers:
+            shapes.append(layer.output_shape(shapes[-1]))
+        return tuple(shapes)
+
+    @cached_property
+    def parameter_count(self) -> int:
+        """Number of weights, frozen ones included."""
+        return sum(
+            math.prod(shape)
+            for layer, (inputs, _) in zip(self.layers, pairwise(self.shapes), strict=True)
+            for shape in layer.weight_shapes(inputs).values()
+        )
+
+    @cached_property
+    def training_flops_per_sample(self) -> int:
+        """FLOPs of one sample's forward and backward pass in convolutions and matrix products.
+
+        Forward F; the gradient of the weights F; the gradient of the input F, which the first
+        trained layer does not need. Frozen layers only run forward.
+        """
+        total = 0
+        first_trained = True
+        for index, (layer, inputs) in enumerate(zip(self.layers, self.shapes[:-1], strict=True)):
+            forward = layer.product_flops(inputs)
+            if index < self.frozen_layers:
+                total += forward
+            elif forward:
+                total += 3 * forward
+                if first_trained:
+                    total -= layer.input_product_flops(inputs)
+                    first_trained = False
+        return total
+
+    def steps_per_epoch(self, batch_size: int) -> int:
+        """Full batches in one epoch; the last short batch is dropped."""
+        return self.data_set.train_samples // batch_size
