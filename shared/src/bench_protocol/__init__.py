@@ -1,3 +1,3 @@
-"""What Trainmark's agent and server agree on. Imports neither of them, and no training framework."""
+"""What agent and server agree on. Imports neither of them, and no training framework."""
 
 __version__ = "0.1.0"

@@ -2,7 +2,7 @@
 
 
 def seconds(value: float) -> str:
-    """``0.85 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 10 min``: three significant figures or whole units."""
+    """Three figures or whole units: ``0.85 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 10 min``."""
     if value < 0.9995e-3:
         return f"{_three(value * 1e6)} µs"
     if value < 0.9995:

@@ -44,7 +44,7 @@ def clean(name: str) -> str:
 
 
 def slug(name: str) -> str:
-    """Address form of a hardware name: ``Apple M2 Max (30-core GPU)`` -> ``apple-m2-max-30-core-gpu``."""
+    """A name as part of an address: ``apple-m2-max-30-core-gpu``."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "unknown"
 
 

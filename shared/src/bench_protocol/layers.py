@@ -19,7 +19,7 @@ Size = Annotated[int, Field(ge=1, le=1_000_000)]
 
 
 class Conv2D(Wire):
-    """Convolution, stride equal in both directions. Kernel layout in seeds: height, width, in, out."""
+    """Convolution, one stride for both directions. Kernel layout: height, width, in, out."""
 
     kind: Literal["conv2d"] = "conv2d"
     filters: Size

@@ -24,7 +24,7 @@ class Device(Wire):
 
 
 class Cell(Wire):
-    """One point of the matrix: workload x framework x device x recipe x batch x precision x data."""
+    """One point of the matrix; with the repeat it says what a result is a result of."""
 
     workload: Slug
     workload_digest: Sha256

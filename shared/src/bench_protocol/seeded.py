@@ -1,9 +1,9 @@
 """Initial weights, the order of the data and generated data, the same numbers on every machine.
 
 Everything derives from the raw 64-bit output of Philox4x64-10 (Salmon et al. 2011) by the
-arithmetic below; NumPy's distributions are not used, because they may change between versions. A stream's key
-is the first 16 bytes, little-endian, of SHA-256("trainmark/v1/" purpose "/" seed); its counter
-starts at zero.
+arithmetic below; NumPy's distributions are not used, because they may change between versions.
+A stream's key is the first 16 bytes, little-endian, of SHA-256("trainmark/v1/" purpose "/" seed);
+its counter starts at zero.
 """
 
 import hashlib

@@ -5,9 +5,9 @@ the framework: the parent process reads names, recipes and distributions from it
 import ``time``; the stopwatch lives in :mod:`bench_agent.measure` alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
@@ -34,10 +34,14 @@ class Data:
     order: NDArray[np.int32]
 
 
+class WrongResult(Exception):
+    """The framework computes something wrongly on this device, so nothing may be measured."""
+
+
 class Session(Protocol):
     """A model being trained on one device with one recipe."""
 
-    layers: str
+    layers: Literal["stock", "safe"]
     """``stock``, or ``safe`` where the framework's own layers compute wrongly on this device."""
     settings: Mapping[str, str]
     """How the recipe was set up (``steps_per_call``, ``jit``): small, for people."""
@@ -97,5 +101,15 @@ class Engine(Protocol):
     def settings(self) -> dict[str, str]:
         """Options in force that change speed, such as thread counts. Not environment variables."""
 
+    def gemm(self, size: int) -> Callable[[], None]:
+        """A product of two square float32 matrices, ``size`` rows, on the loaded device.
+
+        Each call computes it once and returns when it is done.
+        """
+
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
-        """Build model and loop from the workload's layer list. Trains nothing yet."""
+        """Build model and loop from the workload's layer list. Trains nothing yet.
+
+        Raises:
+            WrongResult: the device computes this workload's layers wrongly, in every form we know.
+        """

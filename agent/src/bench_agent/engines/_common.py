@@ -1,0 +1,99 @@
+"""What every engine needs: where a device can exist, pictures as floats, order, and the score."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from bench_protocol.matrix import DeviceKind, Precision, Recipe
+from numpy.typing import NDArray
+
+from .seam import Data
+
+EVALUATION_BATCH = 1000
+
+
+def why_not_here(
+    device: DeviceKind,
+    recipe: Recipe,
+    precision: Precision,
+    *,
+    device_kinds: tuple[DeviceKind, ...],
+    recipes: tuple[Recipe, ...],
+) -> str | None:
+    """Reasons that hold for every framework: the platform, and what an engine does not have."""
+    if device not in device_kinds:
+        return f"this framework does not run on {device}"
+    if device == "metal" and not (sys.platform == "darwin" and platform.machine() == "arm64"):
+        return "metal needs macOS on Apple silicon"
+    if device == "cuda" and sys.platform == "darwin":
+        return "cuda needs an NVIDIA GPU, and macOS drives none"
+    if recipe not in recipes:
+        return f"the recipe {recipe} comes with a later version"
+    if precision == "tf32":
+        return "tf32 comes with a later version"
+    if precision != "float32":
+        return "mixed precision comes with a later version"
+    return None
+
+
+def available_cores() -> int:
+    """Processor cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Pictures as the first layer takes them: float32 in [0, 1], same shape."""
+    floats = pictures.astype(np.float32)
+    # Divided, not multiplied by 1/255: the two differ in the last bit, and engines must agree.
+    floats /= np.float32(255)
+    return floats
+
+
+def next_slices(position: int, steps: int, steps_per_epoch: int) -> Iterator[tuple[int, int]]:
+    """Cut the next ``steps`` at the epochs' ends.
+
+    Args:
+        position: steps already trained in the running epoch, 0 to ``steps_per_epoch``.
+
+    Yields:
+        Pairs (first step within its epoch, number of steps). A pair that begins at 0 begins an
+        epoch.
+    """
+    while steps:
+        if position == steps_per_epoch:
+            position = 0
+        count = min(steps, steps_per_epoch - position)
+        yield position, count
+        position += count
+        steps -= count
+
+
+def test_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+    """Test samples in order, at most ``EVALUATION_BATCH`` at a time."""
+    for start in range(0, len(data.test_y), EVALUATION_BATCH):
+        rows = slice(start, start + EVALUATION_BATCH)
+        yield as_floats(data.test_x[rows]), data.test_y[rows]
+
+
+class Score:
+    """Mean loss and accuracy, gathered over batches of logits (samples, classes)."""
+
+    def __init__(self) -> None:
+        self._loss = 0.0
+        self._right = 0
+        self._samples = 0
+
+    def add(self, logits: NDArray[np.float32], labels: NDArray[np.int32]) -> None:
+        wide = logits.astype(np.float64)
+        wide -= wide.max(axis=1, keepdims=True)
+        picked = wide[np.arange(len(labels)), labels]
+        self._loss += float((np.log(np.exp(wide).sum(axis=1)) - picked).sum())
+        self._right += int((wide.argmax(axis=1) == labels).sum())
+        self._samples += len(labels)
+
+    def result(self) -> tuple[float, float]:
+        return self._loss / self._samples, self._right / self._samples

@@ -1,0 +1,119 @@
+"""A Keras model from a workload's layer list, with the seeded weights in it."""
+
+from typing import Any
+
+import numpy as np
+from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+
+
+def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
+    """Build the model; ``model.layers[i]`` is ``workload.layers[i]``.
+
+    Args:
+        weights: float32 arrays in the layouts of ``bench_protocol.layers``, which are Keras' own.
+        safe: add biases so that no fusion of product, bias and activation can match.
+
+    Returns:
+        ``keras.Sequential`` from (batch, *sample_shape) to logits (batch, classes).
+    """
+    import keras
+
+    shape = workload.data_set.sample_shape
+    layers = [_layer(layer, safe) for layer in workload.layers]
+    model = keras.Sequential([keras.Input(shape), *layers], name="workload")
+    for index, (layer, values) in enumerate(zip(layers, weights, strict=True)):
+        if values:
+            layer.set_weights([np.asarray(value) for value in values.values()])
+        layer.trainable = index >= workload.frozen_layers
+    return model
+
+
+def optimizer(settings: Optimizer) -> Any:
+    """Keras' optimiser with every hyper-parameter stated."""
+    from keras import optimizers
+
+    match settings:
+        case RMSprop():
+            return optimizers.RMSprop(
+                settings.learning_rate, rho=settings.rho, epsilon=settings.epsilon
+            )
+        case Adam():
+            return optimizers.Adam(
+                settings.learning_rate,
+                beta_1=settings.beta_1,
+                beta_2=settings.beta_2,
+                epsilon=settings.epsilon,
+            )
+        case SGD():
+            return optimizers.SGD(settings.learning_rate, momentum=settings.momentum)
+
+
+def dense_product(x: Any, kernel: Any, bias: Any) -> Any:
+    """``x @ kernel + bias`` for the safe layers, float32 (batch, units).
+
+    tensorflow-metal fuses MatMul, BiasAdd and Relu into one wrong operation. A bias of two
+    dimensions added by a plain addition is no BiasAdd to its matcher.
+    """
+    import tensorflow as tf
+
+    return tf.raw_ops.AddV2(x=tf.matmul(x, kernel), y=tf.reshape(bias, (1, -1)))
+
+
+def convolution(x: Any, kernel: Any, bias: Any, stride: int, padding: str) -> Any:
+    """Convolution and bias for the safe layers, channels-last; as :func:`dense_product`."""
+    import tensorflow as tf
+
+    product = tf.nn.conv2d(x, kernel, strides=stride, padding=padding.upper())
+    return tf.raw_ops.AddV2(x=product, y=tf.reshape(bias, (1, 1, 1, -1)))
+
+
+def _layer(layer: Layer, safe: bool) -> Any:
+    from keras import layers
+
+    match layer:
+        case Conv2D():
+            kind = _safe_convolution() if safe else layers.Conv2D
+            return kind(
+                layer.filters,
+                layer.kernel,
+                strides=layer.stride,
+                padding=layer.padding,
+                activation=layer.activation,
+            )
+        case MaxPool2D():
+            return layers.MaxPooling2D(layer.size, strides=layer.stride, padding="valid")
+        case Flatten():
+            return layers.Flatten()
+        case Dropout():
+            return layers.Dropout(layer.rate)
+        case Dense():
+            kind = _safe_dense() if safe else layers.Dense
+            return kind(layer.units, activation=layer.activation)
+        case LSTM():
+            return layers.LSTM(layer.units)
+        case _:
+            raise NotImplementedError(f"Keras has no form of the layer {layer.kind!r} yet")
+
+
+def _safe_dense() -> Any:
+    from keras import layers
+
+    class SafeDense(layers.Dense):  # type: ignore[misc]
+        def call(self, inputs: Any, training: Any = None) -> Any:
+            return self.activation(dense_product(inputs, self.kernel, self.bias))
+
+    return SafeDense
+
+
+def _safe_convolution() -> Any:
+    from keras import layers
+
+    class SafeConv2D(layers.Conv2D):  # type: ignore[misc]
+        def call(self, inputs: Any) -> Any:
+            return self.activation(
+                convolution(inputs, self.kernel, self.bias, self.strides[0], self.padding)
+            )
+
+    return SafeConv2D

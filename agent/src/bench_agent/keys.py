@@ -1,0 +1,54 @@
+"""This machine's signing key and the salt of its hash: made once, kept in files of mode 0600."""
+
+import hashlib
+import hmac
+import os
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from .home import Home, HomeProblem, read_private, write_new_private
+
+SALT_BYTES = 32
+
+
+def load_or_create_key(home: Home) -> Ed25519PrivateKey:
+    """The machine's Ed25519 key; a new one at the first call.
+
+    Raises:
+        HomeProblem: the file is readable by others, is not such a key, or cannot be written.
+    """
+    try:
+        pem = read_private(home.key)
+    except FileNotFoundError:
+        key = Ed25519PrivateKey.generate()
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        try:
+            write_new_private(home.key, pem)
+        except FileExistsError:  # another agent was faster
+            pem = read_private(home.key)
+    try:
+        loaded = load_pem_private_key(pem, password=None)
+    except ValueError as error:
+        raise HomeProblem(f"{home.key} is not a PEM private key: {error}") from error
+    if not isinstance(loaded, Ed25519PrivateKey):
+        raise HomeProblem(f"{home.key} is not an Ed25519 key")
+    return loaded
+
+
+def machine_hash(home: Home, identifier: bytes) -> str:
+    """HMAC-SHA256 of the machine's identifier under a salt that never leaves it, in hex."""
+    try:
+        salt = read_private(home.salt)
+    except FileNotFoundError:
+        salt = os.urandom(SALT_BYTES)
+        try:
+            write_new_private(home.salt, salt)
+        except FileExistsError:
+            salt = read_private(home.salt)
+    return hmac.new(salt, identifier, hashlib.sha256).hexdigest()

@@ -1,0 +1,110 @@
+"""Signed results wait here, on disk, until a server has answered for them.
+
+``pending/`` holds envelopes to send, ``sent/`` those a server took with its receipt beside each,
+``refused/`` those a server would not take with its reason beside each. A file is named by its
+payload's SHA-256, so writing one twice changes nothing.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_protocol import envelope, statement
+from bench_protocol.result import Result
+
+from .home import HomeProblem, private_folder
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An envelope on disk, and the server's answer where there is one."""
+
+    path: Path
+
+    @property
+    def raw(self) -> bytes:
+        return self.path.read_bytes()
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        path = self.path.with_suffix(".answer")
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+    def result(self) -> Result:
+        """The result inside (our own file: the signature is not verified again)."""
+        return statement.parse_result(envelope.read(self.raw).payload)
+
+
+class Outbox:
+    """The folder with its three states."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def put(self, raw: bytes) -> Entry:
+        """Keep an envelope; it is on disk when this returns.
+
+        Raises:
+            HomeProblem: the disk is full or the folder cannot be written.
+        """
+        name = envelope.read(raw).payload_sha256 + ".json"
+        path = private_folder(self.root / "pending") / name
+        write_durably(path, raw)
+        return Entry(path)
+
+    def pending(self) -> Iterator[Entry]:
+        """Envelopes still to send, oldest first."""
+        return self._entries("pending")
+
+    def sent(self) -> Iterator[Entry]:
+        """Envelopes a server took, oldest first."""
+        return self._entries("sent")
+
+    def refused(self) -> Iterator[Entry]:
+        """Envelopes a server would not take, oldest first."""
+        return self._entries("refused")
+
+    def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
+        """Move an envelope to ``sent/`` with the server's receipt."""
+        return self._move(entry, "sent", receipt)
+
+    def mark_refused(self, entry: Entry, problem: dict[str, Any]) -> Entry:
+        """Move an envelope to ``refused/`` with the server's reason."""
+        return self._move(entry, "refused", problem)
+
+    def _entries(self, state: str) -> Iterator[Entry]:
+        paths = (self.root / state).glob("*.json")
+        for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            yield Entry(path)
+
+    def _move(self, entry: Entry, state: str, answer: dict[str, Any]) -> Entry:
+        target = private_folder(self.root / state) / entry.path.name
+        write_durably(target.with_suffix(".answer"), json.dumps(answer, indent=1).encode())
+        entry.path.replace(target)
+        return Entry(target)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file so that after a power cut it is there whole or not at all.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        with partial.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise HomeProblem(f"cannot write {path}: {error.strerror}") from error

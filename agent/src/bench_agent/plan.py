@@ -1,0 +1,215 @@
+"""Which cells to run, in which order, about how long that takes, and what is left out and why."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.errors import ProtocolError
+from bench_protocol.matrix import Cell, DataKind, Device, DeviceKind, Precision, Recipe, why_not
+from bench_protocol.workloads import Workload
+
+from . import engines
+from .job import FoundDevice, Probe, Timing
+from .presets import Preset
+
+# Seconds from a fresh process to the first timed block, before this machine has been measured.
+START_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 10.0, "torch": 6.0}
+UNKNOWN_START_SECONDS = 8.0
+# Sustained FLOP/s assumed before this machine has been measured; only for the estimate shown.
+ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda": 5e12}
+
+
+class UsageProblem(Exception):
+    """What was asked for cannot be planned; the message says what to ask instead."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Filters; an empty one lets everything through."""
+
+    workloads: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    recipes: tuple[Recipe, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
+    precisions: tuple[Precision, ...] = ()
+    repeats: int | None = None
+    budget_seconds: float | None = None
+    data: DataKind = "generated"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One cell with how it is timed and how long one repeat is expected to take."""
+
+    cell: Cell
+    workload: Workload
+    timing: Timing
+    estimate_seconds: float
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """What is not run, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells in order, each to be run ``repeats`` times."""
+
+    preset: Preset
+    cells: tuple[PlannedCell, ...]
+    excluded: tuple[Excluded, ...]
+    repeats: int
+
+    @property
+    def estimate_seconds(self) -> float:
+        return self.repeats * sum(cell.estimate_seconds for cell in self.cells)
+
+    def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
+        """(repeat, cell): all cells once, then all again, so that drift meets every cell alike."""
+        for repeat in range(1, self.repeats + 1):
+            for planned in self.cells:
+                yield repeat, planned
+
+
+def make_plan(
+    preset: Preset,
+    selection: Selection,
+    probes: Mapping[str, Probe],
+    catalogue: tuple[Workload, ...] = CATALOGUE,
+) -> Plan:
+    """Lay out the matrix.
+
+    Args:
+        probes: what each framework said about its devices on this machine.
+
+    Raises:
+        UsageProblem: a filter names nothing there is, or nothing is left to run.
+    """
+    _refuse_unknown(selection, catalogue)
+    cells: list[PlannedCell] = []
+    excluded: list[Excluded] = []
+    for framework in selection.frameworks or engines.names():
+        probe = probes[framework]
+        if not probe.devices:
+            excluded.append(Excluded(framework, probe.problem or "sees no device"))
+            continue
+        for device in _chosen_devices(probe.devices, selection.devices):
+            for workload in _chosen_workloads(preset, selection, catalogue):
+                for planned in _cells(preset, selection, framework, device, workload):
+                    if isinstance(planned, Excluded):
+                        excluded.append(planned)
+                    else:
+                        cells.append(planned)
+    cells = _share_budget(cells, preset, selection)
+    cells.sort(key=lambda planned: _position(planned, catalogue))
+    repeats = selection.repeats or preset.repeats
+    return Plan(preset, tuple(cells), tuple(excluded), repeats)
+
+
+def _refuse_unknown(selection: Selection, catalogue: tuple[Workload, ...]) -> None:
+    try:
+        for name in selection.workloads:
+            workload_named(name, catalogue)
+        for name in selection.frameworks:
+            engines.engine_named(name)
+    except ProtocolError as error:
+        raise UsageProblem(f"{error.detail}; {error.mend}") from error
+    except LookupError as error:
+        raise UsageProblem(str(error.args[0])) from error
+
+
+def _cells(
+    preset: Preset, selection: Selection, framework: str, device: FoundDevice, workload: Workload
+) -> Iterator[PlannedCell | Excluded]:
+    engine = engines.engine_named(framework)
+    batches = selection.batch_sizes or (
+        workload.batch_sizes or (workload.batch_size,)
+        if preset.batches == "all"
+        else (workload.batch_size,)
+    )
+    recipes = selection.recipes or preset.recipes
+    precisions = selection.precisions or preset.precisions
+    for recipe, batch_size, precision in product(recipes, batches, precisions):
+        cell = Cell(
+            workload=workload.name,
+            workload_digest=workload.digest,
+            framework=framework,
+            device=Device(kind=device.kind, index=device.index),
+            recipe=recipe,
+            batch_size=batch_size,
+            precision=precision,
+            data=selection.data,
+        )
+        reason = why_not(workload, batch_size) or engine.why_not(
+            device.kind, cell.recipe, cell.precision
+        )
+        if reason:
+            yield Excluded(str(cell), reason)
+        else:
+            yield PlannedCell(cell, workload, preset.timing, 0.0)
+
+
+def _share_budget(
+    cells: list[PlannedCell], preset: Preset, selection: Selection
+) -> list[PlannedCell]:
+    """Give each cell its timing budget and its estimate."""
+    budget = selection.budget_seconds
+    if budget is None and preset.total_seconds is not None and cells:
+        starts = sum(_start_seconds(planned.cell.framework) for planned in cells)
+        share = (preset.total_seconds - starts) / len(cells)
+        budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
+    shared = []
+    for planned in cells:
+        timing = planned.timing
+        if budget is not None:
+            timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
+        estimate = _start_seconds(planned.cell.framework) + _timed_seconds(planned, timing)
+        shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
+    return shared
+
+
+def _timed_seconds(planned: PlannedCell, timing: Timing) -> float:
+    if timing.epochs is None:
+        return timing.warm_up_seconds + timing.budget_seconds
+    workload, batch_size = planned.workload, planned.cell.batch_size
+    samples = timing.epochs * workload.steps_per_epoch(batch_size) * batch_size
+    flops = samples * workload.training_flops_per_sample
+    return flops / ASSUMED_FLOPS[planned.cell.device.kind]
+
+
+def _start_seconds(framework: str) -> float:
+    return START_SECONDS.get(framework, UNKNOWN_START_SECONDS)
+
+
+def _chosen_devices(
+    found: tuple[FoundDevice, ...], wanted: tuple[str, ...]
+) -> Iterator[FoundDevice]:
+    for device in found:
+        name = f"{device.kind}:{device.index}"
+        if not wanted or device.kind in wanted or name in wanted:
+            yield device
+
+
+def _chosen_workloads(
+    preset: Preset, selection: Selection, catalogue: tuple[Workload, ...]
+) -> Iterator[Workload]:
+    names = selection.workloads or preset.workloads
+    for workload in catalogue:
+        if names is None or workload.name in names:
+            yield workload
+
+
+def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[int, str, str]:
+    """Cells of one workload stand together, so that its figures can be compared at a glance."""
+    return (
+        catalogue.index(planned.workload),
+        planned.cell.framework,
+        str(planned.cell.device),
+    )
+

@@ -1,0 +1,159 @@
+"""Runs a plan: one fresh process a repeat, each result signed and on disk before the next starts."""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from bench_protocol.result import Measured, Result
+from bench_protocol.seeded import DEFAULT_SEED
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from .awake import awake
+from .client import Client, Delivery, ServerUnreachable
+from .home import Home
+from .job import Answer, BlockDone, Job, PhaseBegan
+from .keys import load_or_create_key
+from .machine import read_machine
+from .outbox import Outbox
+from .plan import Plan, PlannedCell
+from .record import RunClock, RunIdentity, make_result, sign
+from .runner import Limits, Listener, run_job
+from .telemetry import Sampler
+
+RunJob = Callable[[Job, Path, Limits, Listener], Answer]
+
+
+class Reporter(Protocol):
+    """Is told what happens, to show it to a person."""
+
+    def planned(self, plan: Plan) -> None: ...
+
+    def started(self, repeat: int, planned: PlannedCell) -> None: ...
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+
+    def finished(self, result: Result) -> None: ...
+
+    def delivered(self, delivery: Delivery) -> None: ...
+
+    def unreachable(self, error: ServerUnreachable) -> None: ...
+
+
+@dataclass
+class RunSummary:
+    """What a run gave."""
+
+    results: list[Result] = field(default_factory=list)
+    refused: int = 0
+    server_unreachable: bool = False
+
+    @property
+    def failed(self) -> int:
+        return sum(not isinstance(result.outcome, Measured) for result in self.results)
+
+
+def run_plan(
+    plan: Plan,
+    home: Home,
+    server: str | None,
+    reporter: Reporter,
+    run_job: RunJob = lambda job, log, limits, listener: run_job(
+        job, log, limits=limits, listener=listener
+    ),
+) -> RunSummary:
+    """Measure every planned repeat; sign, keep and, with a server, post each result.
+
+    Raises:
+        HomeProblem: key or outbox cannot be used.
+        KeyboardInterrupt: from the person at the keyboard; finished repeats are in the outbox.
+    """
+    key = load_or_create_key(home)
+    run = RunIdentity(
+        run_id=secrets.token_hex(16),
+        seed=DEFAULT_SEED,
+        preset=plan.preset.name,
+        machine=read_machine(home),
+        key=key,
+        clock=RunClock(),
+    )
+    outbox = Outbox(home.outbox)
+    summary = RunSummary()
+    post = Posting(server, key, run.machine.machine_hash, outbox, reporter, summary)
+    reporter.planned(plan)
+    with awake():
+        for number, (repeat, planned) in enumerate(plan, 1):
+            reporter.started(repeat, planned)
+            log = home.logs / run.run_id / f"{number:04d}.log"
+            result = _one_repeat(run, planned, repeat, log, run_job, reporter)
+            outbox.put(sign(result, key))
+            summary.results.append(result)
+            reporter.finished(result)
+            post.waiting()
+    post.last_time()
+    return summary
+
+
+def _one_repeat(
+    run: RunIdentity,
+    planned: PlannedCell,
+    repeat: int,
+    log: Path,
+    run_job: RunJob,
+    reporter: Reporter,
+) -> Result:
+    job = Job(
+        workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing
+    )
+    limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
+    started = run.clock.now()
+    with Sampler(planned.cell.device, run.clock.since_start_ns) as sampler:
+        answer = run_job(job, log, limits, reporter.heard)
+    finished = run.clock.now()
+    return make_result(
+        run, planned.cell, repeat, answer, started, finished, sampler.telemetry()
+    )
+
+
+class Posting:
+    """Posts what waits, and stops asking a server that does not answer until the end."""
+
+    def __init__(
+        self,
+        server: str | None,
+        key: Ed25519PrivateKey,
+        machine_hash: str,
+        outbox: Outbox,
+        reporter: Reporter,
+        summary: RunSummary,
+    ) -> None:
+        self._client = Client(server, key) if server else None
+        self._machine_hash = machine_hash
+        self._outbox = outbox
+        self._reporter = reporter
+        self._summary = summary
+
+    def waiting(self) -> None:
+        """Post everything in the outbox, unless the server was away before."""
+        if self._client and not self._summary.server_unreachable:
+            self._post(self._client)
+
+    def last_time(self) -> None:
+        """Post what is left, trying again even if the server was away."""
+        if not self._client:
+            return
+        self._post(self._client)
+        if self._summary.server_unreachable and not list(self._outbox.pending()):
+            self._summary.server_unreachable = False
+        self._client.close()
+
+    def _post(self, client: Client) -> None:
+        try:
+            for delivery in client.submit(self._outbox, self._machine_hash):
+                self._summary.refused += delivery.state == "refused"
+                self._reporter.delivered(delivery)
+        except ServerUnreachable as error:
+            if not self._summary.server_unreachable:
+                self._reporter.unreachable(error)
+            self._summary.server_unreachable = True

@@ -1,0 +1,215 @@
+"""Runs one repeat in a fresh process and always comes back with an answer.
+
+The worker may crash, be killed, hang, print garbage or answer nonsense: each is an outcome here,
+never an exception, so that one bad cell cannot end the matrix. This process imports no framework.
+"""
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_protocol.result import Failed, FailureKind, Phase
+from pydantic import ValidationError
+
+from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
+
+LONGEST_LINE_BYTES = 8 * 1024 * 1024
+KILL_WAIT_SECONDS = 10.0
+# What a worker may see of the environment: what it needs to start, and what changes speed.
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|TMPDIR|TEMP|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(?!STARTUP|INSPECT)\w+"
+    r"|(LD_LIBRARY_PATH|LD_PRELOAD|DYLD_\w+)"
+    r"|(OMP|GOMP|KMP|OPENBLAS|MKL|BLIS|VECLIB|ONEDNN|DNNL|TF|TF2|XLA|JAX|MLX|KERAS|TORCH|PYTORCH"
+    r"|CUDA|CUDNN|NCCL|NVIDIA|METAL|MTL|BENCH)_\w+"
+)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to wait for a worker.
+
+    ``silence_seconds`` is the longest wait without a message before the first block (imports and
+    compilations are silent), ``stall_factor`` times the longest block, but at least
+    ``stall_seconds``, the longest wait between blocks, ``total_seconds`` the whole repeat.
+    """
+
+    silence_seconds: float = 300.0
+    stall_seconds: float = 60.0
+    stall_factor: float = 20.0
+    total_seconds: float = 3600.0
+
+
+@dataclass
+class _Progress:
+    """What is known of a worker from its messages so far."""
+
+    phase: Phase = "start"
+    longest_block_seconds: float = 0.0
+
+    def patience_seconds(self, limits: Limits) -> float:
+        if not self.longest_block_seconds:
+            return limits.silence_seconds
+        return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
+
+
+Listener = Callable[[PhaseBegan | BlockDone], None]
+
+
+def worker_command() -> list[str]:
+    """The command line that starts a worker, without the file descriptor of its answer."""
+    return [sys.executable, "-m", "bench_agent.worker"]
+
+
+def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The part of the environment a worker gets."""
+    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
+
+
+def run_job(
+    job: Job,
+    log: Path,
+    *,
+    limits: Limits | None = None,
+    listener: Listener = lambda message: None,
+    command: Sequence[str] | None = None,
+) -> Answer:
+    """Run one repeat in a fresh process.
+
+    Args:
+        log: file that takes everything the worker prints; it stays on this machine.
+        listener: is told of phases and blocks as they come.
+        command: starts the worker (tests put a misbehaving one here).
+
+    Returns:
+        The worker's answer, or one with a ``Failed`` outcome that says what became of it.
+    """
+    last = run_worker(
+        command or worker_command(), job.model_dump_json().encode(), log, limits or Limits(), listener
+    )
+    if isinstance(last, Answer):
+        return last
+    failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
+    return Answer(outcome=failed, environment=None)
+
+
+def run_probe(framework: str, log: Path, limits: Limits | None = None) -> Probe:
+    """Ask a framework, in a process of its own, which devices it sees."""
+    command = [*worker_command(), "--probe", framework]
+    last = run_worker(command, b"", log, limits or Limits(silence_seconds=120))
+    if isinstance(last, Probe):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
+
+
+def run_worker(
+    command: Sequence[str],
+    job: bytes,
+    log: Path,
+    limits: Limits,
+    listener: Listener = lambda message: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Answer | Probe | Failed:
+    """Start a worker, feed it, listen until its last message, its end, or the end of patience."""
+    reading, writing = os.pipe()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("wb") as log_file, os.fdopen(reading, "rb", buffering=0) as answers:
+        worker = subprocess.Popen(
+            [*command, "--answer-fd", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=log_file,
+            stderr=subprocess.STDOUT,
+            pass_fds=(writing,),
+            env=worker_environment(),
+            start_new_session=True,
+        )
+        os.close(writing)
+        try:
+            _feed(worker, job)
+            return _listen(worker, answers.fileno(), limits, listener, clock)
+        finally:
+            _end(worker)
+
+
+def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
+    try:
+        with worker.stdin as pipe:  # type: ignore[union-attr]
+            pipe.write(job)
+    except OSError:
+        pass  # it died before reading; listening will find out how
+
+
+def _listen(
+    worker: subprocess.Popen[bytes],
+    answers: int,
+    limits: Limits,
+    listener: Listener,
+    clock: Callable[[], float],
+) -> Answer | Probe | Failed:
+    progress = _Progress()
+    deadline = clock() + limits.total_seconds
+    heard = clock()
+    buffer = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(answers, selectors.EVENT_READ)
+        while True:
+            patience = heard + progress.patience_seconds(limits)
+            if clock() >= min(deadline, patience):
+                kind: FailureKind = "timeout" if deadline <= patience else "stalled"
+                return _failed(kind, progress.phase)
+            if not selector.select(timeout=min(deadline, patience) - clock()):
+                continue
+            chunk = os.read(answers, 1 << 16)
+            if not chunk:
+                return _failed("crashed", progress.phase, exit_code=_exit_code(worker))
+            heard = clock()
+            buffer += chunk
+            *lines, buffer = buffer.split(b"\n")
+            if len(buffer) > LONGEST_LINE_BYTES:
+                return _failed("crashed", progress.phase, "GarbledAnswer")
+            for line in lines:
+                try:
+                    message = MESSAGE.validate_json(line)
+                except ValidationError:
+                    return _failed("crashed", progress.phase, "GarbledAnswer")
+                if isinstance(message, Answer | Probe):
+                    return message
+                if isinstance(message, PhaseBegan):
+                    progress.phase = message.phase
+                else:
+                    seconds = message.duration_ns / 1e9
+                    progress.longest_block_seconds = max(progress.longest_block_seconds, seconds)
+                listener(message)
+
+
+def _failed(
+    kind: FailureKind,
+    phase: Phase,
+    exception_class: str | None = None,
+    exit_code: int | None = None,
+) -> Failed:
+    return Failed(kind=kind, phase=phase, exception_class=exception_class, exit_code=exit_code)
+
+
+def _exit_code(worker: subprocess.Popen[bytes]) -> int | None:
+    """Exit status; negative for a signal; None if it closed its answer but lives on."""
+    try:
+        return worker.wait(timeout=KILL_WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    """End the worker and whatever it started: its session is its own."""
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        worker.kill()
+    worker.wait()

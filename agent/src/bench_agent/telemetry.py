@@ -1,0 +1,99 @@
+"""Samples what the machine does while a worker runs, about once a second, from the parent."""
+
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import psutil
+from bench_protocol.matrix import Device
+from bench_protocol.result import Sensor, Telemetry
+
+from .machine import nvidia
+
+INTERVAL_SECONDS = 1.0
+Reading = dict[Sensor, float | None]
+
+
+class Sampler:
+    """A thread that reads sensors until the block ends.
+
+    Args:
+        device: which device's sensors to read beside the CPU's.
+        clock_ns: monotonic nanoseconds since the run's start.
+    """
+
+    def __init__(self, device: Device, clock_ns: Callable[[], int]) -> None:
+        self._device = device
+        self._clock_ns = clock_ns
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._at_ns: list[int] = []
+        self._readings: list[Reading] = []
+
+    def __enter__(self) -> "Sampler":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def telemetry(self) -> Telemetry:
+        """All samples so far, one column a sensor; sensors that never answered are left out."""
+        sensors = {
+            sensor
+            for reading in self._readings
+            for sensor, value in reading.items()
+            if value is not None
+        }
+        columns = {
+            sensor: tuple(reading.get(sensor) for reading in self._readings)
+            for sensor in sorted(sensors)
+        }
+        return Telemetry(at_ns=tuple(self._at_ns), columns=columns)
+
+    def _run(self) -> None:
+        psutil.cpu_percent()  # the first call only starts the measurement
+        with nvidia.nvml() as library:
+            handle = None
+            if library is not None and self._device.kind == "cuda":
+                handle = nvidia.ask(library.nvmlDeviceGetHandleByIndex, self._device.index)
+            while not self._ended.wait(INTERVAL_SECONDS):
+                reading = read_host()
+                if handle is not None:
+                    reading |= read_nvidia(library, handle)
+                self._at_ns.append(self._clock_ns())
+                self._readings.append(reading)
+
+
+def read_host() -> Reading:
+    """Load and memory of the whole machine."""
+    return {
+        "cpu_utilisation_percent": psutil.cpu_percent(),
+        "load_average": round(psutil.getloadavg()[0], 2),
+        "memory_used_bytes": float(psutil.virtual_memory().used),
+    }
+
+
+def read_nvidia(nvml: Any, handle: Any) -> Reading:
+    """Utilisation, clock, temperature, power, memory and throttle reasons of one GPU."""
+    ask = nvidia.ask
+    utilisation = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
+    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    power = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+    return {
+        "gpu_utilisation_percent": float(utilisation.gpu) if utilisation else None,
+        "gpu_memory_used_bytes": float(memory.used) if memory else None,
+        "gpu_power_watts": power / 1000 if power is not None else None,
+        "gpu_clock_mhz": ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, 0))),
+        "gpu_temperature_celsius": ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, 0))),
+        "gpu_throttle_bits": ask(
+            lambda: float(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
+        ),
+    }

@@ -1,0 +1,24 @@
+"""Figures derived from one measurement. Agent and server compute them with the same words."""
+
+from statistics import median, quantiles
+
+from .result import Measurement
+
+
+def samples_per_second(measurement: Measurement, batch_size: int) -> float:
+    """Samples of a block over the median block time."""
+    blocks = measurement.blocks
+    return blocks.steps_per_block * batch_size * 1e9 / median(blocks.durations_ns)
+
+
+def within_run_spread(measurement: Measurement) -> float:
+    """Interquartile range of the block times over their median; 0 for a single block.
+
+    It says how steady this process was. It is not a confidence interval: blocks of one process
+    are correlated, and processes differ.
+    """
+    durations = measurement.blocks.durations_ns
+    if len(durations) < 2:
+        return 0.0
+    lower, middle, upper = quantiles(durations, n=4, method="inclusive")
+    return (upper - lower) / middle
