@@ -7,14 +7,15 @@ import json
 import os
 import sys
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
+
+from .problems import HomeProblem, UsageProblem
 
 if TYPE_CHECKING:
     from .job import Probe
     from .plan import Plan, Selection
-    from .presets import Preset
 
 app = typer.Typer(
     name="bench-agent",
@@ -38,9 +39,14 @@ class Exit(IntEnum):
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Server = Annotated[
     str | None,
-    typer.Option("--server", envvar="BENCH_SERVER", help="Server to post to; without one nothing is sent."),
+    typer.Option(
+        "--server", envvar="BENCH_SERVER", help="Server to post to; without one nothing is sent."
+    ),
 ]
-PresetName = Annotated[str, typer.Option("--preset", help="smoke, quick, standard or full.")]
+PresetName = Annotated[
+    Literal["smoke", "quick", "standard", "full"],
+    typer.Option("--preset", help="How much of the matrix to run."),
+]
 Workloads = Annotated[list[str], typer.Option("--workload", help="Only this workload; repeatable.")]
 Frameworks = Annotated[
     list[str], typer.Option("--framework", help="Only this framework; repeatable.")
@@ -58,7 +64,7 @@ Precisions = Annotated[
     list[str],
     typer.Option("--precision", help="float32, tf32, mixed_float16, mixed_bfloat16; repeatable."),
 ]
-DataOption = Annotated[str, typer.Option("--data", help="real or generated.")]
+DataOption = Annotated[str, typer.Option("--data", help="generated; real data comes later.")]
 Repeats = Annotated[
     int | None, typer.Option("--repeats", min=1, max=1000, help="Processes per cell.")
 ]
@@ -75,13 +81,13 @@ LONG_PLAN_SECONDS = 24 * 3600
 def devices(as_json: Json = False) -> None:
     """Show this machine and the devices each framework sees."""
     from . import overview
+    from .machine import read_machine
 
-    probes = _probe_all()
-    machine = overview.machine_or_none(_home())
+    document = overview.devices_document(read_machine(_home()), _probe_all())
     if as_json:
-        _print_json(overview.devices_document(machine, probes))
+        _print_json(document)
     else:
-        overview.print_devices(machine, probes)
+        overview.print_devices(document)
 
 
 @app.command()
@@ -100,9 +106,18 @@ def plan(
 ) -> None:
     """Show every cell a run would measure, how long it takes, and what is left out and why."""
     from . import overview
+    from .plan import Selection
 
-    selection = _selection(
-        workload, framework, device, recipe, batch_size, precision, data, repeats, budget_seconds
+    selection = Selection(
+        workloads=tuple(workload),
+        frameworks=tuple(framework),
+        devices=tuple(device),
+        recipes=tuple(recipe),
+        batch_sizes=tuple(batch_size),
+        precisions=tuple(precision),
+        repeats=repeats,
+        budget_seconds=budget_seconds,
+        data=data,
     )
     made = _make_plan(preset, selection)
     if as_json:
@@ -128,16 +143,26 @@ def run(
     as_json: Json = False,
 ) -> None:
     """Measure, sign and keep the results; with a server, post them."""
+    from rich.console import Console
+
     from bench_protocol import format as people
     from bench_protocol.catalogue import CATALOGUE
-    from rich.console import Console
 
     from .display import Display, summary_table
     from .overview import summary_document
+    from .plan import Selection
     from .run import run_plan
 
-    selection = _selection(
-        workload, framework, device, recipe, batch_size, precision, data, repeats, budget_seconds
+    selection = Selection(
+        workloads=tuple(workload),
+        frameworks=tuple(framework),
+        devices=tuple(device),
+        recipes=tuple(recipe),
+        batch_sizes=tuple(batch_size),
+        precisions=tuple(precision),
+        repeats=repeats,
+        budget_seconds=budget_seconds,
+        data=data,
     )
     made = _make_plan(preset, selection)
     if not made.cells:
@@ -195,11 +220,11 @@ def status(as_json: Json = False) -> None:
     from . import overview
     from .outbox import Outbox
 
-    document = overview.status_document(_home(), Outbox(_home().outbox))
+    home = _home()
     if as_json:
-        _print_json(document)
+        _print_json(overview.status_document(home, Outbox(home.outbox)))
     else:
-        overview.print_status(document)
+        overview.print_status(home, Outbox(home.outbox))
 
 
 @app.command()
@@ -233,9 +258,6 @@ def enroll(
 
 def main() -> None:
     """Run the command line; problems a person can mend end in one line, not in a traceback."""
-    from .home import HomeProblem
-    from .plan import UsageProblem
-
     try:
         app()
     except UsageProblem as problem:
@@ -260,44 +282,18 @@ def _client(server: str | None, key: Any) -> Any:
     return Client(server, key)
 
 
-def _probe_all() -> "dict[str, Probe]":
+def _probe_all(frameworks: tuple[str, ...] = ()) -> "dict[str, Probe]":
     from .probes import probe_all
 
-    return probe_all(_home().logs)
-
-
-def _selection(
-    workloads: list[str],
-    frameworks: list[str],
-    devices: list[str],
-    recipes: list[str],
-    batch_sizes: list[int],
-    precisions: list[str],
-    data: str,
-    repeats: int | None,
-    budget_seconds: float | None,
-) -> "Selection":
-    from .plan import make_selection
-
-    return make_selection(
-        workloads=workloads,
-        frameworks=frameworks,
-        devices=devices,
-        recipes=recipes,
-        batch_sizes=batch_sizes,
-        precisions=precisions,
-        data=data,
-        repeats=repeats,
-        budget_seconds=budget_seconds,
-    )
+    return probe_all(_home().logs, frameworks)
 
 
 def _make_plan(preset: str, selection: "Selection") -> "Plan":
-    from .plan import make_plan
-    from .presets import preset_named
+    from .plan import check_names, make_plan
+    from .presets import PRESETS
 
-    chosen: Preset = preset_named(preset)
-    return make_plan(chosen, selection, _probe_all())
+    check_names(selection)
+    return make_plan(PRESETS[preset], selection, _probe_all(selection.frameworks))
 
 
 def _print_json(document: Any) -> None:

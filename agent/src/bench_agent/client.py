@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import httpx
-from bench_protocol import envelope, statement, strict_json
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import envelope, statement, strict_json
 
 from . import __version__
 from .outbox import Entry, Outbox

@@ -2,10 +2,6 @@
 
 from statistics import median
 
-from bench_protocol import format as people
-from bench_protocol.figures import samples_per_second, within_run_spread
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measured, Measurement, Result
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -16,6 +12,11 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 from rich.table import Table
+
+from bench_protocol import format as people
+from bench_protocol.figures import samples_per_second, within_run_spread
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Failed, Measured, Measurement, Result
 
 from .client import Delivery, ServerUnreachable
 from .job import BlockDone, PhaseBegan

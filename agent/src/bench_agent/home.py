@@ -7,9 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
-
-class HomeProblem(Exception):
-    """A file of the agent's folder cannot be used; the message says what mends it."""
+from .problems import HomeProblem
 
 
 @dataclass(frozen=True)
@@ -91,4 +89,6 @@ def read_private(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise HomeProblem(f"cannot read {path}: {error.strerror}") from error
+        raise HomeProblem(
+            f"cannot read {path}: {error.strerror}; choose another folder with BENCH_HOME"
+        ) from error

@@ -1,19 +1,20 @@
 """What parent and worker say to each other.
 
 The job goes in as one JSON document on standard input. On a file descriptor of its own the worker
-answers with JSON lines: ``PhaseBegan`` and ``BlockDone`` while it works, so that the parent can show
-progress, see a stall, and know the phase of a crash; last one ``Answer``. Whatever a library
+answers with JSON lines: ``PhaseBegan`` and ``BlockDone`` while it works, so that the parent can
+show progress, see a stall, and know the phase of a crash; last one ``Answer``. Whatever a library
 prints goes to the log and cannot corrupt the answer.
 """
 
 from typing import Annotated, Literal
+
+from pydantic import Field, TypeAdapter
 
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell, DeviceKind
 from bench_protocol.result import Outcome, Phase, Seed, Warn
 from bench_protocol.units import DurationNs, Wire
 from bench_protocol.workloads import Workload
-from pydantic import Field, TypeAdapter
 
 
 class Timing(Wire):
@@ -74,7 +75,7 @@ class FoundDevice(Wire):
 
 
 class Probe(Wire):
-    """Answer of ``python -m bench_agent.worker --probe FRAMEWORK``: what the framework sees here."""
+    """Answer of ``bench_agent.worker --probe FRAMEWORK``: what the framework sees here."""
 
     event: Literal["probe"] = "probe"
     devices: tuple[FoundDevice, ...]

@@ -12,7 +12,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from .home import Home, HomeProblem, read_private, write_new_private
+from .home import Home, read_private, write_new_private
+from .problems import HomeProblem
 
 SALT_BYTES = 32
 

@@ -15,7 +15,8 @@ from typing import Any
 from bench_protocol import envelope, statement
 from bench_protocol.result import Result
 
-from .home import HomeProblem, private_folder
+from .home import private_folder
+from .problems import HomeProblem
 
 
 @dataclass(frozen=True)

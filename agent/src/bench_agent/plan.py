@@ -3,25 +3,25 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TypeVar
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
-from bench_protocol.matrix import Cell, DataKind, Device, DeviceKind, Precision, Recipe, why_not
+from bench_protocol.matrix import Cell, Device, DeviceKind, why_not
 from bench_protocol.workloads import Workload
 
 from . import engines
 from .job import FoundDevice, Probe, Timing
-from .presets import Preset
+from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
+from .problems import UsageProblem
+
+Choice = TypeVar("Choice", bound=str)
 
 # Seconds from a fresh process to the first timed block, before this machine has been measured.
 START_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 10.0, "torch": 6.0}
 UNKNOWN_START_SECONDS = 8.0
 # Sustained FLOP/s assumed before this machine has been measured; only for the estimate shown.
 ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda": 5e12}
-
-
-class UsageProblem(Exception):
-    """What was asked for cannot be planned; the message says what to ask instead."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Selection:
     workloads: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
-    recipes: tuple[Recipe, ...] = ()
+    recipes: tuple[str, ...] = ()
     batch_sizes: tuple[int, ...] = ()
-    precisions: tuple[Precision, ...] = ()
+    precisions: tuple[str, ...] = ()
     repeats: int | None = None
     budget_seconds: float | None = None
-    data: DataKind = "generated"
+    data: str = "generated"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ def make_plan(
     Raises:
         UsageProblem: a filter names nothing there is, or nothing is left to run.
     """
-    _refuse_unknown(selection, catalogue)
+    check_names(selection, catalogue)
+    _check_devices(selection.devices, probes)
     cells: list[PlannedCell] = []
     excluded: list[Excluded] = []
     for framework in selection.frameworks or engines.names():
@@ -112,7 +113,12 @@ def make_plan(
     return Plan(preset, tuple(cells), tuple(excluded), repeats)
 
 
-def _refuse_unknown(selection: Selection, catalogue: tuple[Workload, ...]) -> None:
+def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
+    """Hold the filters against what there can be on any machine, before frameworks are asked.
+
+    Raises:
+        UsageProblem: a name is unknown; the message lists those that are known.
+    """
     try:
         for name in selection.workloads:
             workload_named(name, catalogue)
@@ -122,6 +128,24 @@ def _refuse_unknown(selection: Selection, catalogue: tuple[Workload, ...]) -> No
         raise UsageProblem(f"{error.detail}; {error.mend}") from error
     except LookupError as error:
         raise UsageProblem(str(error.args[0])) from error
+    _checked("recipe", selection.recipes, ALL_RECIPES)
+    _checked("precision", selection.precisions, ALL_PRECISIONS)
+    _checked("data", (selection.data,), ALL_DATA)
+
+
+def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None:
+    here = {name for probe in probes.values() for found in probe.devices for name in _names(found)}
+    for name in wanted:
+        if name not in here:
+            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(sorted(here))}")
+
+
+def _checked(what: str, wanted: tuple[str, ...], known: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The wanted values as values of the known kind."""
+    for name in wanted:
+        if name not in known:
+            raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
+    return tuple(choice for choice in known if choice in wanted)
 
 
 def _cells(
@@ -133,8 +157,9 @@ def _cells(
         if preset.batches == "all"
         else (workload.batch_size,)
     )
-    recipes = selection.recipes or preset.recipes
-    precisions = selection.precisions or preset.precisions
+    recipes = _checked("recipe", selection.recipes, ALL_RECIPES) or preset.recipes
+    precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
+    data = _checked("data", (selection.data,), ALL_DATA)[0]
     for recipe, batch_size, precision in product(recipes, batches, precisions):
         cell = Cell(
             workload=workload.name,
@@ -144,7 +169,7 @@ def _cells(
             recipe=recipe,
             batch_size=batch_size,
             precision=precision,
-            data=selection.data,
+            data=data,
         )
         reason = why_not(workload, batch_size) or engine.why_not(
             device.kind, cell.recipe, cell.precision
@@ -191,9 +216,13 @@ def _chosen_devices(
     found: tuple[FoundDevice, ...], wanted: tuple[str, ...]
 ) -> Iterator[FoundDevice]:
     for device in found:
-        name = f"{device.kind}:{device.index}"
-        if not wanted or device.kind in wanted or name in wanted:
+        if not wanted or _names(device) & set(wanted):
             yield device
+
+
+def _names(device: FoundDevice) -> set[str]:
+    """What a person may call a device: its kind, or kind and index."""
+    return {device.kind, f"{device.kind}:{device.index}"}
 
 
 def _chosen_workloads(
@@ -212,4 +241,3 @@ def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[in
         planned.cell.framework,
         str(planned.cell.device),
     )
-

@@ -3,16 +3,13 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from bench_protocol.matrix import Precision, Recipe
+from bench_protocol.matrix import DataKind, Precision, Recipe
 
 from .job import Timing
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+ALL_DATA: tuple[DataKind, ...] = ("generated",)
 ALL_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
-
-
-class UsageProblem(Exception):
-    """What was asked for cannot be done; the message says what to ask instead."""
 
 
 @dataclass(frozen=True)
@@ -70,14 +67,3 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
-
-
-def preset_named(name: str) -> Preset:
-    """Find a preset.
-
-    Raises:
-        UsageProblem: there is none of this name.
-    """
-    if name not in PRESETS:
-        raise UsageProblem(f"unknown preset {name!r}; choose one of: {', '.join(PRESETS)}")
-    return PRESETS[name]

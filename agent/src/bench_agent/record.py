@@ -5,12 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from bench_protocol import envelope, statement
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Agent, Clocks, Result, Telemetry
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from . import __version__
 from .client import utc_text
@@ -94,9 +95,7 @@ def make_result(
 
 def sign(result: Result, key: Ed25519PrivateKey) -> bytes:
     """The envelope's bytes."""
-    return envelope.seal(
-        statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), key
-    )
+    return envelope.seal(statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), key)
 
 
 def unknown_environment() -> Environment:

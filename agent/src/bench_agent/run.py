@@ -1,4 +1,4 @@
-"""Runs a plan: one fresh process a repeat, each result signed and on disk before the next starts."""
+"""Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
 
 import secrets
 from collections.abc import Callable
@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from bench_protocol.result import Measured, Result
 from bench_protocol.seeded import DEFAULT_SEED
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from .awake import awake
 from .client import Client, Delivery, ServerUnreachable
@@ -103,17 +104,13 @@ def _one_repeat(
     run_job: RunJob,
     reporter: Reporter,
 ) -> Result:
-    job = Job(
-        workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing
-    )
+    job = Job(workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing)
     limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
     started = run.clock.now()
     with Sampler(planned.cell.device, run.clock.since_start_ns) as sampler:
         answer = run_job(job, log, limits, reporter.heard)
     finished = run.clock.now()
-    return make_result(
-        run, planned.cell, repeat, answer, started, finished, sampler.telemetry()
-    )
+    return make_result(run, planned.cell, repeat, answer, started, finished, sampler.telemetry())
 
 
 class Posting:

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench_protocol.result import Failed, FailureKind, Phase
 from pydantic import ValidationError
+
+from bench_protocol.result import Failed, FailureKind, Phase
 
 from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
 
@@ -91,7 +92,11 @@ def run_job(
         The worker's answer, or one with a ``Failed`` outcome that says what became of it.
     """
     last = run_worker(
-        command or worker_command(), job.model_dump_json().encode(), log, limits or Limits(), listener
+        command or worker_command(),
+        job.model_dump_json().encode(),
+        log,
+        limits or Limits(),
+        listener,
     )
     if isinstance(last, Answer):
         return last

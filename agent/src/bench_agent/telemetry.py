@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any
 
 import psutil
+
 from bench_protocol.matrix import Device
 from bench_protocol.result import Sensor, Telemetry
 

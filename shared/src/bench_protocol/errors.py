@@ -72,7 +72,8 @@ class UnknownWorkload(ProtocolError):
 def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidField:
     """Turn pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
-    path = ".".join(str(part) for part in first["loc"])
+    # An unknown field's name is the sender's: shorten it.
+    path = ".".join(str(part)[:100] for part in first["loc"])
     field = ".".join(part for part in (prefix, path) if part)
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""

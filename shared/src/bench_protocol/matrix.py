@@ -1,7 +1,9 @@
 """Cells: the points of the benchmark matrix, and which of them make sense."""
 
 from functools import cached_property
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from . import strict_json
 from .units import PositiveCount, Sha256, Slug, Wire
@@ -17,7 +19,7 @@ class Device(Wire):
     """A place to train: its kind, and its number among its kind."""
 
     kind: DeviceKind
-    index: int = 0
+    index: Annotated[int, Field(ge=0, le=1023)] = 0
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.index}" if self.index else self.kind

@@ -7,6 +7,7 @@ readers could then see two documents behind one signature. This one refuses all 
 import hashlib
 import json
 import math
+from collections import Counter
 from typing import Any
 
 from .errors import MalformedJson
@@ -62,9 +63,10 @@ def digest(value: Any) -> str:
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen = dict(pairs)
     if len(seen) != len(pairs):
-        keys = [key for key, _ in pairs]
-        twice = next(key for key in keys if keys.count(key) > 1)
-        raise MalformedJson(f"key {twice!r} appears twice in one object", field=twice[:100])
+        twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        # The key may hold half of a surrogate pair, which no answer could carry.
+        name = twice[:100].encode("utf-8", "replace").decode()
+        raise MalformedJson(f"key {name!r} appears twice in one object", field=name)
     return seen
 
 

@@ -1,8 +1,10 @@
 """Number and text types of the wire, each with its unit and limits."""
 
-from typing import Annotated
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 # Every integer on the wire stays below 2**53, so that any language's JSON reader keeps it exact.
 LARGEST_INTEGER = 2**53 - 1
@@ -16,16 +18,37 @@ EnergyMj = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="millijoul
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Sha256 = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
-Text = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+# No control characters: a database may refuse NUL, and ESC steers the terminal that prints it.
+PLAIN = r"^[^\x00-\x1f\x7f-\x9f]*$"
+Text = Annotated[str, StringConstraints(min_length=1, max_length=200, pattern=PLAIN)]
 Slug = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-# RFC 3339, UTC, microseconds: 2026-11-21T03:42:00.000000Z
+Version = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=PLAIN)]
+
+
+def _moment(text: str) -> str:
+    datetime.fromisoformat(text)  # refuses 30 February with a ValueError
+    return text
+
+
+# RFC 3339, UTC, microseconds: 2026-11-21T03:42:00.000000Z. [0-9], because \d takes any script's.
 UtcTime = Annotated[
-    str, StringConstraints(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$", max_length=27)
+    str,
+    StringConstraints(
+        pattern=r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z$",
+        max_length=27,
+    ),
+    AfterValidator(_moment),
 ]
-Version = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 
 
 class Wire(BaseModel):
     """Base of every model on the wire: immutable, strict about types, unknown fields refused."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with some fields replaced; what was cached from the old fields is forgotten."""
+        copied = super().model_copy(update=update, deep=deep)
+        for name in copied.__dict__.keys() - type(self).model_fields.keys():
+            del copied.__dict__[name]
+        return copied

@@ -9,10 +9,10 @@ from pydantic import Field
 
 from . import strict_json
 from .layers import Layer, Shape
-from .units import PositiveCount, Slug, Wire
+from .units import Count, PositiveCount, Slug, Wire
 
 Rate = Annotated[float, Field(ge=0, lt=1)]
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class RMSprop(Wire):
@@ -55,7 +55,7 @@ class DataSet(Wire):
     sample_shape: tuple[PositiveCount, ...]
     classes: PositiveCount
     train_samples: PositiveCount
-    validation_samples: int = 0
+    validation_samples: Count = 0
     test_samples: PositiveCount
 
 
@@ -69,7 +69,7 @@ class Workload(Wire):
     name: Slug
     data_set: DataSet
     layers: tuple[Layer, ...]
-    frozen_layers: int = 0
+    frozen_layers: Count = 0
     loss: Literal["softmax_cross_entropy"] = "softmax_cross_entropy"
     optimizer: Optimizer
     batch_size: PositiveCount

@@ -1,0 +1,63 @@
+# The two commands of the README are `make demo` and `make test`; everything installs into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+# Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU.
+OS := $(shell uname -s)
+ifeq ($(OS),Darwin)
+EXTRAS := metal
+else ifneq ($(shell command -v nvidia-smi),)
+EXTRAS := tensorflow-cuda,mlx-cuda
+else
+EXTRAS := tensorflow,mlx
+endif
+
+PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
+TESTS ?=
+
+.PHONY: help demo test test-all lint types serve migrate check-pins clean
+
+help: ## Show the targets.
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
+
+$(VENV)/installed-$(EXTRAS): $(PARTS)
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install -q -c constraints.txt -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
+	@touch $@
+
+$(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
+	$(PIP) install -q -c constraints.txt -r requirements-dev.txt
+	@touch $@
+
+demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
+	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
+
+test: $(VENV)/installed-dev ## All tests of normal length.
+	$(BIN)/python -m pytest -m 'not long' $(TESTS)
+
+test-all: $(VENV)/installed-dev ## The long ones too: kill, fault and fuzz runs.
+	$(BIN)/python -m pytest $(TESTS)
+
+lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-cache
+
+types: $(VENV)/installed-dev ## Strict type check.
+	$(BIN)/mypy --no-incremental shared/src agent/src server/src
+
+serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
+	$(BIN)/bench-server serve
+
+migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
+	$(BIN)/bench-server migrate
+
+check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
+	$(BIN)/python deploy/check_pins.py
+
+clean: ## Remove the virtual environment and the demo's database.
+	rm -rf $(VENV) .demo

@@ -1,0 +1,204 @@
+"""What one repeat does, phase by phase, and what becomes of it when a phase fails."""
+
+import math
+import traceback
+from collections.abc import Callable
+
+from bench_protocol import seeded
+from bench_protocol.machine import Environment
+from bench_protocol.result import (
+    Evaluation,
+    Failed,
+    Gemm,
+    Measured,
+    Measurement,
+    Phase,
+    Placement,
+    Startup,
+    Warn,
+)
+
+from . import _failures, environment
+from .engines.seam import Data, Engine, Session
+from .job import BlockDone, Job, PhaseBegan
+from .measure import measure
+
+GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
+GEMM_LONG_ENOUGH_NS = 20_000_000
+GEMM_TRIES = 3
+
+
+class Repeat:
+    """One repeat. ``environment`` and ``warnings`` are filled while it runs."""
+
+    def __init__(
+        self,
+        job: Job,
+        engine: Engine,
+        tell: Callable[[PhaseBegan | BlockDone], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self.environment: Environment | None = None
+        self.warnings: list[Warn] = []
+        self._job = job
+        self._engine = engine
+        self._tell = tell
+        self._clock = clock
+        self._phase: Phase = "start"
+        self._session: Session | None = None
+        self._measured: Measurement | None = None
+
+    def run(self) -> Measured | Failed:
+        """Measure, or say what kept it from being measured; what was measured by then is kept."""
+        try:
+            startup = self._start()
+            self._measured = self._measure(startup)
+            self._measured = self._evaluated(self._measured)
+            return self._judged(self._measured)
+        except Exception as error:
+            traceback.print_exc()
+            return Failed(
+                kind=_failures.kind_of(error, self._phase),
+                phase=self._phase,
+                exception_class=_failures.class_of(error),
+                measurement=self._measured,
+            )
+        finally:
+            self._close()
+
+    def _start(self) -> Startup:
+        """Import, data, build, first step: each timed by itself."""
+        job, engine, clock = self._job, self._engine, self._clock
+        self._enter("import")
+        began = clock()
+        engine.load(job.cell.device, job.cell.precision)
+        import_ns = clock() - began
+        self.environment = environment.describe(engine)
+
+        self._enter("data")
+        began = clock()
+        data = self._data()
+        weights = seeded.initial_weights(job.workload, job.seed)
+        data_ns = clock() - began
+
+        self._enter("build")
+        began = clock()
+        self._session = engine.open(job.workload, job.cell, weights, data)
+        self._session.sync()
+        build_ns = clock() - began
+
+        self._enter("warm_up")
+        began = clock()
+        self._session.train_block(1)
+        self._session.sync()
+        first_step_ns = clock() - began
+        return Startup(
+            import_ns=max(1, import_ns),
+            data_ns=max(1, data_ns),
+            build_ns=max(1, build_ns),
+            first_step_ns=max(1, first_step_ns),
+        )
+
+    def _data(self) -> Data:
+        job, data_set = self._job, self._job.workload.data_set
+        if job.cell.data != "generated":
+            raise NotImplementedError("real data sets come with a later version")
+        # All of them, also for a short repeat: that the data do not fit a cache is part of it.
+        train_x, train_y = seeded.generated_data(data_set, "train")
+        test_x, test_y = seeded.generated_data(data_set, "test")
+        order = seeded.order(data_set.train_samples, 0, job.seed)
+        return Data(train_x, train_y, test_x, test_y, order)
+
+    def _measure(self, startup: Startup) -> Measurement:
+        job, session = self._job, self._open_session()
+        blocks = measure(
+            session,
+            job.timing,
+            job.workload.steps_per_epoch(job.cell.batch_size),
+            clock=self._clock,
+            on_block=lambda ns, share: self._tell(BlockDone(duration_ns=ns, share_done=share)),
+            on_timing=lambda: self._enter("timing"),
+        )
+        loss = session.loss()
+        return Measurement(
+            startup=startup,
+            blocks=blocks,
+            layers=session.layers,
+            parameter_count=session.parameter_count(),
+            last_loss=loss if math.isfinite(loss) else None,
+            # Before the matrix product and the evaluation, which need memory of their own.
+            peak_memory_bytes=session.peak_memory_bytes(),
+            host_peak_memory_bytes=_failures.host_peak_memory_bytes(),
+            gemm=self._gemm(),
+            placement=self._placement(session),
+            recipe_settings=dict(session.settings),
+        )
+
+    def _judged(self, measurement: Measurement) -> Measured | Failed:
+        """Whether what was measured may count."""
+        if measurement.last_loss is None:
+            return Failed(kind="diverged", phase="timing", measurement=measurement)
+        right_count = measurement.parameter_count == self._job.workload.parameter_count
+        if not (right_count and measurement.placement.matches):
+            return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        return Measured(measurement=measurement)
+
+    def _placement(self, session: Session) -> Placement:
+        reported = session.placement()
+        says_cpu = "cpu" in reported.lower()
+        matches = says_cpu == (self._job.cell.device.kind == "cpu")
+        return Placement(reported=reported[:200], matches=matches)
+
+    def _evaluated(self, measurement: Measurement) -> Measurement:
+        """The measurement with its score on the test samples, where whole epochs were trained."""
+        epochs = self._job.timing.epochs
+        if epochs is None:
+            return measurement
+        self._enter("evaluate")
+        loss, accuracy = self._open_session().evaluate()
+        evaluation = Evaluation(
+            epochs=epochs,
+            samples=self._job.workload.data_set.test_samples,
+            loss=loss if math.isfinite(loss) else None,
+            accuracy=accuracy,
+        )
+        return measurement.model_copy(update={"evaluation": evaluation})
+
+    def _gemm(self) -> Gemm | None:
+        """Best time of a square matrix product that is long enough to be timed."""
+        try:
+            best_ns = size = 0
+            for size in GEMM_SIZES:
+                product = self._engine.gemm(size)
+                product()
+                best_ns = self._time(product)
+                if best_ns >= GEMM_LONG_ENOUGH_NS:
+                    break
+            best_ns = min(best_ns, *(self._time(product) for _ in range(GEMM_TRIES)))
+            return Gemm(size=size, precision="float32", duration_ns=max(1, best_ns))
+        except Exception as error:  # what was measured does not depend on it
+            traceback.print_exc()
+            name = _failures.class_of(error)
+            self.warnings.append(Warn(code="gemm_failed", figures={"exception_class": name}))
+            return None
+
+    def _time(self, action: Callable[[], None]) -> int:
+        began = self._clock()
+        action()
+        return self._clock() - began
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._tell(PhaseBegan(phase=phase))
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("no session is open")
+        return self._session
+
+    def _close(self) -> None:
+        try:
+            if self._session is not None:
+                self._session.close()
+        except Exception:  # the answer stands; the process ends anyway
+            traceback.print_exc()

@@ -1,0 +1,168 @@
+"""What the read commands show: one document for programs, one table of it for people."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench_protocol import format as people
+from bench_protocol.figures import samples_per_second
+from bench_protocol.hardware import hardware_name
+from bench_protocol.machine import Machine
+from bench_protocol.matrix import Device
+from bench_protocol.result import Failed, Result
+
+from .display import failure, one_line
+from .home import Home
+from .job import Probe
+from .outbox import Entry, Outbox
+from .plan import Plan
+from .run import RunSummary
+
+Document = dict[str, Any]
+
+
+def devices_document(machine: Machine, probes: Mapping[str, Probe]) -> Document:
+    """The machine's facts and each framework's devices."""
+    return {
+        "machine": machine.model_dump(mode="json"),
+        "frameworks": [
+            {
+                "framework": name,
+                "packages": dict(probe.environment.packages) if probe.environment else {},
+                "problem": probe.problem,
+                "devices": [
+                    {
+                        **device.model_dump(),
+                        "hardware": hardware_name(
+                            machine, Device(kind=device.kind, index=device.index)
+                        ),
+                    }
+                    for device in probe.devices
+                ],
+            }
+            for name, probe in probes.items()
+        ],
+    }
+
+
+def print_devices(document: Document) -> None:
+    """Table of :func:`devices_document`."""
+    machine = document["machine"]
+    memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
+    Console().print(f"{machine['cpu']['brand']}, {memory} memory, {machine['os']['version']}")
+    table = Table()
+    for heading in ("framework", "version", "device", "hardware"):
+        table.add_column(heading)
+    for row in document["frameworks"]:
+        version = next(iter(row["packages"].values()), "")
+        for device in row["devices"]:
+            name = f"{device['kind']}:{device['index']}" if device["index"] else device["kind"]
+            table.add_row(row["framework"], version, name, device["hardware"])
+        if not row["devices"]:
+            table.add_row(row["framework"], version, "none", row["problem"] or "")
+    Console().print(table)
+
+
+def plan_document(plan: Plan) -> Document:
+    """Cells with their estimates, and what is left out with its reason."""
+    return {
+        "preset": plan.preset.name,
+        "repeats": plan.repeats,
+        "estimate_seconds": round(plan.estimate_seconds, 1),
+        "cells": [
+            {
+                **planned.cell.model_dump(mode="json"),
+                "estimate_seconds": round(planned.estimate_seconds, 1),
+            }
+            for planned in plan.cells
+        ],
+        "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
+    }
+
+
+def print_plan(plan: Plan) -> None:
+    """Table of the plan."""
+    console = Console()
+    table = Table()
+    for heading in ("workload", "framework", "device", "recipe", "batch", "precision", "estimate"):
+        table.add_column(heading, justify="right" if heading in ("batch", "estimate") else "left")
+    for planned in plan.cells:
+        cell = planned.cell
+        table.add_row(
+            cell.workload,
+            cell.framework,
+            str(cell.device),
+            cell.recipe,
+            str(cell.batch_size),
+            cell.precision,
+            people.seconds(planned.estimate_seconds),
+        )
+    console.print(table)
+    for item in plan.excluded:
+        console.print(f"left out: {item.what}: {item.reason}", markup=False)
+    total = people.seconds(plan.estimate_seconds)
+    console.print(f"{len(plan.cells)} cells, {plan.repeats} repeats each, about {total}")
+
+
+def summary_document(summary: RunSummary) -> Document:
+    """Every repeat of a run with its outcome."""
+    return {
+        "results": [result_document(result) for result in summary.results],
+        "failed": summary.failed,
+        "refused": summary.refused,
+        "server_unreachable": summary.server_unreachable,
+    }
+
+
+def result_document(result: Result) -> Document:
+    """One repeat: its cell, outcome and speed."""
+    outcome = result.outcome
+    failed = isinstance(outcome, Failed)
+    rate = (
+        None
+        if isinstance(outcome, Failed)
+        else samples_per_second(outcome.measurement, result.cell.batch_size)
+    )
+    return {
+        "run_id": result.run_id,
+        "cell": result.cell.model_dump(mode="json"),
+        "cell_digest": result.cell.digest,
+        "repeat": result.repeat,
+        "status": "failed" if failed else "measured",
+        "failure": failure(outcome) if isinstance(outcome, Failed) else None,
+        "samples_per_second": rate,
+    }
+
+
+def status_document(home: Home, outbox: Outbox) -> Document:
+    """The outbox: what waits, what was sent with the server's answer, what was refused."""
+    return {
+        "home": str(home.root),
+        "pending": [_entry_document(entry) for entry in outbox.pending()],
+        "sent": [_entry_document(entry) for entry in outbox.sent()],
+        "refused": [_entry_document(entry) for entry in outbox.refused()],
+    }
+
+
+def print_status(home: Home, outbox: Outbox) -> None:
+    """The outbox in a few lines."""
+    console = Console()
+    pending, sent, refused = list(outbox.pending()), list(outbox.sent()), list(outbox.refused())
+    console.print(f"{len(pending)} waiting, {len(sent)} sent, {len(refused)} refused ({home.root})")
+    for entry in pending:
+        result = entry.result()
+        console.print(f"waiting: {result.cell}: {one_line(result)}", markup=False)
+    for entry in refused:
+        console.print(f"refused: {(entry.answer or {}).get('detail', 'no reason given')}")
+    if pending:
+        console.print("send them: bench-agent submit --server URL")
+
+
+def _entry_document(entry: Entry) -> Document:
+    return {
+        "payload_sha256": entry.path.stem,
+        "answer": entry.answer,
+        **result_document(entry.result()),
+    }

@@ -1,0 +1,9 @@
+"""Problems a person can mend. Each message says what is wrong and what to do."""
+
+
+class UsageProblem(Exception):
+    """What was asked for cannot be done; the message says what to ask instead."""
+
+
+class HomeProblem(Exception):
+    """A file of the agent's folder cannot be used; the message says what mends it."""

@@ -1,0 +1,73 @@
+"""The worker: one repeat of one cell in a process of its own.
+
+``python -m bench_agent.worker --answer-fd N`` reads a ``Job`` as JSON on standard input and writes
+the messages of :mod:`.job` to file descriptor N, one a line. Everything else that is printed, by
+whomever, is log.
+"""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from bench_protocol.machine import Environment
+
+from . import _orphan, environment
+from ._repeat import Repeat
+from .engines import engine_named
+from .job import Answer, BlockDone, Job, PhaseBegan, Probe
+
+Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read a job or a probe's name, answer, and end."""
+    parser = argparse.ArgumentParser(prog="python -m bench_agent.worker")
+    parser.add_argument("--answer-fd", type=int, required=True)
+    parser.add_argument("--probe", metavar="FRAMEWORK")
+    options = parser.parse_args(arguments)
+    _orphan.die_with_parent()
+    with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
+
+        def tell(message: PhaseBegan | BlockDone | Answer | Probe) -> None:
+            answers.write(message.model_dump_json() + "\n")
+            answers.flush()
+
+        if options.probe:
+            tell(probe(options.probe))
+        else:
+            tell(work(Job.model_validate_json(sys.stdin.buffer.read()), tell))
+    return 0
+
+
+def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) -> Answer:
+    """Run the job's repeat. Never raises for what the repeat does.
+
+    Args:
+        tell: is given ``PhaseBegan`` and ``BlockDone`` as they happen.
+        clock: monotonic, in nanoseconds.
+    """
+    engine = engine_named(job.cell.framework)
+    repeat = Repeat(job, engine, tell, clock)
+    outcome = repeat.run()
+    return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))
+
+
+def probe(framework: str) -> Probe:
+    """What a framework sees on this machine; ``problem`` says why it sees nothing."""
+    found: Environment | None = None
+    try:
+        engine = engine_named(framework)
+        devices = tuple(engine.devices())
+        found = environment.describe(engine)
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"
+        return Probe(devices=(), environment=None, problem=problem)
+    return Probe(devices=devices, environment=found)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

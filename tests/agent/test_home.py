@@ -1,0 +1,94 @@
+"""Key, salt and outbox on a real disk."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from tests.fakes.results import make_result, private_key, sealed
+
+from bench_agent.home import Home, find_home
+from bench_agent.keys import load_or_create_key, machine_hash
+from bench_agent.outbox import Outbox
+from bench_agent.problems import HomeProblem
+from bench_protocol.keys import key_id
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
+    assert find_home({"BENCH_HOME": str(tmp_path)}).root == tmp_path
+    assert find_home({}).root.name == "trainmark"
+
+
+def test_the_key_is_made_once_and_only_its_owner_may_read_it(home: Home) -> None:
+    first = load_or_create_key(home)
+    again = load_or_create_key(home)
+    assert key_id(first.public_key()) == key_id(again.public_key())
+    assert stat.S_IMODE(home.key.stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.key.parent.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
+def test_a_key_others_may_read_is_refused_with_its_mend(home: Home, mode: int) -> None:
+    load_or_create_key(home)
+    home.key.chmod(mode)
+    with pytest.raises(HomeProblem, match="chmod 600"):
+        load_or_create_key(home)
+
+
+@pytest.mark.parametrize("content", [b"", b"not a key", b"-----BEGIN PRIVATE KEY-----\nAAAA\n"])
+def test_a_broken_key_file_is_named(home: Home, content: bytes) -> None:
+    load_or_create_key(home)
+    home.key.write_bytes(content)
+    with pytest.raises(HomeProblem, match="machine.pem"):
+        load_or_create_key(home)
+
+
+def test_the_machine_hash_needs_the_salt(tmp_path: Path) -> None:
+    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
+    assert machine_hash(one, b"serial") == machine_hash(one, b"serial")
+    assert machine_hash(one, b"serial") != machine_hash(one, b"another")
+    assert machine_hash(one, b"serial") != machine_hash(other, b"serial")
+
+
+def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> None:
+    outbox = Outbox(home.outbox)
+    raw = sealed(make_result(), private_key())
+    entry = outbox.put(raw)
+    outbox.put(raw)
+    assert [item.raw for item in outbox.pending()] == [raw]
+    outbox.mark_sent(entry, {"id": "abc"})
+    assert list(outbox.pending()) == []
+    assert [(item.raw, item.answer) for item in outbox.sent()] == [(raw, {"id": "abc"})]
+
+
+def test_a_refused_envelope_is_kept_with_the_reason(home: Home) -> None:
+    outbox = Outbox(home.outbox)
+    entry = outbox.put(sealed(make_result(), private_key()))
+    outbox.mark_refused(entry, {"detail": "no"})
+    assert [item.answer for item in outbox.refused()] == [{"detail": "no"}]
+
+
+def test_pending_envelopes_come_oldest_first(home: Home) -> None:
+    outbox = Outbox(home.outbox)
+    entries = [outbox.put(sealed(make_result(), private_key())) for _ in range(5)]
+    for age, entry in enumerate(entries):
+        os.utime(entry.path, (1_000_000 - age, 1_000_000 - age))
+    assert [item.path for item in outbox.pending()] == [entry.path for entry in reversed(entries)]
+
+
+def test_a_half_written_file_is_not_taken_for_an_envelope(home: Home) -> None:
+    outbox = Outbox(home.outbox)
+    outbox.put(sealed(make_result(), private_key()))
+    (home.outbox / "pending" / ".abc.json.123.partial").write_bytes(b"{")
+    assert len(list(outbox.pending())) == 1
+
+
+def test_a_folder_that_cannot_be_made_is_a_problem_with_a_mend(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(HomeProblem, match="BENCH_HOME"):
+        load_or_create_key(Home(tmp_path / "file" / "home"))

@@ -1,0 +1,101 @@
+"""Plans: what a preset and filters make of what the frameworks see."""
+
+from typing import Any
+
+import pytest
+
+from bench_agent import engines
+from bench_agent.job import FoundDevice, Probe
+from bench_agent.plan import Plan, Selection, make_plan
+from bench_agent.presets import PRESETS
+from bench_agent.problems import UsageProblem
+
+CPU = FoundDevice(kind="cpu", index=0, name="CPU")
+GPUS = tuple(FoundDevice(kind="cuda", index=index, name="GPU") for index in (0, 1))
+HERE = {
+    "mlx": Probe(devices=(CPU,), environment=None),
+    "tensorflow": Probe(devices=(*GPUS, CPU), environment=None),
+}
+
+
+def planned(preset: str = "smoke", probes: dict[str, Probe] = HERE, **filters: Any) -> Plan:
+    everywhere = dict.fromkeys(engines.names(), ABSENT) | probes
+    return make_plan(PRESETS[preset], Selection(**filters), everywhere)
+
+
+ABSENT = Probe(devices=(), environment=None, problem="not installed: pip install it")
+
+
+def test_smoke_covers_both_frameworks_on_every_device() -> None:
+    plan = planned()
+    places = {(p.cell.framework, str(p.cell.device)) for p in plan.cells}
+    assert {("mlx", "cpu"), ("tensorflow", "cpu"), ("tensorflow", "cuda")} <= places
+    assert {p.cell.workload for p in plan.cells} == {"mnist-cnn", "fashion-mlp"}
+    assert {p.cell.recipe for p in plan.cells} == {"naive", "tuned"}
+    assert all(p.cell.batch_size == p.workload.batch_size for p in plan.cells)
+
+
+def test_filters_compose() -> None:
+    plan = planned(
+        "quick",
+        workloads=("fashion-lstm",),
+        frameworks=("tensorflow",),
+        devices=("cuda:1",),
+        recipes=("tuned",),
+        batch_sizes=(32, 512),
+    )
+    cells = [(p.cell.workload, str(p.cell.device), p.cell.batch_size) for p in plan.cells]
+    assert cells == [("fashion-lstm", "cuda:1", 32), ("fashion-lstm", "cuda:1", 512)]
+
+
+def test_a_device_kind_selects_all_of_its_kind() -> None:
+    plan = planned(devices=("cuda",), frameworks=("tensorflow",))
+    assert {str(p.cell.device) for p in plan.cells} == {"cuda", "cuda:1"}
+
+
+def test_an_absent_framework_is_left_out_with_its_reason() -> None:
+    plan = planned(probes={**HERE, "mlx": ABSENT})
+    assert ("mlx", "not installed: pip install it") in [(e.what, e.reason) for e in plan.excluded]
+    assert all(p.cell.framework == "tensorflow" for p in plan.cells)
+
+
+def test_a_batch_larger_than_the_data_is_left_out_with_its_reason() -> None:
+    plan = planned(batch_sizes=(64, 60_001), workloads=("mnist-cnn",))
+    assert {p.cell.batch_size for p in plan.cells} == {64}
+    assert any("60000 samples" in item.reason for item in plan.excluded)
+
+
+@pytest.mark.parametrize(
+    ("filters", "advice"),
+    [
+        ({"workloads": ("mnist",)}, "choose one of: mnist-cnn"),
+        ({"frameworks": ("caffe",)}, "choose one of"),
+        ({"recipes": ("fast",)}, "naive, pipeline, tuned"),
+        ({"precisions": ("int4",)}, "float32"),
+        ({"data": "stolen"}, "generated"),
+        ({"devices": ("tpu",)}, "no device"),
+    ],
+)
+def test_what_there_is_not_is_wrong_usage_with_advice(filters: dict[str, Any], advice: str) -> None:
+    with pytest.raises(UsageProblem, match=advice):
+        planned(**filters)
+
+
+def test_repeats_go_round_the_matrix_so_that_drift_meets_every_cell() -> None:
+    plan = planned(repeats=2, workloads=("mnist-cnn",), frameworks=("mlx",))
+    order = [(repeat, p.cell.recipe) for repeat, p in plan]
+    assert order == [(1, "naive"), (1, "tuned"), (2, "naive"), (2, "tuned")]
+
+
+def test_quick_shares_ten_minutes_among_its_cells() -> None:
+    plan = planned("quick")
+    assert 60 < plan.estimate_seconds <= 630
+    budgets = {p.timing.budget_seconds for p in plan.cells}
+    assert len(budgets) == 1
+    assert all(p.timing.epochs is None for p in plan.cells)
+
+
+def test_a_budget_replaces_epochs() -> None:
+    plan = planned("standard", budget_seconds=3.0, workloads=("mnist-cnn",))
+    assert {(p.timing.budget_seconds, p.timing.epochs) for p in plan.cells} == {(3.0, None)}
+    assert plan.repeats == 3

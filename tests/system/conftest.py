@@ -1,0 +1,104 @@
+"""A real server and a real agent, each in a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BIN = Path(sys.executable).parent
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+
+@dataclass(frozen=True)
+class Agent:
+    """The command line with a home of its own."""
+
+    home: Path
+
+    def environment(self, **more: str) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if name != "BENCH_SERVER"}
+        return {**kept, "BENCH_HOME": str(self.home), **more}
+
+    def __call__(self, *arguments: str, **environment: str) -> Ran:
+        done = subprocess.run(
+            [BIN / "bench-agent", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env=self.environment(**environment),
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+
+class Server:
+    """``bench-server serve`` on a free loopback port with a database of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = {
+            **os.environ,
+            "BENCH_SERVER_DATABASE_URL": f"sqlite:///{folder / 'server.db'}",
+        }
+        self.log = folder / "server.log"
+        self.address = ""
+        self._process: subprocess.Popen[str] | None = None
+
+    def start(self, port: int = 0) -> str:
+        subprocess.run([BIN / "bench-server", "migrate"], env=self.environment, check=True)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [BIN / "bench-server", "serve", "--port", str(port)],
+                env=self.environment,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        for line in self._process.stdout or ():
+            found = re.search(r"listening on (http://\S+)", line)
+            if found:
+                self.address = found.group(1)
+                return self.address
+        raise AssertionError(f"the server did not start: {self.log.read_text()}")
+
+    def stop(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGTERM)
+            assert self._process.wait(timeout=20) in (0, -signal.SIGTERM)
+            self._process = None
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Agent:
+    return Agent(tmp_path / "agent")
+
+
+@pytest.fixture
+def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
+    """A server that is not started yet; stopped at the end whatever happened."""
+    made: list[Server] = []
+
+    def make() -> Server:
+        made.append(Server(tmp_path))
+        return made[-1]
+
+    yield make
+    for server in made:
+        server.stop()

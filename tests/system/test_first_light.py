@@ -1,0 +1,163 @@
+"""The real command line trains real models, signs, posts, and the page shows them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from html import unescape
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.system.conftest import BIN, Agent, Server
+
+from bench_protocol import envelope, keys, statement
+
+SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--budget-seconds", "0.5")
+
+
+def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[], Server]) -> None:
+    server = make_server()
+    address = server.start()
+    ran = agent("run", "--preset", "smoke", *SMALL, "--server", address, "--yes", "--json")
+    assert ran.code == 0, ran.stderr
+    results = ran.json()["results"]
+    cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
+    assert cells == {(f, r) for f in ("tensorflow", "mlx") for r in ("naive", "tuned")}
+    assert all(r["status"] == "measured" and r["samples_per_second"] > 0 for r in results)
+
+    sent = agent("status", "--json").json()["sent"]
+    assert len(sent) == 4
+    with httpx.Client(base_url=address) as http:
+        for entry in sent:
+            identifier = entry["answer"]["id"]
+            stored = http.get(f"/api/v1/results/{identifier}").json()
+            assert stored["cell"] == entry["cell"]
+            raw = http.get(f"/api/v1/results/{identifier}/envelope").content
+            kept = agent.home / "outbox" / "sent" / f"{entry['payload_sha256']}.json"
+            assert raw == kept.read_bytes()
+            opened = envelope.read(raw)
+            result = statement.parse_result(opened.payload)
+            assert result.outcome.status == "measured"
+            page = unescape(http.get(f"/results/{identifier}").text)
+            assert "fashion-mlp" in page
+            assert "generated" in page
+        board = http.get("/api/v1/leaderboard", params={"workload": "fashion-mlp"}).json()
+        assert len(board["rows"]) == 1
+        front = unescape(http.get("/", params={"workload": "fashion-mlp"}).text)
+        assert board["rows"][0]["hardware"] in front
+
+
+def test_results_wait_while_the_server_is_away_and_are_sent_once(
+    agent: Agent, make_server: Callable[[], Server]
+) -> None:
+    server = make_server()
+    address = server.start()
+    server.stop()
+    run = ("run", "--preset", "smoke", *SMALL, "--framework", "mlx", "--server", address)
+    ran = agent(*run)
+    assert ran.code == 3
+    assert "bench-agent submit" in ran.stderr
+    assert len(agent("status", "--json").json()["pending"]) == 2
+
+    port = int(address.rsplit(":", 1)[1])
+    assert agent("submit", "--server", address).code == 3
+    server.start(port)
+    first = agent("submit", "--server", address, "--json")
+    assert first.code == 0, first.stderr
+    assert len(first.json()["sent"]) == 2
+    assert agent("submit", "--server", address, "--json").json() == {"sent": [], "refused": []}
+
+    # Posting the same envelopes by hand gives the same answers and no new rows.
+    with httpx.Client(base_url=address) as http:
+        for path in (agent.home / "outbox" / "sent").glob("*.json"):
+            answer = http.post(
+                "/api/v1/results",
+                content=path.read_bytes(),
+                headers={"Content-Type": "application/json"},
+            )
+            assert answer.status_code == 200
+            known = json.loads(path.with_suffix(".answer").read_bytes())
+            assert answer.json()["id"] == known["id"]
+        assert len(http.get("/api/v1/results").json()["results"]) == 2
+
+
+def test_enroll_names_the_key(agent: Agent, make_server: Callable[[], Server]) -> None:
+    address = make_server().start()
+    answer = agent("enroll", "--server", address, "--name", "my <b>Mac</b>", "--json").json()
+    again = agent("enroll", "--server", address, "--json").json()
+    assert answer["key_id"] == again["key_id"]
+    from bench_agent.home import Home
+    from bench_agent.keys import load_or_create_key
+
+    assert answer["key_id"] == keys.key_id(load_or_create_key(Home(agent.home)).public_key())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("run", "--workload", "nothing"), "choose one of: mnist-cnn"),
+        (("plan", "--framework", "caffe"), "choose one of"),
+        (("run", "--device", "tpu"), "no device 'tpu'"),
+        (("run", "--workload", "mnist-cnn", "--batch-size", "60001"), "nothing to run"),
+        (("run", "--preset", "huge"), "smoke"),
+        (("run", "--batch-size", "0"), "--batch-size"),
+        (("submit",), "--server"),
+        (("enroll",), "BENCH_SERVER"),
+        (("frobnicate",), "frobnicate"),
+    ],
+)
+def test_wrong_usage_ends_with_2_and_advice(
+    agent: Agent, arguments: tuple[str, ...], says: str
+) -> None:
+    ran = agent(*arguments)
+    assert ran.code == 2
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+def test_read_commands_speak_json(agent: Agent) -> None:
+    devices = agent("devices", "--json").json()
+    assert {row["framework"] for row in devices["frameworks"]} >= {"tensorflow", "mlx"}
+    plan = agent("plan", "--preset", "smoke", "--json").json()
+    assert plan["cells"]
+    assert agent("status", "--json").json()["pending"] == []
+
+
+def test_the_parent_imports_no_framework() -> None:
+    code = (
+        "import sys, bench_agent.cli, bench_agent.run, bench_agent.plan, bench_agent.overview;"
+        "from bench_agent import engines; [engines.engine_named(n) for n in engines.names()];"
+        "print([n for n in ('tensorflow', 'keras', 'mlx', 'jax', 'torch') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_help_needs_none_of_the_heavy_imports() -> None:
+    code = (
+        "import sys, bench_agent.cli;"
+        "print([n for n in ('numpy', 'pydantic', 'httpx', 'psutil', 'rich') if n in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_interrupted_run_keeps_what_it_finished(agent: Agent, tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [BIN / "bench-agent", "run", *SMALL, "--framework", "mlx", "--repeats", "50"],
+        env=agent.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    pending = agent.home / "outbox" / "pending"
+    deadline = time.monotonic() + 120
+    while len(list(pending.glob("*.json"))) < 1 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 130, output
+    assert agent("status", "--json").json()["pending"]
