@@ -96,16 +96,21 @@ class Display:
         self._show_left(self._seconds_done)
         total = len(self._plan.cells) * self._plan.repeats
         self._console.print(
-            f"[{self._count}/{total}] {result.cell}: {one_line(result)}", markup=False
+            f"[{self._count}/{total}] {result.cell}: {one_line(result)}",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
         )
 
     def delivered(self, delivery: Delivery) -> None:
         if delivery.state == "refused":
             detail = delivery.answer.get("detail", "no reason given")
-            self._console.print(f"the server refused a result: {detail}", markup=False)
+            self._console.print(
+                f"the server refused a result: {detail}", markup=False, soft_wrap=True
+            )
 
     def unreachable(self, error: ServerUnreachable) -> None:
-        self._console.print(f"{error}; results wait in the outbox", markup=False)
+        self._console.print(f"{error}; results wait in the outbox", markup=False, soft_wrap=True)
 
     def _show_left(self, seconds_done: float) -> None:
         if self._plan is None or self._all is None:
@@ -136,17 +141,20 @@ def summary_table(results: list[Result], epoch_samples: dict[str, int]) -> Table
     Args:
         epoch_samples: training samples of each workload by name.
     """
-    table = Table(title="Training speed of this machine", title_justify="left")
-    for heading in ("workload", "framework", "device", "recipe", "batch"):
-        table.add_column(heading)
-    for heading in ("samples/s", "epoch", "spread", "against naive"):
-        table.add_column(heading, justify="right")
+    table = Table(
+        title="Training speed of this machine", title_justify="left", box=None, padding=(0, 1, 0, 0)
+    )
+    for heading in ("workload", "on", "recipe"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("samples/s", "epoch", "spread", "vs naive"):
+        table.add_column(heading, justify="right", no_wrap=True)
     cells: dict[Cell, list[Result]] = {}
     for result in results:
         cells.setdefault(result.cell, []).append(result)
     rates = {cell: _median_rate(repeats) for cell, repeats in cells.items()}
     for cell, repeats in cells.items():
-        names = (cell.workload, cell.framework, str(cell.device), cell.recipe, str(cell.batch_size))
+        workload = f"{cell.workload}, {cell.batch_size}"
+        names = (workload, f"{cell.framework} {cell.device}", cell.recipe)
         rate = rates[cell]
         if rate is None:
             table.add_row(*names, one_line(repeats[-1]), "", "", "")

@@ -6,9 +6,9 @@ is decided here, what the times mean is derived later (``bench_protocol.figures`
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from statistics import quantiles
+from collections.abc import Callable
 
+from bench_protocol.figures import relative_spread
 from bench_protocol.result import Blocks, StopReason
 
 from .engines.seam import Session
@@ -41,9 +41,9 @@ def measure(
 
     Returns:
         Raw block times. ``stop_reason`` is ``epochs`` with ``timing.epochs`` set; else ``settled``
-        once :func:`relative_spread` of at least ``min_blocks`` blocks is at most
-        ``target_spread``, or ``budget``. In ``epochs`` mode the steps that do not fill a last
-        block are trained but not timed.
+        once the relative spread of at least ``min_blocks`` blocks is at most ``target_spread``,
+        or ``budget``. In ``epochs`` mode the steps that do not fill a last block are trained but
+        not timed.
     """
     stopwatch = _Stopwatch(session, clock)
     warm_up_steps, warm_up_ns, step_ns = _warm_up(stopwatch, timing, steps_per_epoch)
@@ -65,17 +65,6 @@ def measure(
         warm_up_steps=warm_up_steps,
         warm_up_ns=warm_up_ns,
     )
-
-
-def relative_spread(durations_ns: Sequence[int]) -> float:
-    """Interquartile range over the median: half of the blocks lie within this share of each other.
-
-    Single disturbed blocks do not move it. Infinite for fewer than two blocks.
-    """
-    if len(durations_ns) < 2:
-        return math.inf
-    lower, middle, upper = quantiles(durations_ns, n=4, method="inclusive")
-    return (upper - lower) / middle
 
 
 class _Stopwatch:
@@ -150,7 +139,7 @@ def _time_until_settled(
         durations.append(stopwatch.block(steps))
         spent_ns += durations[-1]
         on_block(durations[-1], min(1.0, spent_ns / budget_ns) if budget_ns else 1.0)
-        enough = len(durations) >= timing.min_blocks
+        enough = len(durations) >= max(2, timing.min_blocks)
         if enough and relative_spread(durations) <= timing.target_spread:
             return durations, "settled"
         if len(durations) >= 2 and (spent_ns >= budget_ns or len(durations) >= MOST_BLOCKS):

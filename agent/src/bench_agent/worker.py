@@ -13,11 +13,12 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from bench_protocol.machine import Environment
+from bench_protocol.result import Failed
 
-from . import _orphan, environment
-from ._repeat import Repeat
+from . import environment, failures, orphan
 from .engines import engine_named
 from .job import Answer, BlockDone, Job, PhaseBegan, Probe
+from .repeat import Repeat
 
 Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe], None]
 
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer-fd", type=int, required=True)
     parser.add_argument("--probe", metavar="FRAMEWORK")
     options = parser.parse_args(arguments)
-    _orphan.die_with_parent()
+    orphan.die_with_parent()
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
         def tell(message: PhaseBegan | BlockDone | Answer | Probe) -> None:
@@ -49,7 +50,13 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
         tell: is given ``PhaseBegan`` and ``BlockDone`` as they happen.
         clock: monotonic, in nanoseconds.
     """
-    engine = engine_named(job.cell.framework)
+    try:
+        engine = engine_named(job.cell.framework)
+    except (LookupError, ImportError) as error:
+        traceback.print_exc()
+        name = failures.class_of(error)
+        failed = Failed(kind="unavailable", phase="start", exception_class=name)
+        return Answer(outcome=failed, environment=None)
     repeat = Repeat(job, engine, tell, clock)
     outcome = repeat.run()
     return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))

@@ -74,8 +74,12 @@ def seal(payload_type: str, payload: bytes, *keys: Ed25519PrivateKey) -> bytes:
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The one JSON form in which an envelope is written: sorted keys, standard padded base64."""
-    return strict_json.dumps(
+    """The one JSON form in which an envelope is written: sorted keys, standard padded base64.
+
+    Raises:
+        InvalidEnvelope: longer than any reader takes.
+    """
+    raw = strict_json.dumps(
         {
             "payloadType": envelope.payload_type,
             "payload": base64.b64encode(envelope.payload).decode(),
@@ -85,6 +89,12 @@ def encode(envelope: Envelope) -> bytes:
             ],
         }
     )
+    if len(raw) > strict_json.MAX_BYTES:
+        raise InvalidEnvelope(
+            f"the envelope would have {len(raw)} bytes, the limit is {strict_json.MAX_BYTES}",
+            field="payload",
+        )
+    return raw
 
 
 def read(raw: bytes) -> Envelope:

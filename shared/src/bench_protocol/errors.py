@@ -69,11 +69,15 @@ class UnknownWorkload(ProtocolError):
     code = "unknown_workload"
 
 
+# What pydantic puts into the path of an error though it is nowhere in the document.
+UNION_MEMBERS = {"measured", "failed", "float", "constrained-str", "[key]"}
+
+
 def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidField:
     """Turn pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name is the sender's: shorten it.
-    path = ".".join(str(part)[:100] for part in first["loc"])
+    path = ".".join(str(part)[:100] for part in first["loc"] if part not in UNION_MEMBERS)
     field = ".".join(part for part in (prefix, path) if part)
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""

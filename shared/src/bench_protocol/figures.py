@@ -1,5 +1,6 @@
 """Figures derived from one measurement. Agent and server compute them with the same words."""
 
+from collections.abc import Sequence
 from statistics import median, quantiles
 
 from .result import Measurement
@@ -18,7 +19,13 @@ def within_run_spread(measurement: Measurement) -> float:
     are correlated, and processes differ.
     """
     durations = measurement.blocks.durations_ns
-    if len(durations) < 2:
-        return 0.0
-    lower, middle, upper = quantiles(durations, n=4, method="inclusive")
+    return relative_spread(durations) if len(durations) > 1 else 0.0
+
+
+def relative_spread(durations_ns: Sequence[int]) -> float:
+    """Interquartile range over the median of two or more durations.
+
+    Half of the durations lie within this share of each other; single disturbed ones do not move it.
+    """
+    lower, middle, upper = quantiles(durations_ns, n=4, method="inclusive")
     return (upper - lower) / middle

@@ -29,7 +29,11 @@ def hardware_name(machine: Machine, device: Device) -> str:
     ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
     """
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
-    if machine.os.virtual_machine:
+    if machine.os.rosetta:
+        name += " (Rosetta)"
+    if machine.os.wsl:
+        name += " (WSL)"
+    elif machine.os.virtual_machine:
         name += " (virtual machine)"
     elif machine.os.container:
         name += " (container)"
@@ -67,5 +71,7 @@ def _gpu_name(machine: Machine, device: Device) -> str:
     for gpu in machine.gpus:
         if (gpu.kind, gpu.index) == (device.kind, device.index):
             name = clean(gpu.name)
+            if gpu.mig or gpu.mig_profile:
+                name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
             return f"{name} ({gpu.cores}-core GPU)" if gpu.cores else name
     return f"unknown {device.kind} GPU"

@@ -8,13 +8,29 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
-from .units import Bytes, Count, Finite, PositiveCount, Sha256, Slug, Text, Version, Wire
+from .units import (
+    PLAIN,
+    Bytes,
+    Count,
+    DeviceIndex,
+    PositiveCount,
+    Sha256,
+    Slug,
+    Text,
+    Version,
+    Wire,
+)
 
-Setting = Annotated[str, StringConstraints(max_length=200)]
+Setting = Annotated[str, StringConstraints(max_length=200, pattern=PLAIN)]
+Watts = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class Cpu(Wire):
-    """The processor. ``brand`` as the operating system gives it, cores as far as known."""
+    """The processor. ``brand`` as the operating system gives it, cores as far as known.
+
+    ``available_cores``: those this process may use; ``quota_cores``: processor time a container
+    grants, in cores. ``maximum_clock_mhz`` is what a peak in FLOP/s is computed from.
+    """
 
     brand: Text
     architecture: Text
@@ -23,14 +39,21 @@ class Cpu(Wire):
     performance_cores: Count | None = None
     efficiency_cores: Count | None = None
     available_cores: PositiveCount | None = None
+    quota_cores: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    sockets: PositiveCount | None = None
+    maximum_clock_mhz: PositiveCount | None = None
     instruction_sets: tuple[Text, ...] = Field(default=(), max_length=64)
 
 
 class Gpu(Wire):
-    """One graphics processor, numbered as the framework's device index counts."""
+    """One graphics processor, numbered as the framework's device index counts.
+
+    ``mig``: NVIDIA's Multi-Instance mode is on; ``mig_profile`` names the slice (``1g.18gb``).
+    ``cores``: GPU cores on Apple's, streaming multiprocessors on NVIDIA's.
+    """
 
     kind: Literal["metal", "cuda"]
-    index: Count
+    index: DeviceIndex
     name: Text
     cores: PositiveCount | None = None
     memory_bytes: Bytes | None = None
@@ -38,9 +61,12 @@ class Gpu(Wire):
     driver: Version | None = None
     compute_capability: Version | None = None
     mig: bool | None = None
+    mig_profile: Text | None = None
     ecc: bool | None = None
-    power_limit_watts: Finite | None = None
-    default_power_limit_watts: Finite | None = None
+    power_limit_watts: Watts | None = None
+    default_power_limit_watts: Watts | None = None
+    maximum_clock_mhz: PositiveCount | None = None
+    maximum_memory_clock_mhz: PositiveCount | None = None
 
 
 class OperatingSystem(Wire):

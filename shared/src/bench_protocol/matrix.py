@@ -1,12 +1,10 @@
 """Cells: the points of the benchmark matrix, and which of them make sense."""
 
 from functools import cached_property
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from . import strict_json
-from .units import PositiveCount, Sha256, Slug, Wire
+from .units import DeviceIndex, PositiveCount, Sha256, Slug, Wire
 from .workloads import Workload
 
 DeviceKind = Literal["metal", "cuda", "cpu"]
@@ -19,7 +17,7 @@ class Device(Wire):
     """A place to train: its kind, and its number among its kind."""
 
     kind: DeviceKind
-    index: Annotated[int, Field(ge=0, le=1023)] = 0
+    index: DeviceIndex = 0
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.index}" if self.index else self.kind

@@ -5,6 +5,7 @@ This is what is signed, so its form can only grow. Versions of the payload:
 1  (2026-11) first version.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -12,6 +13,7 @@ from pydantic import Field, StringConstraints, model_validator
 from .machine import Environment, Machine, Setting
 from .matrix import Cell
 from .units import (
+    LARGEST_INTEGER,
     Bytes,
     Count,
     DurationNs,
@@ -42,21 +44,23 @@ FailureKind = Literal[
 Phase = Literal["start", "import", "data", "build", "conformance", "warm_up", "timing", "evaluate"]
 StopReason = Literal["settled", "budget", "epochs"]
 EnergySource = Literal["nvml", "rapl", "ioreport", "powermetrics", "none"]
-# Each sensor's unit is in its name.
-Sensor = Literal[
-    "cpu_utilisation_percent",
-    "cpu_clock_mhz",
-    "cpu_temperature_celsius",
-    "load_average",
-    "memory_used_bytes",
-    "thermal_pressure_level",
-    "gpu_utilisation_percent",
-    "gpu_clock_mhz",
-    "gpu_temperature_celsius",
-    "gpu_power_watts",
-    "gpu_memory_used_bytes",
-    "gpu_throttle_bits",
+# Sensors are an open list, each with its unit as the end of its name (docs/protocol.md lists those
+# in use): a new one needs no new version.
+Sensor = Annotated[
+    str,
+    StringConstraints(
+        pattern=r"^[a-z][a-z0-9_]{0,40}_"
+        r"(percent|mhz|celsius|watts|bytes|level|bits|average|rpm|count)$"
+    ),
 ]
+MOST_BLOCKS = 20_000
+# An envelope must stay below 2 MiB: with more samples, :func:`thinned` keeps every n-th.
+MOST_SAMPLES = 4_000
+MOST_SENSORS = 24
+Milliwatts = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="milliwatts")]
+Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
+# POSIX: minus the signal's number; Windows: up to 2**32 - 1.
+ExitCode = Annotated[int, Field(ge=-(2**31), le=2**32 - 1)]
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 
@@ -87,13 +91,30 @@ class Startup(Wire):
 
 
 class Blocks(Wire):
-    """Raw block times: each block is ``steps_per_block`` steps between two synchronisations."""
+    """Raw block times: each block is ``steps_per_block`` steps between two synchronisations.
+
+    ``losses``: the loss at the end of each block, where reading it costs the recipe nothing.
+    ``started_ns``: when the first block began, on the clock of :class:`Clocks`, so that telemetry
+    can be laid beside the blocks. ``target_spread`` and ``budget_ns`` are the stopping rule.
+    """
 
     steps_per_block: PositiveCount
-    durations_ns: tuple[DurationNs, ...] = Field(min_length=1, max_length=20_000)
+    durations_ns: tuple[DurationNs, ...] = Field(min_length=1, max_length=MOST_BLOCKS)
     stop_reason: StopReason
     warm_up_steps: Count
     warm_up_ns: OffsetNs
+    started_ns: OffsetNs | None = None
+    target_spread: Share | None = None
+    budget_ns: DurationNs | None = None
+    losses: tuple[Finite | None, ...] = Field(default=(), max_length=MOST_BLOCKS)
+
+    @model_validator(mode="after")
+    def _a_loss_a_block(self) -> "Blocks":
+        if self.losses and len(self.losses) != len(self.durations_ns):
+            raise ValueError(
+                f"losses has {len(self.losses)} values, durations_ns has {len(self.durations_ns)}"
+            )
+        return self
 
 
 class Trace(Wire):
@@ -110,12 +131,14 @@ class Trace(Wire):
 
 
 class Evaluation(Wire):
-    """Loss and accuracy on the test samples after training."""
+    """Loss and accuracy on samples that were not trained on, after ``epochs`` epochs."""
 
     epochs: Count
     samples: PositiveCount
     loss: Finite | None
     accuracy: Share
+    split: Literal["test", "validation"] = "test"
+    duration_ns: DurationNs | None = None
 
 
 class Gemm(Wire):
@@ -127,13 +150,30 @@ class Gemm(Wire):
 
 
 class Energy(Wire):
-    """Energy over a window of the timed part, and where the number comes from."""
+    """Energy over a window of the timed part, and where the number comes from.
+
+    ``scope``: what the counter counts (``gpu``, ``cpu_package``, ``soc``): figures of different
+    scopes do not compare. ``parts``: further counters over the same window, by scope.
+    ``idle_mw``: mean power before the run, in the same scope.
+    """
 
     source: EnergySource
     reason: Text | None = None
+    scope: Slug | None = None
     energy_mj: EnergyMj | None = None
     window_ns: DurationNs | None = None
     samples: Count | None = None
+    started_ns: OffsetNs | None = None
+    idle_mw: Milliwatts | None = None
+    parts: dict[Slug, EnergyMj] = Field(default={}, max_length=16)
+
+    @model_validator(mode="after")
+    def _number_with_its_origin(self) -> "Energy":
+        if self.energy_mj is None:
+            return self
+        if self.source == "none" or self.window_ns is None:
+            raise ValueError("energy_mj needs a source other than 'none', and window_ns")
+        return self
 
 
 class Placement(Wire):
@@ -147,7 +187,9 @@ class Measurement(Wire):
     """All that was measured in one process.
 
     ``layers``: ``stock``, or ``safe`` where the framework's own layers compute wrongly on this
-    device and the bias is added so that the faulty fusion cannot match.
+    device and the bias is added so that the faulty fusion cannot match. ``data_digest``: see
+    :func:`bench_protocol.seeded.data_digest`; accuracy bands are keyed by it.
+    ``history``: evaluations during training, where the job asked for them.
     """
 
     startup: Startup
@@ -158,7 +200,9 @@ class Measurement(Wire):
     peak_memory_bytes: Bytes | None = None
     host_peak_memory_bytes: Bytes | None = None
     traces: tuple[Trace, ...] = Field(default=(), max_length=8)
+    data_digest: Sha256 | None = None
     evaluation: Evaluation | None = None
+    history: tuple[Evaluation, ...] = Field(default=(), max_length=1_000)
     gemm: Gemm | None = None
     energy: Energy = Energy(source="none", reason="not measured")
     placement: Placement
@@ -178,8 +222,8 @@ class Failed(Wire):
     status: Literal["failed"] = "failed"
     kind: FailureKind
     phase: Phase
-    exception_class: Annotated[str, StringConstraints(max_length=200)] | None = None
-    exit_code: int | None = None
+    exception_class: Text | None = None
+    exit_code: ExitCode | None = None
     measurement: Measurement | None = None
 
 
@@ -204,11 +248,29 @@ class Clocks(Wire):
         return self
 
 
+class Conditions(Wire):
+    """What else the machine was doing before the repeat began, as far as it could be read."""
+
+    waited_ns: OffsetNs | None = None
+    load_average: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
+    cpu_utilisation_percent: Percent | None = None
+    gpu_utilisation_percent: Percent | None = None
+    gpu_processes: Count | None = None
+    gpu_memory_used_bytes: Bytes | None = None
+    gpu_temperature_celsius: Finite | None = None
+    available_memory_bytes: Bytes | None = None
+    on_battery: bool | None = None
+    battery_percent: Percent | None = None
+    low_power_mode: bool | None = None
+    thermal_pressure: Slug | None = None
+    cpu_governor: Slug | None = None
+
+
 class Telemetry(Wire):
     """Sensors sampled from the parent process, about once a second; one column a sensor."""
 
-    at_ns: tuple[OffsetNs, ...] = Field(default=(), max_length=20_000)
-    columns: dict[Sensor, tuple[Finite | None, ...]] = Field(default={})
+    at_ns: tuple[OffsetNs, ...] = Field(default=(), max_length=MOST_SAMPLES)
+    columns: dict[Sensor, tuple[Finite | None, ...]] = Field(default={}, max_length=MOST_SENSORS)
 
     @model_validator(mode="after")
     def _same_length(self) -> "Telemetry":
@@ -218,6 +280,15 @@ class Telemetry(Wire):
                     f"column {sensor} has {len(column)} values, at_ns has {len(self.at_ns)}"
                 )
         return self
+
+
+def thinned(at_ns: Sequence[int], columns: Mapping[Sensor, Sequence[float | None]]) -> Telemetry:
+    """Telemetry of any length: every n-th sample, n the least that keeps ``MOST_SAMPLES``."""
+    step = max(1, -(-len(at_ns) // MOST_SAMPLES))
+    return Telemetry(
+        at_ns=tuple(at_ns[::step]),
+        columns={sensor: tuple(column[::step]) for sensor, column in columns.items()},
+    )
 
 
 class Warn(Wire):
@@ -230,7 +301,8 @@ class Warn(Wire):
 class Result(Wire):
     """One outcome with machine, environment and clocks: the predicate of the signed statement."""
 
-    schema_version: Literal[1] = 1
+    # Not Literal[1], which takes true and 1.0.
+    schema_version: Annotated[int, Field(ge=1, le=SCHEMA_VERSION)] = SCHEMA_VERSION
     run_id: RunId
     repeat: Annotated[int, Field(ge=1, le=10_000)]
     cell: Cell
@@ -242,6 +314,7 @@ class Result(Wire):
     environment: Environment
     outcome: Outcome
     clocks: Clocks
+    conditions: Conditions | None = None
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
 

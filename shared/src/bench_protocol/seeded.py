@@ -103,6 +103,23 @@ def generated_data(
     return pictures, labels
 
 
+def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
+    """SHA-256 over the raw arrays of a data set, lower-case hex: what was really trained on.
+
+    Args:
+        splits: pictures and labels, in the order train, validation (if there is one), test.
+
+    Of each array its shape as text (``60000x28x28x1``) and a line feed, then its values row by
+    row: pictures as uint8, labels as little-endian int32.
+    """
+    sha = hashlib.sha256()
+    for pictures, labels in splits:
+        for array, kind in ((pictures, "u1"), (labels, "<i4")):
+            sha.update(f"{'x'.join(map(str, array.shape))}\n".encode())
+            sha.update(np.ascontiguousarray(array, dtype=kind).data)
+    return sha.hexdigest()
+
+
 def _patterns(data_set: DataSet, purpose: str) -> NDArray[np.uint8]:
     """One random pattern a class, uint8 of shape (classes, *sample_shape), 4 pixels a patch."""
     height, width, *channels = data_set.sample_shape

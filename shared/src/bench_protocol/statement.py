@@ -42,13 +42,17 @@ class _Statement(Wire):
 
 
 class KeyEvent(Wire):
-    """Enrollment of a public key, signed by that key itself (proof of possession)."""
+    """Enrollment of a public key, signed by that key itself (proof of possession).
+
+    ``license``: the SPDX id under which its holder agreed to publish results on this server.
+    """
 
     event: Literal["enroll"] = "enroll"
     public_key: Annotated[str, StringConstraints(max_length=200)]
     machine_hash: Sha256 | None = None
     challenge: Text | None = None
     server_origin: Text | None = None
+    license: Text | None = None
     at: UtcTime
 
 
@@ -85,7 +89,7 @@ def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) ->
     ):
         if (subject.name, subject.digest.sha256) != (name, digest):
             raise InvalidField(
-                f"subject {position} must be {name!r} with digest {digest}",
+                f"subject.{position} must be {name!r} with digest {digest}",
                 field=f"subject.{position}",
             )
     if not any(w.name == cell.workload and w.digest == cell.workload_digest for w in catalogue):

@@ -66,7 +66,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
         # The key may hold half of a surrogate pair, which no answer could carry.
         name = twice[:100].encode("utf-8", "replace").decode()
-        raise MalformedJson(f"key {name!r} appears twice in one object", field=name)
+        raise MalformedJson(f"key {name!r} appears twice in one object", field=name or "body")
     return seen
 
 

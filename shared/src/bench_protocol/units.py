@@ -1,5 +1,6 @@
 """Number and text types of the wire, each with its unit and limits."""
 
+import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Self
@@ -12,6 +13,8 @@ LARGEST_INTEGER = 2**53 - 1
 Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 PositiveCount = Annotated[int, Field(ge=1, le=LARGEST_INTEGER)]
 Bytes = Count
+# The number of a device among its kind.
+DeviceIndex = Annotated[int, Field(ge=0, le=1023)]
 DurationNs = Annotated[int, Field(ge=1, le=LARGEST_INTEGER, description="nanoseconds, above zero")]
 OffsetNs = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="nanoseconds since a start")]
 EnergyMj = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="millijoules")]
@@ -39,6 +42,12 @@ UtcTime = Annotated[
     ),
     AfterValidator(_moment),
 ]
+
+
+def plain_text(text: str, limit: int = 200) -> str:
+    """What the wire takes of a text from outside: no control characters, at most ``limit`` long."""
+    text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair becomes "?"
+    return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text)[:limit]
 
 
 class Wire(BaseModel):

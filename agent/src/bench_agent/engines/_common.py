@@ -6,8 +6,9 @@ import sys
 from collections.abc import Iterator
 
 import numpy as np
-from bench_protocol.matrix import DeviceKind, Precision, Recipe
 from numpy.typing import NDArray
+
+from bench_protocol.matrix import DeviceKind, Precision, Recipe
 
 from .seam import Data
 
@@ -72,7 +73,7 @@ def next_slices(position: int, steps: int, steps_per_epoch: int) -> Iterator[tup
         steps -= count
 
 
-def test_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
     """Test samples in order, at most ``EVALUATION_BATCH`` at a time."""
     for start in range(0, len(data.test_y), EVALUATION_BATCH):
         rows = slice(start, start + EVALUATION_BATCH)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+
 from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload

@@ -80,7 +80,11 @@ def deviation(form: Form) -> float:
         found = tf.function(form.dense)(*map(tf.constant, (x, kernel, bias))).numpy()
         worst = max(worst, _relative(found, np.maximum(x @ kernel + bias, 0)))
     for side, channels, filters in ((6, 1, 8), (13, 32, 64)):
-        x, kernel, bias = draw(8, side, side, channels), draw(3, 3, channels, filters), draw(filters)
+        x, kernel, bias = (
+            draw(8, side, side, channels),
+            draw(3, 3, channels, filters),
+            draw(filters),
+        )
         found = tf.function(form.conv)(*map(tf.constant, (x, kernel, bias))).numpy()
         worst = max(worst, _relative(found, np.maximum(_convolve(x, kernel) + bias, 0)))
     return worst

@@ -9,6 +9,7 @@ from threading import Semaphore, Thread
 from typing import Any, Literal
 
 import numpy as np
+
 from bench_protocol.workloads import Workload
 
 from . import _keras_model, _tf_shared
@@ -26,9 +27,15 @@ class FitSession(_tf_shared.KerasSession):
     """See :class:`.seam.Session`."""
 
     def __init__(
-        self, workload: Workload, model: Any, batch_size: int, data: Data, layers: Literal["stock", "safe"]
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        layers: Literal["stock", "safe"],
+        place: str,
     ) -> None:
-        super().__init__(model, data, layers)
+        super().__init__(model, data, layers, place)
         import keras
 
         steps = len(data.order) // batch_size
@@ -61,6 +68,7 @@ class FitSession(_tf_shared.KerasSession):
 
     def _fit(self, batch_size: int) -> None:
         import keras
+        import tensorflow as tf
 
         gate = self._gate
 
@@ -72,16 +80,17 @@ class FitSession(_tf_shared.KerasSession):
                 gate.after_epoch()
 
         try:
-            self._model.fit(
-                self._inputs,
-                self._labels,
-                batch_size=batch_size,
-                epochs=ENDLESS_EPOCHS,
-                # The arrays are in the first epoch's order already; fit gathers rows either way.
-                shuffle=False,
-                verbose=0,
-                callbacks=[Hold()],
-            )
+            with tf.device(self._place):  # a thread has its own current device
+                self._model.fit(
+                    self._inputs,
+                    self._labels,
+                    batch_size=batch_size,
+                    epochs=ENDLESS_EPOCHS,
+                    # The arrays are in the first epoch's order; fit gathers rows either way.
+                    shuffle=False,
+                    verbose=0,
+                    callbacks=[Hold()],
+                )
         except _Closed:
             pass
         except BaseException as error:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from ._common import Score, test_batches
+from ._common import Score, evaluation_batches
 from .seam import Data
 
 
@@ -31,8 +31,11 @@ class KerasSession:
 
     settings: Mapping[str, str]
 
-    def __init__(self, model: Any, data: Data, layers: Literal["stock", "safe"]) -> None:
+    def __init__(
+        self, model: Any, data: Data, layers: Literal["stock", "safe"], place: str
+    ) -> None:
         self.layers = layers
+        self._place = place
         self._model = model
         self._data = data
         # The last layer's bias: a few numbers, written by the last update of a step.
@@ -60,8 +63,9 @@ class KerasSession:
         model = self._model
         forward = tf.function(lambda x: model(x, training=False), reduce_retracing=True)
         score = Score()
-        for x, y in test_batches(self._data):
-            score.add(forward(tf.constant(x)).numpy(), y)
+        with tf.device(self._place):
+            for x, y in evaluation_batches(self._data):
+                score.add(forward(tf.constant(x)).numpy(), y)
         return score.result()
 
     def placement(self) -> str:

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
+
 from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
-from numpy.typing import NDArray
 
 from ..job import FoundDevice
 
@@ -96,7 +97,7 @@ class Engine(Protocol):
         """Devices the framework sees. Imports it."""
 
     def libraries(self) -> dict[str, str]:
-        """What the framework brought or loaded: ``blas``, ``cuda``, ``onednn``, ``cxx_compiler``."""
+        """What the framework brought or loaded, such as ``blas``, ``cuda``, ``cxx_compiler``."""
 
     def settings(self) -> dict[str, str]:
         """Options in force that change speed, such as thread counts. Not environment variables."""

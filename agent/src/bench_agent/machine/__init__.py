@@ -3,6 +3,7 @@
 import platform
 
 import psutil
+
 from bench_protocol.machine import Cpu, Machine, OperatingSystem
 
 from ..home import Home

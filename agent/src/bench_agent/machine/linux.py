@@ -6,15 +6,16 @@ import re
 from pathlib import Path
 
 import psutil
+
 from bench_protocol.machine import Cpu, OperatingSystem
 
 from .text import command_output, file_text, text_or_none, whole_or_none
 
 # Of all the flags in /proc/cpuinfo, those that decide how fast matrix products run.
-SPEED_FLAGS = (
-    "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "
-    "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16"
-).split()
+SPEED_FLAGS = tuple(
+    "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "  # noqa: SIM905
+    "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16".split()
+)
 HYPERVISORS = ("kvm", "qemu", "vmware", "virtualbox", "xen", "hyper-v", "firecracker", "parallels")
 
 

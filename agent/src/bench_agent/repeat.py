@@ -18,7 +18,7 @@ from bench_protocol.result import (
     Warn,
 )
 
-from . import _failures, environment
+from . import environment, failures
 from .engines.seam import Data, Engine, Session
 from .job import BlockDone, Job, PhaseBegan
 from .measure import measure
@@ -58,9 +58,9 @@ class Repeat:
         except Exception as error:
             traceback.print_exc()
             return Failed(
-                kind=_failures.kind_of(error, self._phase),
+                kind=failures.kind_of(error, self._phase),
                 phase=self._phase,
-                exception_class=_failures.class_of(error),
+                exception_class=failures.class_of(error),
                 measurement=self._measured,
             )
         finally:
@@ -102,7 +102,7 @@ class Repeat:
     def _data(self) -> Data:
         job, data_set = self._job, self._job.workload.data_set
         if job.cell.data != "generated":
-            raise NotImplementedError("real data sets come with a later version")
+            raise LookupError("real data sets come with a later version")
         # All of them, also for a short repeat: that the data do not fit a cache is part of it.
         train_x, train_y = seeded.generated_data(data_set, "train")
         test_x, test_y = seeded.generated_data(data_set, "test")
@@ -128,7 +128,7 @@ class Repeat:
             last_loss=loss if math.isfinite(loss) else None,
             # Before the matrix product and the evaluation, which need memory of their own.
             peak_memory_bytes=session.peak_memory_bytes(),
-            host_peak_memory_bytes=_failures.host_peak_memory_bytes(),
+            host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             gemm=self._gemm(),
             placement=self._placement(session),
             recipe_settings=dict(session.settings),
@@ -178,7 +178,7 @@ class Repeat:
             return Gemm(size=size, precision="float32", duration_ns=max(1, best_ns))
         except Exception as error:  # what was measured does not depend on it
             traceback.print_exc()
-            name = _failures.class_of(error)
+            name = failures.class_of(error)
             self.warnings.append(Warn(code="gemm_failed", figures={"exception_class": name}))
             return None
 

@@ -11,7 +11,7 @@ from .engines.seam import WrongResult
 OUT_OF_MEMORY_CLASS = re.compile(r"ResourceExhausted|OutOfMemory")
 OUT_OF_MEMORY_TEXT = re.compile(
     r"RESOURCE_EXHAUSTED|out of memory|OOM when allocating|unable to allocate"
-    r"|\[malloc(?:_or_wait)?\]|insufficient memory|cudaErrorMemoryAllocation",
+    r"|\[(?:\w+::)?malloc\w*\]|insufficient memory|cudaErrorMemoryAllocation",
     re.IGNORECASE,
 )
 

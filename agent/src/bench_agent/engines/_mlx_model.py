@@ -1,0 +1,124 @@
+"""An MLX model from a workload's layer list, and Keras' optimisers in MLX.
+
+Layouts differ from the seeds': convolution kernels are (out, height, width, in) here, dense and
+LSTM kernels (out, in).
+"""
+
+import math
+from typing import Any
+
+from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+
+
+def build(workload: Workload, weights: Weights) -> Any:
+    """Build the model: ``mlx.nn.Module`` from (batch, *sample_shape) to logits (batch, classes)."""
+    from mlx import nn
+
+    class Network(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = [
+                _layer(layer, shape, values)
+                for layer, shape, values in zip(
+                    workload.layers, workload.shapes[:-1], weights, strict=True
+                )
+            ]
+
+        def __call__(self, x: Any) -> Any:
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    model = Network()
+    for layer in model.layers[: workload.frozen_layers]:
+        if isinstance(layer, nn.Module):
+            layer.freeze()
+    return model
+
+
+def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
+    """A function or module for one layer; ``shape`` is its input's, without the batch."""
+    import mlx.core as mx
+    from mlx import nn
+
+    match layer:
+        case Conv2D():
+            convolution = nn.Conv2d(shape[2], layer.filters, layer.kernel, stride=layer.stride)
+            convolution.weight = mx.array(values["kernel"].transpose(3, 0, 1, 2))
+            convolution.bias = mx.array(values["bias"])
+            parts = [*_padding(layer, shape), convolution]
+        case MaxPool2D():
+            return nn.MaxPool2d(layer.size, layer.stride)
+        case Flatten():
+            return lambda x: mx.flatten(x, start_axis=1)
+        case Dropout():
+            return nn.Dropout(layer.rate)
+        case Dense():
+            dense = nn.Linear(shape[-1], layer.units)
+            dense.weight = mx.array(values["kernel"].T)
+            dense.bias = mx.array(values["bias"])
+            parts = [dense]
+        case LSTM():
+            lstm = nn.LSTM(shape[1], layer.units)
+            lstm.Wx = mx.array(values["kernel"].T)
+            lstm.Wh = mx.array(values["recurrent_kernel"].T)
+            lstm.bias = mx.array(values["bias"])
+            parts = [lstm, lambda outputs: outputs[0][..., -1, :]]
+        case _:
+            raise NotImplementedError(f"MLX has no form of the layer {layer.kind!r} yet")
+    if getattr(layer, "activation", "linear") == "relu":
+        parts.append(nn.relu)
+    return nn.Sequential(*parts)
+
+
+def _padding(layer: Conv2D, shape: tuple[int, ...]) -> list[Any]:
+    """Zeros so that ``same`` keeps the size; the odd row and column go to the bottom and right."""
+    import mlx.core as mx
+
+    if layer.padding == "valid":
+        return []
+    widths = [(0, 0)]
+    for size in shape[:2]:
+        missing = max(0, (math.ceil(size / layer.stride) - 1) * layer.stride + layer.kernel - size)
+        widths.append((missing // 2, missing - missing // 2))
+    widths.append((0, 0))
+    return [lambda x: mx.pad(x, widths)]
+
+
+def optimizer(settings: Optimizer) -> Any:
+    """Keras' optimiser: MLX's own place epsilon and the bias correction elsewhere."""
+    import mlx.core as mx
+    from mlx import optimizers
+
+    class KerasRMSprop(optimizers.RMSprop):  # type: ignore[misc]
+        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+            mean = self.alpha * state["v"] + (1 - self.alpha) * mx.square(gradient)
+            state["v"] = mean
+            return parameter - self.learning_rate * gradient * mx.rsqrt(mean + self.eps)
+
+    class KerasAdam(optimizers.Adam):  # type: ignore[misc]
+        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+            beta_1, beta_2 = self.betas
+            number = self.step.astype(mx.float32)
+            correction = mx.sqrt(1 - mx.power(beta_2, number)) / (1 - mx.power(beta_1, number))
+            mean = beta_1 * state["m"] + (1 - beta_1) * gradient
+            square = beta_2 * state["v"] + (1 - beta_2) * mx.square(gradient)
+            state["m"], state["v"] = mean, square
+            return parameter - self.learning_rate * correction * mean / (mx.sqrt(square) + self.eps)
+
+    class KerasSGD(optimizers.SGD):  # type: ignore[misc]
+        def apply_single(self, gradient: Any, parameter: Any, state: Any) -> Any:
+            velocity = self.momentum * state["v"] - self.learning_rate * gradient
+            state["v"] = velocity
+            return parameter + velocity
+
+    rate = settings.learning_rate
+    match settings:
+        case RMSprop():
+            return KerasRMSprop(rate, alpha=settings.rho, eps=settings.epsilon)
+        case Adam():
+            return KerasAdam(rate, betas=[settings.beta_1, settings.beta_2], eps=settings.epsilon)
+        case SGD():
+            return KerasSGD(rate, momentum=settings.momentum)

@@ -1,0 +1,183 @@
+"""MLX's training loops."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from bench_protocol.layers import LSTM
+from bench_protocol.workloads import Workload
+
+from . import _mlx_model
+from ._common import Score, as_floats, evaluation_batches, next_slices
+from .seam import Data
+
+# Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
+STEPS_PER_EVALUATION = 8
+LARGEST_FLOAT_DATA_BYTES = 2**30
+
+
+class MlxSession:
+    """What the loops share. See :class:`.seam.Session`."""
+
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+
+    def __init__(self, workload: Workload, model: Any, batch_size: int, data: Data) -> None:
+        import mlx.core as mx
+        from mlx import nn
+
+        self._model = model
+        self._data = data
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._position = 0
+        self._trained = 0
+        self._optimizer = _mlx_model.optimizer(workload.optimizer)
+        self._optimizer.init(model.trainable_parameters())
+        self._loss_and_gradients = nn.value_and_grad(
+            model, lambda x, y: nn.losses.cross_entropy(model(x), y, reduction="mean")
+        )
+        model.train()
+        mx.eval(model.parameters(), self._optimizer.state)
+
+    def parameter_count(self) -> int:
+        from mlx.utils import tree_flatten
+
+        return sum(array.size for _, array in tree_flatten(self._model.parameters()))
+
+    def peak_memory_bytes(self) -> int | None:
+        import mlx.core as mx
+
+        return int(mx.get_peak_memory())
+
+    def evaluate(self) -> tuple[float, float]:
+        import mlx.core as mx
+
+        self._model.eval()
+        score = Score()
+        for x, y in evaluation_batches(self._data):
+            score.add(np.array(self._model(mx.array(x))), y)
+        self._model.train()
+        return score.result()
+
+    def placement(self) -> str:
+        import mlx.core as mx
+
+        return str(mx.default_device())
+
+    def close(self) -> None:
+        import mlx.core as mx
+
+        mx.clear_cache()
+
+
+class NaiveSession(MlxSession):
+    """A batch from NumPy, a step, evaluate everything, read the loss."""
+
+    def __init__(self, workload: Workload, model: Any, batch_size: int, data: Data) -> None:
+        super().__init__(workload, model, batch_size, data)
+        self._inputs = as_floats(data.train_x)
+        self._order = data.order
+        self._shuffle = np.random.default_rng(0)
+        self._loss = float("nan")
+        self.settings = {"loop": "eager", "steps_per_evaluation": "1", "compile": "false"}
+
+    def train_block(self, steps: int) -> None:
+        import mlx.core as mx
+
+        batch = self._batch_size
+        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
+            if first == 0 and self._trained:
+                self._order = self._shuffle.permutation(self._order)
+            for step in range(first, first + count):
+                rows = self._order[step * batch : (step + 1) * batch]
+                x, y = mx.array(self._inputs[rows]), mx.array(self._data.train_y[rows])
+                loss, gradients = self._loss_and_gradients(x, y)
+                self._optimizer.update(self._model, gradients)
+                mx.eval(self._model.parameters(), self._optimizer.state)
+                self._loss = loss.item()
+            self._position = first + count
+            self._trained += count
+
+    def sync(self) -> None:
+        import mlx.core as mx
+
+        mx.synchronize()
+
+    def loss(self) -> float:
+        return self._loss
+
+
+class TunedSession(MlxSession):
+    """Data on the device, batches gathered there, a compiled step, evaluated now and then."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        *,
+        on_cpu: bool,
+        may_compile: bool,
+    ) -> None:
+        super().__init__(workload, model, batch_size, data)
+        import mlx.core as mx
+
+        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
+        self._x = mx.array(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._y = mx.array(data.train_y)
+        self._order = mx.array(data.order)
+        # Dropout draws from the random state: left out, a compiled step repeats its first mask.
+        self._state = [model.state, self._optimizer.state, mx.random.state]
+        recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)
+        # Compiled on a CPU, an LSTM's many small operations cost more than they did.
+        compiled = may_compile and not (on_cpu and recurrent)
+        self._step: Any = self._plain_step
+        if compiled:
+            capture = partial(mx.compile, inputs=self._state, outputs=self._state)
+            self._step = capture(self._plain_step)
+        self._loss: Any = mx.array(float("nan"))
+        mx.eval(self._x, self._y, self._order)
+        self.settings = {
+            "loop": "lazy",
+            "steps_per_evaluation": str(STEPS_PER_EVALUATION),
+            "compile": str(compiled).lower(),
+            "data_on_device": "uint8" if keep_bytes else "float32",
+        }
+
+    def train_block(self, steps: int) -> None:
+        import mlx.core as mx
+
+        batch = self._batch_size
+        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
+            if first == 0 and self._trained:
+                self._order = mx.random.permutation(self._order)
+            for step in range(first, first + count):
+                rows = self._order[step * batch : (step + 1) * batch]
+                self._loss = self._step(self._x, self._y, rows)
+                self._trained += 1
+                if self._trained % STEPS_PER_EVALUATION == 0:
+                    mx.eval(self._state, self._loss)
+            self._position = first + count
+
+    def sync(self) -> None:
+        import mlx.core as mx
+
+        mx.eval(self._state, self._loss)
+        mx.synchronize()
+
+    def loss(self) -> float:
+        return float(self._loss.item())
+
+    def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
+        import mlx.core as mx
+
+        x, y = data_x[rows], data_y[rows]
+        if x.dtype == mx.uint8:
+            x = x.astype(mx.float32) / 255
+        loss, gradients = self._loss_and_gradients(x, y)
+        self._optimizer.update(self._model, gradients)
+        return loss

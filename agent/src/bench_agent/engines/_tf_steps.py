@@ -1,0 +1,157 @@
+"""TensorFlow, recipe ``tuned``: many steps in one compiled program, data on the device.
+
+The program takes the first step and the number of steps, so that one step and a hundred run the
+same code. What it saves against ``fit``: the call into TensorFlow, the input pipeline, the copy of
+the batch and Keras' bookkeeping, once a step each; and an optimiser of many small operations.
+"""
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+
+from bench_protocol.layers import LSTM, Dropout, Layer
+from bench_protocol.workloads import Workload
+
+from . import _tf_lstm, _tf_shared, _tf_update
+from ._common import as_floats, next_slices
+from .seam import Data
+
+# Above this the pictures stay uint8 on the device and become floats batch by batch.
+LARGEST_FLOAT_DATA_BYTES = 2**30
+# A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
+UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
+
+
+class StepsSession(_tf_shared.KerasSession):
+    """See :class:`.seam.Session`."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        layers: Literal["stock", "safe"],
+        place: str,
+        *,
+        fused_updates: bool,
+    ) -> None:
+        super().__init__(model, data, layers, place)
+        import tensorflow as tf
+
+        self._workload = workload
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._position = 0
+        self._trained = 0
+        self._loss: Any = tf.constant(0.0)
+        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
+        self._x = tf.constant(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._y = tf.constant(data.train_y)
+        self._order = tf.Variable(data.order, trainable=False)
+        self._variables = [variable.value for variable in model.trainable_variables]
+        self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
+        self._chains = _tf_lstm.chains(batch_size) if _tf_shared.on_cpu() else 0
+        unroll = _unroll(workload, batch_size)
+        self._program = self._compile(unroll)
+        settings = {
+            "loop": "tf.while_loop",
+            "steps_unrolled": str(unroll),
+            "jit_compile": "false",
+            "data_on_device": "uint8" if keep_bytes else "float32",
+            "updates": "fused" if fused_updates else "composed",
+        }
+        if self._chains and any(isinstance(layer, LSTM) for layer in workload.layers):
+            settings["lstm_chains"] = str(self._chains)
+        self.settings = settings
+
+    def train_block(self, steps: int) -> None:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            for first, count in next_slices(self._position, steps, self._steps_per_epoch):
+                if first == 0 and self._trained:
+                    self._order.assign(tf.random.shuffle(self._order))
+                scalars = (tf.constant(value) for value in (first, count, self._trained))
+                self._loss = self._program(*scalars)
+                self._position = first + count
+                self._trained += count
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def close(self) -> None:
+        self._loss = self.loss()
+
+    def _compile(self, unroll: int) -> Any:
+        """The program: (first step in the epoch, steps, steps trained before) -> last loss."""
+        import tensorflow as tf
+
+        def program(first: Any, steps: Any, trained: Any) -> Any:
+            end = first + steps
+
+            def body(step: Any, loss: Any, how_many: int) -> Any:
+                for offset in range(how_many):
+                    number = tf.cast(trained + (step - first) + (offset + 1), tf.float32)
+                    loss = self._step(step + offset, number)
+                return step + how_many, loss
+
+            step, loss = first, tf.constant(0.0)
+            for how_many in (unroll, 1) if unroll > 1 else (1,):
+                step, loss = tf.while_loop(
+                    lambda step, loss, many=how_many: step + many <= end,
+                    partial(body, how_many=how_many),
+                    (step, loss),
+                    # Steps follow each other anyway: keep no books for more than one at a time.
+                    parallel_iterations=1,
+                )
+            return loss
+
+        return tf.function(program, autograph=False, jit_compile=False)
+
+    def _step(self, step: Any, number: Any) -> Any:
+        """One training step in the graph.
+
+        Args:
+            step: int32 scalar, number of the batch in the epoch.
+            number: float32 scalar, how many steps were trained, this one included.
+
+        Returns:
+            The batch's mean loss, float32 scalar.
+        """
+        import tensorflow as tf
+
+        batch = self._batch_size
+        rows = tf.slice(self._order, (step * batch,), (batch,))
+        x, y = tf.gather(self._x, rows), tf.gather(self._y, rows)
+        if x.dtype == tf.uint8:
+            x = tf.cast(x, tf.float32) / np.float32(255)
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._variables)
+            logits = x
+            for layer, keras_layer in zip(self._workload.layers, self._model.layers, strict=True):
+                logits = self._forward(layer, keras_layer, logits)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
+            loss = tf.reduce_mean(losses)
+        self._update(tape.gradient(loss, self._variables), number)
+        return loss
+
+    def _forward(self, layer: Layer, keras_layer: Any, x: Any) -> Any:
+        """Keras' layer, but where there is a faster way to the same result."""
+        import tensorflow as tf
+
+        if isinstance(layer, Dropout):
+            # Keras draws its seed from a variable that each step reads and writes.
+            return tf.nn.dropout(x, layer.rate)
+        if isinstance(layer, LSTM) and self._chains:
+            weights = (variable.value for variable in keras_layer.weights)
+            return _tf_lstm.lstm(x, *weights, chains=self._chains)
+        return keras_layer(x)
+
+
+def _unroll(workload: Workload, batch_size: int) -> int:
+    if any(isinstance(layer, LSTM) for layer in workload.layers):
+        return 1  # its time steps are unrolled already
+    flops = workload.training_flops_per_sample * batch_size
+    return next((unroll for limit, unroll in UNROLL_BELOW_FLOPS if flops < limit), 1)

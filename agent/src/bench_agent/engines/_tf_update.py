@@ -1,0 +1,109 @@
+"""Keras' optimisers as TensorFlow's fused operations, one for each variable.
+
+Source of the formulas: ``bench_protocol.workloads``, whose words are Keras'. TensorFlow's
+``ResourceApply...`` kernels compute exactly these, in one pass over a variable.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
+
+Update = Callable[[Sequence[Any], Any], None]
+
+
+def update(optimizer: Optimizer, variables: Sequence[Any], *, fused: bool) -> Update:
+    """A function (gradients, number of this step as float32 scalar) that updates the variables.
+
+    Args:
+        fused: use the fused kernels. They do not exist for every kind of device.
+    """
+    import tensorflow as tf
+
+    zeros = [[tf.Variable(tf.zeros_like(variable)) for variable in variables] for _ in range(2)]
+    state = list(zip(variables, *zeros, strict=True))
+    match optimizer:
+        case RMSprop():
+            return _rmsprop(optimizer, state, fused)
+        case Adam():
+            return _adam(optimizer, state, fused)
+        case SGD():
+            return _sgd(optimizer, state, fused)
+
+
+def _rmsprop(settings: RMSprop, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+    import tensorflow as tf
+
+    rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
+
+    def apply(gradients: Sequence[Any], number: Any) -> None:
+        for (variable, square, momentum), gradient in zip(state, gradients, strict=True):
+            if fused:
+                tf.raw_ops.ResourceApplyRMSProp(
+                    var=variable.handle,
+                    ms=square.handle,
+                    mom=momentum.handle,
+                    lr=rate,
+                    rho=rho,
+                    momentum=0.0,
+                    epsilon=epsilon,
+                    grad=gradient,
+                )
+                continue
+            mean = square.assign(rho * square + (1 - rho) * tf.square(gradient))
+            variable.assign_sub(rate * gradient / tf.sqrt(mean + epsilon))
+
+    return apply
+
+
+def _adam(settings: Adam, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+    import tensorflow as tf
+
+    rate, epsilon = settings.learning_rate, settings.epsilon
+    beta_1, beta_2 = settings.beta_1, settings.beta_2
+
+    def apply(gradients: Sequence[Any], number: Any) -> None:
+        power_1 = tf.pow(tf.constant(beta_1, tf.float32), number)
+        power_2 = tf.pow(tf.constant(beta_2, tf.float32), number)
+        alpha = rate * tf.sqrt(1 - power_2) / (1 - power_1)
+        for (variable, mean, square), gradient in zip(state, gradients, strict=True):
+            if fused:
+                tf.raw_ops.ResourceApplyAdam(
+                    var=variable.handle,
+                    m=mean.handle,
+                    v=square.handle,
+                    beta1_power=power_1,
+                    beta2_power=power_2,
+                    lr=rate,
+                    beta1=beta_1,
+                    beta2=beta_2,
+                    epsilon=epsilon,
+                    grad=gradient,
+                )
+                continue
+            first = mean.assign_add((gradient - mean) * (1 - beta_1))
+            second = square.assign_add((tf.square(gradient) - square) * (1 - beta_2))
+            variable.assign_sub(first * alpha / (tf.sqrt(second) + epsilon))
+
+    return apply
+
+
+def _sgd(settings: SGD, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+    import tensorflow as tf
+
+    rate, momentum = settings.learning_rate, settings.momentum
+
+    def apply(gradients: Sequence[Any], number: Any) -> None:
+        for (variable, velocity, _), gradient in zip(state, gradients, strict=True):
+            if fused:
+                tf.raw_ops.ResourceApplyKerasMomentum(
+                    var=variable.handle,
+                    accum=velocity.handle,
+                    lr=rate,
+                    grad=gradient,
+                    momentum=momentum,
+                )
+                continue
+            variable.assign_add(velocity.assign(momentum * velocity - rate * gradient))
+
+    return apply

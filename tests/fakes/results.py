@@ -1,0 +1,168 @@
+"""Results and envelopes for tests: complete, plausible, and different in what a test names."""
+
+import itertools
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import envelope, keys, statement
+from bench_protocol.catalogue import workload_named
+from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
+from bench_protocol.matrix import Cell, Device
+from bench_protocol.result import (
+    Agent,
+    Blocks,
+    Clocks,
+    Failed,
+    Measured,
+    Measurement,
+    Placement,
+    Result,
+    Startup,
+)
+
+AT = "2026-11-21T03:42:00.000000Z"
+_runs = itertools.count(1)
+
+
+def private_key(seed: int = 1) -> Ed25519PrivateKey:
+    """A key that is the same in every run of the tests."""
+    return Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
+
+
+def key_id(key: Ed25519PrivateKey) -> str:
+    return keys.key_id(key.public_key())
+
+
+def make_machine(
+    brand: str = "Intel(R) Core(TM) i7-8700 CPU @ 3.20GHz",
+    gpu: tuple[str, str, int | None] | None = None,
+    seed: int = 1,
+    **system: Any,
+) -> Machine:
+    """A machine; ``gpu`` is kind, name and number of cores."""
+    gpus = () if gpu is None else (Gpu(kind=gpu[0], index=0, name=gpu[1], cores=gpu[2]),)  # type: ignore[arg-type]
+    apple = brand.startswith("Apple")
+    return Machine(
+        machine_hash=f"{seed:064x}",
+        cpu=Cpu(
+            brand=brand,
+            architecture="arm64" if apple else "x86_64",
+            physical_cores=12 if apple else 6,
+            logical_cores=12,
+        ),
+        memory_bytes=32 * 2**30,
+        gpus=gpus,
+        os=OperatingSystem(
+            name="macos" if apple else "linux", version="14.6" if apple else "12", **system
+        ),
+    )
+
+
+def make_cell(workload: str = "mnist-cnn", **overrides: Any) -> Cell:
+    found = workload_named(workload)
+    fields: dict[str, Any] = {
+        "workload": workload,
+        "workload_digest": found.digest,
+        "framework": "tensorflow",
+        "device": Device(kind="cpu"),
+        "recipe": "naive",
+        "batch_size": found.batch_size,
+        "precision": "float32",
+        "data": "generated",
+    }
+    return Cell(**fields | overrides)
+
+
+def make_measurement(
+    cell: Cell, step_ns: int = 1_000_000, block_count: int = 12, **overrides: Any
+) -> Measurement:
+    """Blocks of 10 steps around ``step_ns``, the median exactly there."""
+    wave = (0, -13, 8, 0, 5, -4, 0, 11, -7, 0, 2, -1)
+    durations = tuple(step_ns * 10 + step_ns * wave[i % 12] // 100 for i in range(block_count))
+    fields: dict[str, Any] = {
+        "startup": Startup(
+            import_ns=2_100_000_000,
+            data_ns=180_000_000,
+            build_ns=240_000_000,
+            first_step_ns=900_000_000,
+        ),
+        "blocks": Blocks(
+            steps_per_block=10,
+            durations_ns=durations,
+            stop_reason="settled",
+            warm_up_steps=20,
+            warm_up_ns=step_ns * 20,
+        ),
+        "layers": "stock",
+        "parameter_count": workload_named(cell.workload).parameter_count,
+        "last_loss": 0.31,
+        "host_peak_memory_bytes": 910 * 2**20,
+        "placement": Placement(reported=f"/device:{cell.device.kind.upper()}:0", matches=True),
+        "recipe_settings": {"steps_per_call": "1"},
+    }
+    return Measurement(**fields | overrides)
+
+
+def make_result(
+    *,
+    key: Ed25519PrivateKey | None = None,
+    cell: Cell | None = None,
+    machine: Machine | None = None,
+    measurement: Measurement | None = None,
+    step_ns: int = 1_000_000,
+    **overrides: Any,
+) -> Result:
+    """A measured result of ``mnist-cnn`` on a CPU, in a run of its own, with what is overridden."""
+    cell = cell or make_cell()
+    measurement = measurement or make_measurement(cell, step_ns)
+    blocks = measurement.blocks
+    took_ns = min(5_000_000_000 + blocks.warm_up_ns + sum(blocks.durations_ns), 2**53 - 10_000)
+    fields: dict[str, Any] = {
+        "run_id": f"{next(_runs):032x}",
+        "repeat": 1,
+        "cell": cell,
+        "seed": "0" * 32,
+        "preset": "smoke",
+        "agent": Agent(version="0.1.0", key_id=key_id(key or private_key())),
+        "machine": machine or make_machine(),
+        "environment": Environment(
+            python="3.11.7",
+            packages={"tensorflow": "2.18.1", "keras": "3.15.1", "numpy": "2.0.2"},
+            libraries={"onednn": "on"},
+            settings={"OMP_NUM_THREADS": "6"},
+        ),
+        "outcome": Measured(measurement=measurement),
+        "clocks": Clocks(
+            run_started=AT,
+            started=AT,
+            finished=AT,
+            started_ns=1_000,
+            finished_ns=1_000 + took_ns,
+            signed=AT,
+            signed_ns=2_000 + took_ns,
+        ),
+    }
+    return Result(**fields | overrides)
+
+
+def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:
+    """A result that gave no figure."""
+    outcome = Failed(kind=kind, phase=phase, exception_class="RuntimeError", exit_code=-11)  # type: ignore[arg-type]
+    return make_result(outcome=outcome, **overrides)
+
+
+def sealed(result: Result, key: Ed25519PrivateKey | None = None) -> bytes:
+    """The envelope of a result."""
+    payload = statement.result_payload(result)
+    return envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, key or private_key())
+
+
+def enrollment(key: Ed25519PrivateKey | None = None, display_name: str | None = None) -> bytes:
+    """The body that enrolls a key."""
+    key = key or private_key()
+    event = statement.enroll_event(key.public_key(), AT, machine_hash=None)
+    payload = statement.key_event_payload(event)
+    inner = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, key)
+    name = b"null" if display_name is None else b'"%s"' % display_name.encode()
+    return b'{"envelope":%s,"display_name":%s,"invite":null}' % (inner, name)

@@ -1,0 +1,62 @@
+"""Small copies of workloads."""
+
+from typing import Any
+
+from bench_agent.job import Job, Timing
+from bench_protocol.layers import Dense, Flatten
+from bench_protocol.matrix import Cell, Device, Recipe
+from bench_protocol.workloads import Adam, DataSet, Workload
+
+TINY = Workload(
+    name="tiny",
+    data_set=DataSet(
+        name="tiny-data", sample_shape=(8, 8, 1), classes=10, train_samples=256, test_samples=64
+    ),
+    layers=(Flatten(), Dense(units=16), Dense(units=10, activation="linear")),
+    optimizer=Adam(),
+    batch_size=16,
+    epochs=1,
+)
+
+
+def variant(workload: Workload, **changes: Any) -> Workload:
+    """A workload with other fields. Built anew: a copy would keep what is cached of the first."""
+    fields = {name: getattr(workload, name) for name in Workload.model_fields}
+    return Workload(**{**fields, **changes})
+
+
+def small(workload: Workload, train_samples: int, test_samples: int = 64) -> Workload:
+    """A workload with fewer samples."""
+    data_set = workload.data_set.model_copy(
+        update={"train_samples": train_samples, "test_samples": test_samples}
+    )
+    return variant(workload, data_set=data_set)
+
+
+def cell_of(
+    workload: Workload,
+    framework: str = "fake",
+    recipe: Recipe = "naive",
+    batch_size: int | None = None,
+) -> Cell:
+    """A float32 cell on the CPU with generated data."""
+    return Cell(
+        workload=workload.name,
+        workload_digest=workload.digest,
+        framework=framework,
+        device=Device(kind="cpu"),
+        recipe=recipe,
+        batch_size=batch_size or workload.batch_size,
+        precision="float32",
+        data="generated",
+    )
+
+
+def job_of(workload: Workload, framework: str = "fake", **timing: Any) -> Job:
+    """A job with the default seed."""
+    return Job(
+        workload=workload,
+        cell=cell_of(workload, framework),
+        seed="0" * 32,
+        timing=Timing(**timing),
+    )
