@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 
 from bench_protocol.machine import Environment
+from bench_protocol.units import plain_text
 
 from .engines.seam import Engine
 
@@ -22,7 +23,6 @@ CHANGES_SPEED = re.compile(
     r"|CUBLAS_WORKSPACE_CONFIG|LD_PRELOAD|DYLD_INSERT_LIBRARIES|PYTHONMALLOC|MALLOC_\w+"
 )
 MOST_SETTINGS = 64
-LONGEST_SETTING = 200
 LONGEST_VERSION = 64
 # A path, but for its last part.
 FOLDERS = re.compile(r"[^\s=:,;]*[/\\](?=[^/\\]|$)")
@@ -58,4 +58,4 @@ def packages(distributions: tuple[str, ...]) -> dict[str, str]:
 
 def without_folders(text: str) -> str:
     """The text with every path cut to its file name: a folder can hold a user's name."""
-    return FOLDERS.sub("", text)[:LONGEST_SETTING]
+    return plain_text(FOLDERS.sub("", text))

@@ -4,6 +4,7 @@ import re
 import sys
 
 from bench_protocol.result import FailureKind, Phase
+from bench_protocol.units import plain_text
 
 from .engines.seam import WrongResult
 
@@ -37,7 +38,7 @@ def kind_of(error: BaseException, phase: Phase) -> FailureKind:
 def class_of(error: BaseException) -> str:
     """Full name of an exception's class."""
     kind = type(error)
-    return f"{kind.__module__}.{kind.__qualname__}"[:200].removeprefix("builtins.")
+    return plain_text(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."))
 
 
 def host_peak_memory_bytes() -> int | None:

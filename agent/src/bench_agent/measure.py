@@ -64,6 +64,8 @@ def measure(
         stop_reason=stop_reason,
         warm_up_steps=warm_up_steps,
         warm_up_ns=warm_up_ns,
+        target_spread=None if timing.epochs else timing.target_spread,
+        budget_ns=None if timing.epochs else round(timing.budget_seconds * NS_PER_SECOND) or None,
     )
 
 

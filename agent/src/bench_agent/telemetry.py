@@ -8,7 +8,7 @@ from typing import Any
 import psutil
 
 from bench_protocol.matrix import Device
-from bench_protocol.result import Sensor, Telemetry
+from bench_protocol.result import Sensor, Telemetry, thinned
 
 from .machine import nvidia
 
@@ -57,7 +57,7 @@ class Sampler:
             sensor: tuple(reading.get(sensor) for reading in self._readings)
             for sensor in sorted(sensors)
         }
-        return Telemetry(at_ns=tuple(self._at_ns), columns=columns)
+        return thinned(self._at_ns, columns)
 
     def _run(self) -> None:
         psutil.cpu_percent()  # the first call only starts the measurement

@@ -1,0 +1,128 @@
+"""docs/protocol.md says all that the models say, and its vectors are true."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import envelope, errors, keys, seeded, statement, strict_json
+from bench_protocol.catalogue import MNIST, workload_named
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Result
+
+PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
+TABLES = {
+    match["name"]: dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", match["body"], re.MULTILINE))
+    for match in re.finditer(
+        r"^###? (?P<name>[\w ]+)\n(?P<body>.*?)(?=^##|\Z)", PAGE, re.MULTILINE | re.DOTALL
+    )
+}
+VECTOR = dict(re.findall(r"^\| ([\w ,`/-]+?) \| `(.+)` \|$", PAGE.split("## Test vector")[1], re.M))
+
+SCHEMA = Result.model_json_schema()
+MODELS: dict[str, Any] = {"Result": SCHEMA} | SCHEMA["$defs"]
+EVENT = statement.KeyEvent.model_json_schema()
+
+
+@pytest.mark.parametrize("model", [*MODELS, "Key event"])
+def test_every_model_has_a_table_of_all_its_members(model: str) -> None:
+    schema = EVENT if model == "Key event" else MODELS[model]
+    assert set(TABLES[model]) == set(schema["properties"])
+
+
+@pytest.mark.parametrize("model", [*MODELS, "Key event"])
+def test_the_tables_say_what_may_be_left_out(model: str) -> None:
+    schema = EVENT if model == "Key event" else MODELS[model]
+    optional = {
+        name
+        for name, said in TABLES[model].items()
+        if said.endswith("?") or "default" in said or name in ("status", "schema_version")
+    }
+    assert set(schema["properties"]) - set(schema.get("required", ())) == optional
+
+
+def choices(part: Any) -> list[str]:
+    if isinstance(part, dict):
+        found = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
+        return found + [value for inner in part.values() for value in choices(inner)]
+    if isinstance(part, list):
+        return [value for inner in part for value in choices(inner)]
+    return []
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_choice_is_named(model: str) -> None:
+    for name, part in MODELS[model]["properties"].items():
+        said = TABLES[model][name]
+        for value in choices({key: inner for key, inner in part.items() if key != "default"}):
+            assert f"`{value}`" in said, (name, value)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_length_is_named(model: str) -> None:
+    for name, part in MODELS[model]["properties"].items():
+        length = part.get("maxItems") or part.get("maxProperties")
+        if length:
+            assert f"{length:,}" in TABLES[model][name], name
+
+
+def test_every_error_code_is_named() -> None:
+    codes = {
+        kind.code
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.ProtocolError)
+    } - {"protocol_error"}
+    assert len(codes) == 8
+    for code in codes:
+        assert f"`{code}`" in PAGE
+
+
+def test_names_of_the_statement() -> None:
+    for name in (
+        statement.RESULT_PAYLOAD_TYPE,
+        statement.KEY_EVENT_PAYLOAD_TYPE,
+        statement.STATEMENT_TYPE,
+        statement.PREDICATE_TYPE,
+    ):
+        assert f"`{name}`" in PAGE
+    assert f"{strict_json.MAX_BYTES:,} bytes" in PAGE
+
+
+def test_vector_of_the_envelope() -> None:
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTOR["private seed"]))
+    kind, payload = VECTOR["payload type"], VECTOR["payload"].encode()
+    assert keys.spki(key.public_key()).hex() == VECTOR["SubjectPublicKeyInfo"]
+    assert keys.key_id(key.public_key()) == VECTOR["key id"]
+    assert envelope.pae(kind, payload).hex() == VECTOR["PAE"]
+    assert key.sign(envelope.pae(kind, payload)).hex() == VECTOR["signature"]
+    assert envelope.seal(kind, payload, key).decode() == VECTOR["envelope"]
+
+
+def test_vector_of_the_cell() -> None:
+    cell = Cell.model_validate_json(VECTOR["cell"])
+    assert strict_json.dumps(json.loads(VECTOR["cell"])).decode() == VECTOR["cell"]
+    assert cell.digest == VECTOR["cell digest"] == strict_json.digest(json.loads(VECTOR["cell"]))
+    assert cell.workload_digest == workload_named(cell.workload).digest
+
+
+def test_vectors_of_the_seeds() -> None:
+    words = seeded.raw_words("order/0", seeded.DEFAULT_SEED, 4)
+    said = VECTOR["words of `order/0`, default seed"]
+    assert " ".join(f"{word:016x}" for word in words.tolist()) == said
+    order = seeded.order(8, 0).tolist()
+    assert " ".join(map(str, order)) == VECTOR["order of 8 samples, epoch 0"]
+    kernel = seeded.initial_weights(workload_named("mnist-cnn"))[0]["kernel"].ravel()[:4]
+    said = VECTOR["first 4 weights of `mnist-cnn`, float32 little-endian"]
+    assert kernel.astype("<f4").tobytes().hex() == said
+
+
+def test_vectors_of_the_data() -> None:
+    pictures, labels = seeded.generated_data(MNIST, "train", 8)
+    said = VECTOR["labels of `mnist` `train`, first 8"]
+    assert " ".join(map(str, labels.tolist())) == said
+    said = VECTOR["first 8 pixels of the first picture"]
+    assert " ".join(map(str, pictures[0, 0, :8, 0].tolist())) == said
+    assert seeded.data_digest((pictures, labels)) == VECTOR["data digest of these 8 samples"]

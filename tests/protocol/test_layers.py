@@ -1,0 +1,249 @@
+"""Layers, workloads and the catalogue: shapes, weights, FLOPs, identity."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from bench_protocol import strict_json
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.errors import UnknownWorkload
+from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Shape
+from bench_protocol.workloads import SGD, Adam, DataSet, RMSprop, Workload
+
+# Made once, 2026-11. A changed digest makes every stored result one of another workload.
+DIGESTS = {
+    "mnist-cnn": "626477cc0310b471e34010104d69be0dfd5ac5cf42c73edc325d33c60c6cdd24",
+    "fashion-mlp": "c83be628d1b27fd133e4556fc7676cf5a92d5f7f975452b14774d410d64bbb72",
+    "fashion-lstm": "bf4a4f66fb18669d5a1fb04d5d5a9e3d626361bdf60862201941b0e800b2c382",
+}
+PARAMETERS = {"mnist-cnn": 93_322, "fashion-mlp": 435_402, "fashion-lstm": 81_674}
+
+
+def tiny(**overrides: Any) -> Workload:
+    fields: dict[str, Any] = {
+        "name": "tiny",
+        "data_set": DataSet(
+            name="dots", sample_shape=(5, 5, 2), classes=3, train_samples=10, test_samples=4
+        ),
+        "layers": (
+            Conv2D(filters=4, kernel=2, padding="valid"),
+            MaxPool2D(),
+            Flatten(),
+            Dense(units=3, activation="linear"),
+        ),
+        "optimizer": Adam(),
+        "batch_size": 2,
+        "epochs": 1,
+    }
+    return Workload(**fields | overrides)
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs", "output"),
+    [
+        (Conv2D(filters=32, kernel=3, padding="valid"), (28, 28, 1), (26, 26, 32)),
+        (Conv2D(filters=32, kernel=3, padding="same"), (28, 28, 1), (28, 28, 32)),
+        (Conv2D(filters=8, kernel=2, padding="same"), (7, 9, 3), (7, 9, 8)),
+        (Conv2D(filters=8, kernel=3, padding="valid", stride=2), (28, 28, 1), (13, 13, 8)),
+        (Conv2D(filters=8, kernel=3, padding="valid", stride=2), (29, 28, 1), (14, 13, 8)),
+        (Conv2D(filters=8, kernel=7, padding="same", stride=2), (224, 224, 3), (112, 112, 8)),
+        (Conv2D(filters=8, kernel=3, padding="same", stride=2), (7, 7, 3), (4, 4, 8)),
+        (Conv2D(filters=8, kernel=5, padding="valid"), (5, 5, 3), (1, 1, 8)),
+        (MaxPool2D(), (26, 26, 32), (13, 13, 32)),
+        (MaxPool2D(), (11, 10, 4), (5, 5, 4)),
+        (MaxPool2D(size=3, stride=2), (7, 8, 1), (3, 3, 1)),
+        (Flatten(), (3, 3, 64), (576,)),
+        (Dropout(rate=0.5), (3, 4), (3, 4)),
+        (Dense(units=10), (64,), (10,)),
+        (LSTM(units=128), (28, 28), (128,)),
+    ],
+)
+def test_output_shape(layer: Layer, inputs: Shape, output: Shape) -> None:
+    assert layer.output_shape(inputs) == output
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs", "weights"),
+    [
+        (
+            Conv2D(filters=6, kernel=3, padding="same"),
+            (8, 8, 5),
+            {"kernel": (3, 3, 5, 6), "bias": (6,)},
+        ),
+        (Dense(units=7), (9,), {"kernel": (9, 7), "bias": (7,)}),
+        (
+            LSTM(units=4),
+            (10, 3),
+            {"kernel": (3, 16), "recurrent_kernel": (4, 16), "bias": (16,)},
+        ),
+        (MaxPool2D(), (8, 8, 5), {}),
+        (Flatten(), (8, 8, 5), {}),
+        (Dropout(rate=0.1), (8,), {}),
+    ],
+)
+def test_weight_shapes(layer: Layer, inputs: Shape, weights: dict[str, Shape]) -> None:
+    assert layer.weight_shapes(inputs) == weights
+
+
+@pytest.mark.parametrize(
+    ("layer", "fields"),
+    [
+        (Conv2D, {"filters": 0, "kernel": 3, "padding": "same"}),
+        (Conv2D, {"filters": 1, "kernel": 3, "padding": "full"}),
+        (Conv2D, {"filters": True, "kernel": 3, "padding": "same"}),
+        (Dense, {"units": 1.0}),
+        (Dense, {"units": 4, "activation": "gelu"}),
+        (Dense, {"units": 4, "bias": False}),
+        (Dropout, {"rate": 0.0}),
+        (Dropout, {"rate": 1.0}),
+        (LSTM, {"units": -1}),
+    ],
+)
+def test_a_layer_that_makes_no_sense_is_refused(layer: Any, fields: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        layer(**fields)
+
+
+def test_flops_of_a_tiny_network_by_hand() -> None:
+    workload = tiny()
+    assert workload.shapes == ((5, 5, 2), (4, 4, 4), (2, 2, 4), (16,), (3,))
+    assert workload.parameter_count == (2 * 2 * 2 * 4 + 4) + (16 * 3 + 3) == 87
+    convolution = 2 * (4 * 4) * (2 * 2 * 2) * 4  # positions x products x filters, two FLOPs each
+    dense = 2 * 16 * 3
+    # The first layer's input needs no gradient: twice the forward pass, thrice for the others.
+    assert workload.training_flops_per_sample == 2 * convolution + 3 * dense == 2_336
+
+
+def test_frozen_layers_only_run_forward() -> None:
+    workload = tiny(frozen_layers=1)
+    convolution, dense = 2 * 16 * 8 * 4, 2 * 16 * 3
+    # The dense layer is now the first that is trained.
+    assert workload.training_flops_per_sample == convolution + 2 * dense
+    assert workload.parameter_count == 87
+
+
+def test_flops_of_an_lstm_by_hand() -> None:
+    workload = tiny(
+        data_set=DataSet(
+            name="rows", sample_shape=(5, 2), classes=3, train_samples=10, test_samples=4
+        ),
+        layers=(LSTM(units=4), Dense(units=3, activation="linear")),
+    )
+    from_input, from_state = 2 * 5 * 2 * 16, 2 * 5 * 4 * 16
+    dense = 2 * 4 * 3
+    # Only the gradient of the input is left out; the state needs its own.
+    assert workload.training_flops_per_sample == 2 * from_input + 3 * from_state + 3 * dense
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_catalogue(workload: Workload) -> None:
+    assert workload.parameter_count == PARAMETERS[workload.name]
+    assert workload.digest == DIGESTS[workload.name]
+    assert workload.shapes[-1] == (workload.data_set.classes,)
+    assert workload.batch_size in workload.batch_sizes
+    assert all(size <= workload.data_set.train_samples for size in workload.batch_sizes)
+    assert workload_named(workload.name) is workload
+
+
+def test_every_workload_has_its_golden_values() -> None:
+    names = [workload.name for workload in CATALOGUE]
+    assert sorted(names) == sorted(DIGESTS) == sorted(PARAMETERS)
+    assert len({workload.digest for workload in CATALOGUE}) == len(names)
+
+
+def test_an_unknown_workload_names_the_known_ones() -> None:
+    with pytest.raises(UnknownWorkload) as caught:
+        workload_named("mnist-cnn2")
+    assert caught.value.field == "workload"
+    assert "fashion-mlp" in caught.value.mend
+
+
+def test_the_digest_is_that_of_the_canonical_definition() -> None:
+    workload = tiny()
+    definition = strict_json.loads(workload.model_dump_json().encode())
+    assert workload.digest == strict_json.digest(definition)
+    assert Workload.model_validate_json(strict_json.dumps(definition)).digest == workload.digest
+
+
+def test_what_only_guides_people_is_not_part_of_the_identity() -> None:
+    plain = tiny()
+    assert tiny(batch_sizes=(1, 2), summary="three dots").digest == plain.digest
+
+
+IDENTITY: dict[str, Any] = {
+    "name": "tiny2",
+    "data_set": tiny().data_set.model_copy(update={"train_samples": 11}),
+    "layers": (*tiny().layers[:2], Flatten(), Dropout(rate=0.5), *tiny().layers[3:]),
+    "frozen_layers": 1,
+    "optimizer": Adam(epsilon=1e-8),
+    "batch_size": 3,
+    "epochs": 2,
+}
+
+
+@pytest.mark.parametrize("field", IDENTITY)
+def test_every_identity_field_changes_the_digest(field: str) -> None:
+    assert tiny(**{field: IDENTITY[field]}).digest != tiny().digest
+
+
+def test_the_list_of_identity_fields_is_complete() -> None:
+    # `loss` has one value so far.
+    guides = {"batch_sizes", "summary", "loss"}
+    assert set(Workload.model_fields) == set(IDENTITY) | guides
+
+
+@pytest.mark.parametrize(
+    "field", ["name", "sample_shape", "classes", "train_samples", "validation_samples"]
+)
+def test_every_field_of_the_data_set_changes_the_digest(field: str) -> None:
+    changed = {
+        "name": "spots",
+        "sample_shape": (5, 5, 1),
+        "classes": 4,
+        "train_samples": 9,
+        "validation_samples": 1,
+    }
+    data_set = tiny().data_set.model_copy(update={field: changed[field]})
+    assert tiny(data_set=data_set).digest != tiny().digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        RMSprop(),
+        SGD(),
+        Adam(learning_rate=1e-4),
+        Adam(beta_1=0.8),
+        Adam(beta_2=0.99),
+        Adam(epsilon=1e-3),
+    ],
+)
+def test_every_setting_of_the_optimiser_changes_the_digest(other: Any) -> None:
+    assert tiny(optimizer=other).digest != tiny().digest
+
+
+def test_a_changed_copy_forgets_what_was_cached() -> None:
+    workload = tiny()
+    before = (workload.digest, workload.shapes, workload.parameter_count)
+    copied = workload.model_copy(update={"layers": (Flatten(), Dense(units=3))})
+    assert copied.digest != before[0]
+    assert copied.shapes == ((5, 5, 2), (50,), (3,))
+    assert copied.parameter_count == 153
+    assert (workload.digest, workload.shapes, workload.parameter_count) == before
+
+
+@pytest.mark.parametrize("rate", [0.0, -1e-3, float("inf"), float("nan")])
+def test_a_learning_rate_is_finite_and_above_zero(rate: float) -> None:
+    with pytest.raises(ValidationError):
+        Adam(learning_rate=rate)
+
+
+@pytest.mark.parametrize(("batch_size", "steps"), [(1, 10), (3, 3), (10, 1), (11, 0)])
+def test_the_last_short_batch_is_dropped(batch_size: int, steps: int) -> None:
+    assert tiny().steps_per_epoch(batch_size) == steps
+
+
+def test_a_workload_cannot_be_changed() -> None:
+    with pytest.raises(ValidationError):
+        tiny().batch_size = 5  # type: ignore[misc]

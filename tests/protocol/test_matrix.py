@@ -1,0 +1,171 @@
+"""Cells, figures, and how figures are shown."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.protocol.golden_result import MEASUREMENT, RESULT
+
+from bench_protocol import figures, format, strict_json
+from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import Cell, Device, why_not
+
+CELL = RESULT.cell
+OTHER: dict[str, Any] = {
+    "workload": "mnist-cnn2",
+    "workload_digest": "0" * 64,
+    "framework": "mlx",
+    "device": Device(kind="metal", index=1),
+    "recipe": "tuned",
+    "batch_size": 65,
+    "precision": "tf32",
+    "data": "real",
+}
+
+
+def test_golden_digest() -> None:
+    assert CELL.digest == "68f5291f86e6b176be622fa5a78982cef0ba09bdd749df399256b26a30dbd12d"
+
+
+@pytest.mark.parametrize("field", Cell.model_fields)
+def test_every_field_is_part_of_the_cells_identity(field: str) -> None:
+    assert CELL.model_copy(update={field: OTHER[field]}).digest != CELL.digest
+
+
+def test_the_kind_of_device_is_part_of_the_cells_identity() -> None:
+    devices = [Device(kind=kind) for kind in ("metal", "cuda", "cpu")]  # type: ignore[arg-type]
+    digests = {CELL.model_copy(update={"device": device}).digest for device in devices}
+    assert len(digests) == 3
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("workload", "MNIST"),
+        ("workload", ""),
+        ("workload", "a" * 65),
+        ("workload", "mnist cnn"),
+        ("workload", "mnist-cnn\n"),
+        ("workload_digest", "0" * 63),
+        ("workload_digest", "A" * 64),
+        ("framework", "../../etc"),
+        ("framework", "1jax"),
+        ("device", {"kind": "tpu", "index": 0}),
+        ("device", {"kind": "cpu", "index": -1}),
+        ("device", {"kind": "cpu", "index": 1024}),
+        ("device", {"kind": "cpu", "index": 2**70}),
+        ("device", {"kind": "cpu", "index": True}),
+        ("device", {"kind": "cpu", "index": 0, "name": "x"}),
+        ("device", "cpu"),
+        ("recipe", "best"),
+        ("batch_size", 0),
+        ("batch_size", -1),
+        ("batch_size", 64.0),
+        ("batch_size", "64"),
+        ("batch_size", 2**53),
+        ("precision", "float64"),
+        ("data", "mixed"),
+    ],
+)
+def test_a_cell_outside_the_matrix_is_refused(field: str, value: Any) -> None:
+    document = CELL.model_dump(mode="json") | {field: value}
+    with pytest.raises(ValidationError) as caught:
+        Cell.model_validate_json(strict_json.dumps(document))
+    assert caught.value.errors()[0]["loc"][0] == field
+
+
+@pytest.mark.parametrize("name", ["jax", "torch", "tinygrad", "my.engine-2_x"])
+def test_frameworks_are_an_open_list(name: str) -> None:
+    document = CELL.model_dump(mode="json") | {"framework": name}
+    assert Cell.model_validate_json(strict_json.dumps(document)).framework == name
+
+
+def test_cells_read_well() -> None:
+    assert str(CELL) == "mnist-cnn tensorflow metal pipeline batch 64 float32 generated"
+    assert str(Device(kind="cuda", index=3)) == "cuda:3"
+
+
+def test_why_not() -> None:
+    workload = workload_named("fashion-mlp")
+    assert why_not(workload, 50_000) is None
+    assert "50000" in (why_not(workload, 50_001) or "")
+
+
+def with_blocks(*durations_ns: int) -> Any:
+    blocks = MEASUREMENT.blocks.model_copy(update={"durations_ns": durations_ns, "losses": ()})
+    return MEASUREMENT.model_copy(update={"blocks": blocks})
+
+
+def test_samples_per_second_by_hand() -> None:
+    # 47 steps of 64 samples in a median of 0.5 s
+    measurement = with_blocks(400_000_000, 500_000_000, 900_000_000)
+    assert figures.samples_per_second(measurement, 64) == pytest.approx(47 * 64 / 0.5)
+    assert figures.samples_per_second(measurement, 128) == pytest.approx(2 * 47 * 64 / 0.5)
+    even = with_blocks(400_000_000, 600_000_000)
+    assert figures.samples_per_second(even, 64) == pytest.approx(47 * 64 / 0.5)
+
+
+def test_within_run_spread_by_hand() -> None:
+    # quartiles 2, 3, 4 of 1 to 5
+    assert figures.within_run_spread(with_blocks(5, 1, 4, 2, 3)) == pytest.approx(2 / 3)
+    assert figures.within_run_spread(with_blocks(7, 7, 7)) == 0
+    assert figures.within_run_spread(with_blocks(7)) == 0
+
+
+def test_figures_at_the_limit_of_the_wire() -> None:
+    largest = 2**53 - 1
+    slowest = with_blocks(largest, largest)
+    assert figures.samples_per_second(slowest, 1) == pytest.approx(47 * 1e9 / largest)
+    assert figures.samples_per_second(with_blocks(1), largest) > 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0.00 µs"),
+        (2.5e-6, "2.50 µs"),
+        (0.00085, "850 µs"),
+        (0.00099949, "999 µs"),
+        (0.0009996, "1.00 ms"),
+        (0.0125, "12.5 ms"),
+        (0.5, "500 ms"),
+        (0.9996, "1.00 s"),
+        (4.2, "4.20 s"),
+        (9.994, "9.99 s"),
+        (9.996, "10.0 s"),
+        (99.94, "99.9 s"),
+        (99.96, "100 s"),
+        (119.4, "119 s"),
+        (119.6, "2 min 0 s"),
+        (185, "3 min 5 s"),
+        (7_199, "119 min 59 s"),
+        (7_199.6, "2 h 0 min"),
+        (7_800, "2 h 10 min"),
+        (360_000, "100 h 0 min"),
+    ],
+)
+def test_seconds(value: float, text: str) -> None:
+    assert format.seconds(value) == text
+    assert format.nanoseconds(value * 1e9) == text
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (format.rate, 12_345.6, "12,346"),
+        (format.rate, 999.4, "999"),
+        (format.rate, 45.67, "45.7"),
+        (format.rate, 0.5, "0.50"),
+        (format.ratio, 1.639, "1.64×"),
+        (format.ratio, 12.34, "12.3×"),
+        (format.percent, 0.0234, "2.3 %"),
+        (format.percent, 1, "100.0 %"),
+        (format.size, 0, "0 B"),
+        (format.size, 1023, "1023 B"),
+        (format.size, 1024, "1.0 KiB"),
+        (format.size, 24 * 2**30, "24.0 GiB"),
+        (format.size, 5 * 2**50, "5120.0 TiB"),
+    ],
+)
+def test_format(function: Any, value: float, text: str) -> None:
+    assert function(value) == text

@@ -1,0 +1,240 @@
+"""Weights, order and generated data: the same numbers on every machine, for ever."""
+
+import ast
+import hashlib
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bench_protocol import seeded
+from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
+from bench_protocol.workloads import DataSet, Workload
+
+SEED = "0123456789abcdef" * 2
+SMALL = DataSet(
+    name="dots",
+    sample_shape=(6, 5, 2),
+    classes=3,
+    train_samples=40,
+    validation_samples=8,
+    test_samples=10,
+)
+
+
+def sha(*arrays: Any) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        little = array.astype(array.dtype.newbyteorder("<"))
+        digest.update(np.ascontiguousarray(little).tobytes())
+    return digest.hexdigest()
+
+
+def philox(key: int, count: int) -> list[int]:
+    """Philox4x64-10 after Salmon et al. 2011, figure 2 and table 2, in plain integers.
+
+    As NumPy runs it: the counter is stepped before each block of four words, so the first block
+    has counter 1.
+    """
+    mask = 2**64 - 1
+    words: list[int] = []
+    counter = 0
+    while len(words) < count:
+        counter += 1
+        c = [counter & mask, counter >> 64, 0, 0]
+        k = [key & mask, key >> 64]
+        for _ in range(10):
+            left, right = 0xD2E7470EE14C6C93 * c[0], 0xCA5A826395121157 * c[2]
+            c = [right >> 64 ^ c[1] ^ k[0], right & mask, left >> 64 ^ c[3] ^ k[1], left & mask]
+            k = [(k[0] + 0x9E3779B97F4A7C15) & mask, (k[1] + 0xBB67AE8584CAA73B) & mask]
+        words += c
+    return words[:count]
+
+
+@pytest.mark.parametrize("purpose", ["order/0", "weights/3/kernel", "été"])
+def test_the_stream_is_philox_with_the_documented_key(purpose: str) -> None:
+    text = f"trainmark/v1/{purpose}/{SEED}".encode()
+    key = int.from_bytes(hashlib.sha256(text).digest()[:16], "little")
+    assert seeded.raw_words(purpose, SEED, 11).tolist() == philox(key, 11)
+
+
+def test_unit_interval() -> None:
+    words = np.array([0, 2**40 - 1, 2**40, 2**63, 2**64 - 1], np.uint64)
+    values = seeded.unit_interval(words)
+    assert values.tolist() == [0, 0, 2**-24, 0.5, 1 - 2**-24]
+
+
+# Made once, 2026-11, on Linux x86-64. Another machine that gets another number is wrong.
+WEIGHTS = {
+    (
+        "mnist-cnn",
+        seeded.DEFAULT_SEED,
+    ): "5348ffb2f55e9a53d047ad6f89d68ad362a7efbc82c4d810227d22f03674eee4",
+    ("mnist-cnn", SEED): "bdc71d4d50553356385a7a5241b216017a78d87e63dea2133c1b60e487beefc0",
+    (
+        "fashion-mlp",
+        seeded.DEFAULT_SEED,
+    ): "928ffb7ff8df9a4d2ca125c89889769c2bd54a5871f0e17da3df2bf2f51eaf75",
+    (
+        "fashion-lstm",
+        seeded.DEFAULT_SEED,
+    ): "40ffb63f90d5a58a825423870a124a45a1a42111f82ea36b46126d516c366c0f",
+}
+ORDERS = {
+    (
+        60_000,
+        0,
+        seeded.DEFAULT_SEED,
+    ): "7d44c9af0c6c04dea46dbfb6637434b81826ec9f8bcd424fda9e9011161cc88a",
+    (
+        60_000,
+        1,
+        seeded.DEFAULT_SEED,
+    ): "8e69984e446079043a12c4cac8432a03ebf3b1c46efd2026fc40ad2af1877372",
+    (50_000, 0, SEED): "6db08b3c5f11d37c8105213645a319efa9945133d2ac95f78112caf48743be86",
+    (1, 0, SEED): "df3f619804a92fdb4057192dc43dd748ea778adc52bc498ce80524c014b81119",
+}
+DATA = {
+    ("mnist", "train"): "20af7e1b873506a15f3da4fbe6ee3047ca451e1d73fe7c30359fef9f692c3798",
+    ("mnist", "test"): "e730b3a554aa778bceb23ead6db263f7545bec66fce0c8e240b3e354176ae645",
+    ("dots", "train"): "2d96777fc0c1867e82b7be90a2c5c3d6ebe794f47a36d8c42b85dd230c97480e",
+    ("dots", "validation"): "2dd14d170aabe880e161a5df196a2583e9397c86292fdba80d739426e8b0d5c8",
+}
+
+
+@pytest.mark.parametrize(("name", "seed"), WEIGHTS)
+def test_golden_weights(name: str, seed: str) -> None:
+    weights = seeded.initial_weights(workload_named(name), seed)
+    assert sha(*(array for layer in weights for array in layer.values())) == WEIGHTS[name, seed]
+
+
+@pytest.mark.parametrize(("samples", "epoch", "seed"), ORDERS)
+def test_golden_order(samples: int, epoch: int, seed: str) -> None:
+    assert sha(seeded.order(samples, epoch, seed)) == ORDERS[samples, epoch, seed]
+
+
+@pytest.mark.parametrize(("name", "split"), DATA)
+def test_golden_data(name: str, split: str) -> None:
+    data_set = {"mnist": MNIST, "dots": SMALL}[name]
+    samples = 1_000 if name == "mnist" else None
+    assert sha(*seeded.generated_data(data_set, split, samples)) == DATA[name, split]
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_weights_fit_the_layers(workload: Workload) -> None:
+    weights = seeded.initial_weights(workload)
+    assert len(weights) == len(workload.layers)
+    total = 0
+    for layer, inputs, arrays in zip(workload.layers, workload.shapes, weights, strict=False):
+        assert {name: array.shape for name, array in arrays.items()} == layer.weight_shapes(inputs)
+        assert all(array.dtype == np.float32 for array in arrays.values())
+        total += sum(array.size for array in arrays.values())
+    assert total == workload.parameter_count
+
+
+def test_the_spread_of_weights() -> None:
+    convolution = seeded.initial_weights(workload_named("mnist-cnn"))[2]
+    limit = (6 / (9 * (32 + 64))) ** 0.5
+    kernel = convolution["kernel"]
+    assert np.abs(kernel).max() <= limit
+    assert np.abs(kernel).max() > 0.99 * limit
+    assert abs(kernel.mean()) < 0.02 * limit
+    assert kernel.std() == pytest.approx(limit / 3**0.5, rel=0.02)
+    assert not convolution["bias"].any()
+
+
+def test_the_lstm_starts_with_an_open_forget_gate() -> None:
+    lstm = seeded.initial_weights(workload_named("fashion-lstm"))[0]
+    assert lstm["bias"].tolist() == [0.0] * 128 + [1.0] * 128 + [0.0] * 256
+    assert np.abs(lstm["recurrent_kernel"]).max() <= np.float32((3 / 128) ** 0.5)
+    assert np.abs(lstm["kernel"]).max() <= np.float32((6 / (28 + 512)) ** 0.5)
+
+
+@pytest.mark.parametrize("samples", [1, 2, 1_000])
+def test_an_order_is_a_permutation(samples: int) -> None:
+    order = seeded.order(samples, 3, SEED)
+    assert order.dtype == np.int32
+    assert sorted(order.tolist()) == list(range(samples))
+
+
+def test_different_seeds_epochs_and_layers_differ() -> None:
+    orders = [
+        seeded.order(100, 0, SEED),
+        seeded.order(100, 1, SEED),
+        seeded.order(100, 0),
+        seeded.order(100, 10, SEED),
+    ]
+    assert len({array.tobytes() for array in orders}) == len(orders)
+    workload = workload_named("mnist-cnn")
+    kernels = [
+        layer["kernel"].tobytes()
+        for seed in (SEED, seeded.DEFAULT_SEED)
+        for layer in seeded.initial_weights(workload, seed)
+        if layer
+    ]
+    assert len(set(kernels)) == len(kernels)
+
+
+@pytest.mark.parametrize("data_set", [SMALL, MNIST], ids=lambda data_set: data_set.name)
+def test_fewer_samples_are_a_prefix(data_set: DataSet) -> None:
+    pictures, labels = seeded.generated_data(data_set, "train", 37)
+    assert (pictures.dtype, labels.dtype) == (np.uint8, np.int32)
+    assert pictures.shape == (37, *data_set.sample_shape)
+    for samples in (1, 7, 36):
+        fewer = seeded.generated_data(data_set, "train", samples)
+        assert np.array_equal(fewer[0], pictures[:samples])
+        assert np.array_equal(fewer[1], labels[:samples])
+
+
+def test_the_size_of_a_split_is_the_data_sets() -> None:
+    sizes = [
+        len(seeded.generated_data(SMALL, split)[1]) for split in ("train", "validation", "test")
+    ]
+    assert sizes == [40, 8, 10]
+
+
+def test_splits_share_patterns_but_no_samples() -> None:
+    train, train_labels = seeded.generated_data(MNIST, "train", 500)
+    test, test_labels = seeded.generated_data(MNIST, "test", 500)
+    assert not {picture.tobytes() for picture in train} & {picture.tobytes() for picture in test}
+    # Learnable: the nearest class mean of the training samples names every test sample.
+    means = np.stack([train[train_labels == label].mean(axis=0) for label in range(10)])
+    distances = ((test[:, None].astype(float) - means[None]) ** 2).sum(axis=(2, 3, 4))
+    assert (distances.argmin(axis=1) == test_labels).mean() > 0.99
+    assert set(train_labels.tolist()) == set(range(10))
+
+
+def test_data_of_another_shape_is_other_data() -> None:
+    flat = MNIST.model_copy(update={"sample_shape": (28, 28)})
+    other = seeded.generated_data(flat, "train", 3)[0].reshape(3, 28, 28, 1)
+    assert not np.array_equal(other, seeded.generated_data(MNIST, "train", 3)[0])
+
+
+def test_data_digest_by_hand() -> None:
+    pictures = np.arange(12, dtype=np.uint8).reshape(2, 2, 3, 1)
+    labels = np.array([1, 258], np.int32)
+    expected = hashlib.sha256(
+        b"2x2x3x1\n" + bytes(range(12)) + b"2\n" + b"\1\0\0\0\2\1\0\0"
+    ).hexdigest()
+    assert seeded.data_digest((pictures, labels)) == expected
+    # The layout in memory is not part of it, the shape is.
+    turned = np.asfortranarray(pictures), labels.astype(">i4")
+    assert seeded.data_digest(turned) == expected
+    assert seeded.data_digest((pictures.reshape(2, 3, 2, 1), labels)) != expected
+    assert seeded.data_digest((pictures, labels), (pictures, labels)) != expected
+
+
+def test_only_raw_words_of_numpys_generators_are_used() -> None:
+    """NumPy's distributions may change between versions; ``random_raw`` may not."""
+    tree = ast.parse(inspect.getsource(seeded))
+    used = [
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Attribute)
+        and node.value.attr == "random"
+    ]
+    assert used == ["Philox"]
+    names = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    assert not names & {"default_rng", "Generator", "RandomState", "uniform", "normal", "shuffle"}
