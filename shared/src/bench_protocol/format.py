@@ -47,7 +47,7 @@ def size(value: int) -> str:
 
 
 def _three(value: float) -> str:
-    for limit, digits in ((9.995, 2), (99.95, 1)):
+    for limit, digits in ((0.09995, 4), (0.9995, 3), (9.995, 2), (99.95, 1)):
         if value < limit:
             return f"{value:.{digits}f}"
     return f"{value:,.0f}"

@@ -1,0 +1,257 @@
+"""What the API answers and the pages show: one set of frozen types for both, units in the names."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bench_protocol.workloads import Workload
+
+from .rank import Figure
+from .tables import Measurement, SigningKey, Submission
+
+
+@dataclass(frozen=True)
+class WorkloadAnswer:
+    """A workload of the catalogue. ``batch_size`` is the default that the board ranks by."""
+
+    name: str
+    summary: str
+    digest: str
+    parameter_count: int
+    training_flops_per_sample: int
+    batch_size: int
+    batch_sizes: tuple[int, ...]
+    epochs: int
+    loss: str
+    optimizer: dict[str, Any]
+    data_set: dict[str, Any]
+    layers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class VerdictAnswer:
+    """What one check found, with its figures in a sentence."""
+
+    check: str
+    passed: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class KeyAnswer:
+    """An enrolled key."""
+
+    key_id: str
+    status: str
+    display_name: str | None
+    enrolled_at: datetime
+
+
+@dataclass(frozen=True)
+class ResultAnswer:
+    """One stored result: what was run, on what, and the figures derived from it."""
+
+    id: str
+    payload_sha256: str
+    received_at: datetime
+    started_at: datetime
+    key_id: str
+    machine_id: str
+    hardware: str
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    framework: str
+    framework_version: str | None
+    device: str
+    device_index: int
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    run_id: str
+    repeat: int
+    status: str
+    failure_kind: str | None
+    rankable: bool
+    unranked_reason: str | None
+    trust_level: int
+    samples_per_second: float | None
+    epoch_ns: int | None
+    spread: float | None
+    startup_ns: int | None
+    parameter_count: int | None
+    last_loss: float | None
+    verdicts: tuple[VerdictAnswer, ...]
+
+
+@dataclass(frozen=True)
+class ResultPageAnswer:
+    """Some results, newest first; ``next_cursor`` leads to the older ones, null at the end."""
+
+    results: tuple[ResultAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class ResultDetail(ResultAnswer):
+    """A result with everything that was signed; ``cell`` as the protocol writes it."""
+
+    cell: dict[str, Any]
+    payload_type: str
+    result: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class FigureAnswer:
+    """One hardware in one set-up: the median over owners of machines of repeats.
+
+    ``fastest`` and ``slowest`` span the repeats; ``spread`` is within one run, not an interval;
+    ``provisional`` below three owners; ``result_id`` is the repeat closest to the figure.
+    """
+
+    hardware: str
+    hardware_slug: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    samples_per_second: float
+    slowest_samples_per_second: float
+    fastest_samples_per_second: float
+    epoch_seconds: float
+    spread: float
+    repeats: int
+    machines: int
+    owners: int
+    provisional: bool
+    trust_level: int
+    result_id: str
+
+
+@dataclass(frozen=True)
+class BoardRow(FigureAnswer):
+    """A place on the board. ``speed_up`` is against the board's baseline."""
+
+    workload: str
+    rank: int
+    speed_up: float
+    others: tuple[FigureAnswer, ...]
+
+
+@dataclass(frozen=True)
+class UnrankedRow:
+    """A result that does not count, and why."""
+
+    result_id: str
+    hardware: str
+    hardware_slug: str
+    workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    reason: str
+    received_at: datetime
+
+
+@dataclass(frozen=True)
+class Board:
+    """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked."""
+
+    workload: WorkloadAnswer
+    baseline: str | None
+    baseline_slug: str | None
+    rows: tuple[BoardRow, ...]
+    unranked: tuple[UnrankedRow, ...]
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a workload's speed-ups are against; null where nothing is ranked."""
+
+    workload: str
+    hardware: str | None
+    hardware_slug: str | None
+
+
+@dataclass(frozen=True)
+class LeaderboardAnswer:
+    """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload."""
+
+    baselines: tuple[Baseline, ...]
+    rows: tuple[BoardRow, ...]
+    unranked: tuple[UnrankedRow, ...]
+
+
+def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
+    """Boards as one list."""
+    return LeaderboardAnswer(
+        tuple(Baseline(b.workload.name, b.baseline, b.baseline_slug) for b in boards),
+        tuple(row for board in boards for row in board.rows),
+        tuple(row for board in boards for row in board.unranked),
+    )
+
+
+def workload_answer(workload: Workload) -> WorkloadAnswer:
+    definition = workload.model_dump(mode="json")
+    return WorkloadAnswer(
+        name=workload.name,
+        summary=workload.summary,
+        digest=workload.digest,
+        parameter_count=workload.parameter_count,
+        training_flops_per_sample=workload.training_flops_per_sample,
+        batch_size=workload.batch_size,
+        batch_sizes=workload.batch_sizes,
+        epochs=workload.epochs,
+        loss=workload.loss,
+        optimizer=definition["optimizer"],
+        data_set=definition["data_set"],
+        layers=definition["layers"],
+    )
+
+
+def key_answer(row: SigningKey) -> KeyAnswer:
+    return KeyAnswer(row.key_id, row.status, row.display_name, row.enrolled_at)
+
+
+def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`."""
+    own = {
+        name: getattr(row, name)
+        for name in ResultAnswer.__dataclass_fields__
+        if name not in ("id", "payload_sha256", "verdicts")
+    }
+    found = tuple(VerdictAnswer(**verdict) for verdict in json.loads(row.verdicts))
+    return own | {
+        "id": submission.id,
+        "payload_sha256": submission.payload_sha256,
+        "verdicts": found,
+    }
+
+
+def figure_fields(figure: Figure, train_samples: int) -> dict[str, Any]:
+    """The arguments of :class:`FigureAnswer`. An epoch is as many full batches as the training
+    samples fill; the last short one is dropped."""
+    setup = figure.setup
+    samples = train_samples // setup.batch_size * setup.batch_size
+    return setup._asdict() | {
+        "hardware": figure.hardware,
+        "hardware_slug": figure.hardware_slug,
+        "samples_per_second": 1e9 / figure.ns_per_sample,
+        "slowest_samples_per_second": 1e9 / figure.slowest_ns_per_sample,
+        "fastest_samples_per_second": 1e9 / figure.fastest_ns_per_sample,
+        "epoch_seconds": figure.ns_per_sample * samples / 1e9,
+        "spread": figure.spread,
+        "repeats": figure.repeats,
+        "machines": figure.machines,
+        "owners": figure.owners,
+        "provisional": figure.provisional,
+        "trust_level": figure.trust_level,
+        "result_id": figure.result_id,
+    }

@@ -1,0 +1,81 @@
+"""The application: routes, error answers, headers. Its world comes in as arguments."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+from fastapi import FastAPI
+from fastapi.staticfiles import StaticFiles
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from . import __version__, problems, render
+from .db import Store
+from .routes import ROUTERS
+from .settings import Settings
+
+SECURITY_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
+        "base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+}
+
+
+def utc_now() -> datetime:
+    """The server's clock."""
+    return datetime.now(UTC)
+
+
+def create_app(
+    settings: Settings, store: Store | None = None, clock: Callable[[], datetime] = utc_now
+) -> FastAPI:
+    """Put the application together.
+
+    Args:
+        settings: as read from the environment.
+        store: the database, if not the one that the settings name.
+        clock: gives the time at which a request is taken to arrive.
+    """
+    opened = store or Store(settings.database_url)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        yield
+        opened.close()
+
+    app = FastAPI(
+        title=f"{settings.site_name} API",
+        summary="Signed training benchmarks: submit, rank, compare.",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # Swagger's page loads from another host; /docs is a page of our own
+        redoc_url=None,
+    )
+    app.state.store = opened
+    app.state.clock = clock
+    app.state.settings = settings
+    for router in ROUTERS:
+        app.include_router(router)
+    app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
+    problems.install(app)
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+class SecurityHeaders:
+    """Sends the same protective headers with every answer."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(SECURITY_HEADERS)
+            await send(message)
+
+        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -1,0 +1,71 @@
+"""Geometry of the charts: numbers for SVG attributes, no markup."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+WIDTH, HEIGHT = 1000.0, 200.0
+MOST_POINTS = 1000
+
+
+@dataclass(frozen=True)
+class BlockTrace:
+    """Block times in their order. Points in a box of 1000 x 200, time upwards.
+
+    ``low_ns`` and ``high_ns`` are the edges of the box; ``median_y`` where the median lies.
+    """
+
+    points: tuple[tuple[float, float], ...]
+    count: int
+    low_ns: float
+    high_ns: float
+    median_ns: float
+    median_y: float
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a bar: from ``start`` on, ``share`` wide, in percent of the whole."""
+
+    label: str
+    nanoseconds: int
+    start: float
+    share: float
+
+
+def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
+    """Lay out block times; of very many, the slowest and fastest of each stretch."""
+    middle = median(durations_ns)
+    margin = max((max(durations_ns) - min(durations_ns)) * 0.12, middle * 0.02)
+    low, high = max(min(durations_ns) - margin, 0.0), max(durations_ns) + margin
+
+    def y(value: float) -> float:
+        return round(HEIGHT * (1 - (value - low) / (high - low)), 1)
+
+    last = max(len(durations_ns) - 1, 1)
+    chosen = _thinned(durations_ns)
+    points = tuple((round(WIDTH * place / last, 1), y(durations_ns[place])) for place in chosen)
+    if len(points) == 1:
+        points = ((WIDTH / 2, points[0][1]),)
+    return BlockTrace(points, len(durations_ns), low, high, middle, y(middle))
+
+
+def parts(values: Sequence[tuple[str, int]]) -> tuple[Part, ...]:
+    """Lay pieces of a bar side by side."""
+    whole, start, found = sum(value for _, value in values), 0.0, []
+    for label, value in values:
+        share = 100 * value / whole
+        found.append(Part(label, value, round(start, 3), round(share, 3)))
+        start += share
+    return tuple(found)
+
+
+def _thinned(values: Sequence[int]) -> list[int]:
+    if len(values) <= MOST_POINTS:
+        return list(range(len(values)))
+    stretch = -(-len(values) * 2 // MOST_POINTS)
+    keep: set[int] = {0, len(values) - 1}
+    for start in range(0, len(values), stretch):
+        places = range(start, min(start + stretch, len(values)))
+        keep |= {min(places, key=values.__getitem__), max(places, key=values.__getitem__)}
+    return sorted(keep)

@@ -1,0 +1,84 @@
+"""The database: SQLite (WAL) or PostgreSQL, one engine a process.
+
+An acknowledged write is on disk: SQLite runs with ``synchronous=FULL``, PostgreSQL with its own
+default. On SQLite a writing transaction begins IMMEDIATE, so that two writers wait for each other
+instead of failing halfway; reading ones stay deferred and never wait.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlmodel import Session
+
+BUSY_TIMEOUT_MS = 10_000
+
+
+class Store:
+    """Hands out sessions: ``reading()`` and ``writing()``."""
+
+    def __init__(self, database_url: str) -> None:
+        self.engine = open_engine(database_url)
+        self._writer = self.engine.execution_options(write=True)
+        # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
+        sqlite = self.engine.dialect.name == "sqlite"
+        self._turn: AbstractContextManager[object] = Lock() if sqlite else nullcontext()
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """A session on one snapshot of the database as far as the database offers one."""
+        with Session(self.engine) as session:
+            yield session
+
+    @contextmanager
+    def writing(self) -> Iterator[Session]:
+        """A session whose transaction commits at the end and rolls back on any error.
+
+        What it loaded or added stays readable after the commit.
+        """
+        with (
+            self._turn,
+            Session(self._writer, expire_on_commit=False) as session,
+            session.begin(),
+        ):
+            yield session
+
+    def close(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def open_engine(database_url: str) -> Engine:
+    """Make the engine for an address; for SQLite also the folder of the file."""
+    url = make_url(database_url)
+    if url.get_backend_name() != "sqlite":
+        # In UTC the driver can read back every moment that was stored, the year 1 included.
+        return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c timezone=utc"})
+    if url.database and url.database != ":memory:":
+        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
+    engine = create_engine(url)
+    event.listen(engine, "connect", _set_up_sqlite)
+    event.listen(engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _set_up_sqlite(dbapi_connection: Any, _record: object) -> None:
+    # The driver must not begin transactions by itself; _begin_sqlite does.
+    dbapi_connection.isolation_level = None
+    cursor = dbapi_connection.cursor()
+    for pragma in (
+        f"busy_timeout = {BUSY_TIMEOUT_MS}",
+        "journal_mode = WAL",
+        "synchronous = FULL",
+        "foreign_keys = ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    write = connection.get_execution_options().get("write", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")

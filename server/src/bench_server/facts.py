@@ -1,0 +1,153 @@
+"""Facts of a result as label and words, for people. What is not known is left out."""
+
+from typing import NamedTuple
+
+from bench_protocol import format as people
+from bench_protocol.machine import Environment, Gpu, Machine
+from bench_protocol.result import Conditions, Failed, Result
+
+
+class Fact(NamedTuple):
+    """One line of a list of facts."""
+
+    label: str
+    value: str
+
+
+def training_facts(result: Result) -> tuple[Fact, ...]:
+    """What the training was and how it ended."""
+    cell, outcome, measured = result.cell, result.outcome, result.measurement
+    found = [
+        Fact("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
+        Fact("Set-up", f"{cell.framework}, {cell.recipe} recipe, on {cell.device}"),
+        Fact("Batch", f"{cell.batch_size:,} samples, {cell.precision}, {cell.data} data"),
+        Fact("Repeat", f"{result.repeat} of run {result.run_id[:12]}"),
+    ]
+    if isinstance(outcome, Failed):
+        found.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
+        found.append(Fact("While", outcome.phase.replace("_", " ")))
+        found += _known(("Exception", outcome.exception_class), ("Exit code", outcome.exit_code))
+    if measured is not None:
+        blocks = measured.blocks
+        found += _known(
+            ("Layers", measured.layers),
+            ("Parameters", f"{measured.parameter_count:,}"),
+            (
+                "Last loss",
+                "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}",
+            ),
+            ("Warm-up", f"{blocks.warm_up_steps:,} steps"),
+            ("Stopped because", _STOPPED[blocks.stop_reason]),
+            ("Placement", measured.placement.reported),
+            ("Peak device memory", _size(measured.peak_memory_bytes)),
+            ("Peak host memory", _size(measured.host_peak_memory_bytes)),
+        )
+        if measured.energy.energy_mj is not None:
+            joules = measured.energy.energy_mj / 1000
+            found.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
+        if measured.evaluation is not None:
+            found.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
+        settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
+        found += _known(("Recipe settings", settings))
+    return tuple(found)
+
+
+def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
+    """What else the machine was doing before the repeat."""
+    if conditions is None:
+        return ()
+    c = conditions
+    return tuple(
+        _known(
+            ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
+            ("Load average", c.load_average),
+            ("Processor in use", _percent(c.cpu_utilisation_percent)),
+            ("GPU in use", _percent(c.gpu_utilisation_percent)),
+            ("Others on the GPU", c.gpu_processes),
+            ("GPU memory in use", _size(c.gpu_memory_used_bytes)),
+            ("Memory available", _size(c.available_memory_bytes)),
+            ("Power", {True: "battery", False: "mains", None: None}[c.on_battery]),
+            ("Low-power mode", {True: "on", False: "off", None: None}[c.low_power_mode]),
+            ("Thermal pressure", c.thermal_pressure),
+            ("Governor", c.cpu_governor),
+        )
+    )
+
+
+def machine_facts(machine: Machine) -> tuple[Fact, ...]:
+    """Processor, graphics, memory, system."""
+    cpu, system = machine.cpu, machine.os
+    cores = ", ".join(
+        f"{count} {word}"
+        for count, word in (
+            (cpu.physical_cores, "physical"),
+            (cpu.logical_cores, "logical"),
+            (cpu.performance_cores, "performance"),
+            (cpu.efficiency_cores, "efficiency"),
+            (cpu.available_cores, "available"),
+        )
+        if count
+    )
+    nesting = ", ".join(
+        word
+        for word in (
+            system.virtual_machine and f"virtual machine ({system.virtual_machine})",
+            system.container and f"container ({system.container})",
+            system.wsl and "WSL",
+            system.rosetta and "Rosetta",
+        )
+        if word
+    )
+    return tuple(
+        _known(
+            ("Model", machine.model),
+            ("Processor", f"{cpu.brand} ({cpu.architecture})"),
+            ("Cores", cores),
+            *((f"GPU {gpu.index}", _gpu(gpu)) for gpu in machine.gpus),
+            ("Memory", _size(machine.memory_bytes)),
+            ("System", f"{system.name} {system.version}"),
+            ("Kernel", system.kernel),
+            ("Nested in", nesting),
+        )
+    )
+
+
+def environment_facts(environment: Environment) -> tuple[Fact, ...]:
+    """Versions and the settings that change speed."""
+    return (
+        Fact("Python", environment.python),
+        *(Fact(name, value) for name, value in sorted(environment.packages.items())),
+        *(Fact(name, value) for name, value in sorted(environment.libraries.items())),
+        *(Fact(name, value) for name, value in sorted(environment.settings.items())),
+    )
+
+
+_STOPPED = {
+    "settled": "block times had settled",
+    "budget": "the time budget was spent",
+    "epochs": "the epochs were complete",
+}
+
+
+def _known(*pairs: tuple[str, object]) -> list[Fact]:
+    return [Fact(label, str(value)) for label, value in pairs if value not in (None, "")]
+
+
+def _percent(value: float | None) -> str | None:
+    return None if value is None else f"{value:.0f} %"
+
+
+def _size(value: int | None) -> str | None:
+    return None if value is None else people.size(value)
+
+
+def _gpu(gpu: Gpu) -> str:
+    details = (
+        gpu.cores and f"{gpu.cores} cores",
+        gpu.memory_bytes and people.size(gpu.memory_bytes),
+        gpu.driver and f"driver {gpu.driver}",
+        gpu.compute_capability and f"compute capability {gpu.compute_capability}",
+        gpu.power_limit_watts and f"limit {gpu.power_limit_watts:g} W",
+    )
+    known = ", ".join(str(detail) for detail in details if detail)
+    return f"{gpu.name} ({known})" if known else gpu.name

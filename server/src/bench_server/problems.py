@@ -1,0 +1,145 @@
+"""Errors as ``application/problem+json`` (RFC 9457), and as a page where a browser asks for one.
+
+Every refusal has a stable ``code``, the offending ``field`` and what would ``mend`` it.
+"""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from bench_protocol.errors import ProtocolError
+
+from .render import error_page
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """The body of every error answer (RFC 9457)."""
+
+    type: str = Field(examples=["urn:trainmark:problem:invalid_field"])
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str
+    mend: str
+
+
+class Refusal(ProtocolError):
+    """A request the server does not carry out, with the status that says so."""
+
+    status = 400
+
+
+class NotFound(Refusal):
+    """Nothing is at this address."""
+
+    code, status = "not_found", 404
+
+
+class Conflict(Refusal):
+    """Another payload is already kept for the same repeat."""
+
+    code, status = "conflict", 409
+
+
+class BodyTooLarge(Refusal):
+    """The body passes the limit."""
+
+    code, status = "body_too_large", 413
+
+
+class WrongMediaType(Refusal):
+    """The body is of a kind that is not taken here."""
+
+    code, status = "wrong_media_type", 415
+
+
+class InvalidQuery(Refusal):
+    """A parameter of the address is outside its limits."""
+
+    code, status = "invalid_query", 422
+
+
+STATUS_OF_CODE = {
+    "malformed_json": 400,
+    "invalid_envelope": 400,
+    "bad_signature": 403,
+    "unknown_key": 403,
+}
+
+
+def problem(status: int, code: str, detail: str, field: str = "", mend: str = "") -> Problem:
+    """Fill in the document's members that follow from the others."""
+    return Problem(
+        type=f"urn:trainmark:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        field=field,
+        mend=mend,
+    )
+
+
+def answer(request: Request, document: Problem, headers: dict[str, str] | None = None) -> Response:
+    """The problem as JSON; as a page where a browser asks for one outside the API."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and not request.url.path.startswith("/api/"):
+        return error_page(request, document.status, document.title, document.detail, document.mend)
+    return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every kind of error with a problem."""
+
+    @app.exception_handler(ProtocolError)
+    def _protocol(request: Request, error: ProtocolError) -> Response:
+        status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
+        return answer(
+            request, problem(status, error.code, error.detail[:2000], error.field, error.mend)
+        )
+
+    @app.exception_handler(RequestValidationError)
+    def _validation(request: Request, error: RequestValidationError) -> Response:
+        first: dict[str, Any] = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+        return answer(
+            request,
+            problem(
+                422,
+                InvalidQuery.code,
+                f"{field}: {first['msg']}"[:2000],
+                field,
+                "correct the parameter; /docs lists every one with its limits",
+            ),
+        )
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> Response:
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
+        detail = f"{request.method} {request.url.path}: {error.detail}"
+        return answer(
+            request,
+            problem(error.status_code, code, detail[:2000], mend="see /docs"),
+            dict(error.headers or {}),
+        )
+
+    @app.exception_handler(OperationalError)
+    def _database(request: Request, _error: OperationalError) -> Response:
+        document = problem(
+            503, "database_unavailable", "the database does not answer", mend="try again later"
+        )
+        return answer(request, document, {"Retry-After": "5"})
+
+    @app.exception_handler(Exception)
+    def _bug(request: Request, _error: Exception) -> Response:
+        # The traceback goes to the log (Starlette raises it again), never to the client.
+        return answer(request, problem(500, "internal_error", "the server made a mistake"))

@@ -1,0 +1,77 @@
+"""Jinja2: templates in, HTML out. Everything is escaped; formatting is the protocol's."""
+
+import hashlib
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from bench_protocol import format as people
+
+FOLDER = Path(__file__).resolve().parent
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with the filters that pages use."""
+    env = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(
+        duration=people.seconds,
+        nanoseconds=people.nanoseconds,
+        rate=people.rate,
+        ratio=people.ratio,
+        percent=people.percent,
+        size=people.size,
+        count=lambda value: f"{value:,}",
+        plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
+        moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
+        sentence=lambda text: text[:1].upper() + text[1:],
+    )
+    env.globals["static"] = _static
+    return env
+
+
+def page(request: Request, template: str, context: Any, status: int = 200) -> HTMLResponse:
+    """Render a page from its context, a dataclass of :mod:`.pages`."""
+    variables = {field.name: getattr(context, field.name) for field in fields(context)}
+    html = (
+        environment()
+        .get_template(template)
+        .render(site_name=request.app.state.settings.site_name, path=request.url.path, **variables)
+    )
+    return HTMLResponse(html, status)
+
+
+def error_page(request: Request, status: int, title: str, detail: str, mend: str) -> HTMLResponse:
+    """A refusal as a page."""
+    html = (
+        environment()
+        .get_template("error.html")
+        .render(
+            site_name=request.app.state.settings.site_name,
+            path=request.url.path,
+            title=title,
+            status=status,
+            detail=detail,
+            mend=mend,
+            json_href=None,
+        )
+    )
+    return HTMLResponse(html, status)
+
+
+@cache
+def _static(name: str) -> str:
+    """Address of a static file; it changes with the file, so that no browser keeps an old one."""
+    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?v={digest}"

@@ -1,0 +1,30 @@
+"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version."""
+
+from fastapi import APIRouter, Response
+from fastapi.responses import JSONResponse
+
+from .. import __version__, schema
+from ..problems import Refusal
+from .deps import StoreDep, problems
+
+router = APIRouter(tags=["health"])
+
+
+class NotReady(Refusal):
+    """The database is not at the version this program works with."""
+
+    code, status = "not_ready", 503
+
+
+@router.get("/healthz", summary="Whether the process answers")
+async def healthz() -> dict[str, str]:
+    return {"status": "ok", "version": __version__}
+
+
+@router.get("/readyz", summary="Whether the database answers too", responses=problems(503))
+def readyz(store: StoreDep) -> Response:
+    try:
+        schema.require_current(store.engine)
+    except schema.SchemaMismatch as error:
+        raise NotReady(str(error), mend="bench-server migrate") from None
+    return JSONResponse({"status": "ok"})

@@ -1,0 +1,93 @@
+"""The schema's version: bring a database to it, and refuse to work on another one."""
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Engine
+
+PACKAGE = Path(__file__).resolve().parent
+
+
+class SchemaMismatch(RuntimeError):
+    """The database is not at the version this program works with; the message says what to run."""
+
+
+def migrations_folder() -> Path:
+    """The migrations: in an installed wheel inside the package, in a checkout at its root."""
+    for folder in (PACKAGE / "migrations", PACKAGE.parents[2] / "migrations"):
+        if (folder / "env.py").is_file():
+            return folder
+    raise FileNotFoundError("the migrations are missing from this installation of bench-server")
+
+
+def head() -> str:
+    """The newest version these migrations know."""
+    newest = _scripts().get_current_head()
+    if newest is None:
+        raise FileNotFoundError(f"no migration in {migrations_folder()}")
+    return newest
+
+
+def current(engine: Engine) -> str | None:
+    """The database's version, None where nothing was migrated yet."""
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Upgrade, or downgrade where ``revision`` is ``base`` or one before the database's own."""
+    known = {script.revision for script in _scripts().walk_revisions()}
+    before = current(engine)
+    if before is not None and before not in known:
+        raise SchemaMismatch(_newer(before))
+    down = revision == "base" or (revision in known and before in _newer_than(revision))
+    with engine.execution_options(write=True).connect() as connection:
+        config = _config()
+        config.attributes["connection"] = connection
+        (command.downgrade if down else command.upgrade)(config, revision)
+        connection.commit()
+
+
+def require_current(engine: Engine) -> None:
+    """Return if the database is at :func:`head`.
+
+    Raises:
+        SchemaMismatch: it is empty, older or newer.
+    """
+    found, wanted = current(engine), head()
+    if found == wanted:
+        return
+    if found is None:
+        raise SchemaMismatch("the database has no tables yet; run: bench-server migrate")
+    if found in {script.revision for script in _scripts().walk_revisions()}:
+        raise SchemaMismatch(
+            f"the database is at version {found}, this program needs {wanted}; "
+            "run: bench-server migrate"
+        )
+    raise SchemaMismatch(_newer(found))
+
+
+def _newer(found: str) -> str:
+    return (
+        f"the database is at version {found}, which is newer than this program knows "
+        f"({head()}); run: pip install --upgrade bench-server"
+    )
+
+
+def _newer_than(revision: str) -> set[str]:
+    scripts = _scripts()
+    return {s.revision for s in scripts.iterate_revisions("head", revision)} - {revision}
+
+
+def _config() -> Config:
+    config = Config()
+    # Alembic reads this option through ConfigParser, where % begins an interpolation.
+    config.set_main_option("script_location", str(migrations_folder()).replace("%", "%%"))
+    return config
+
+
+def _scripts() -> ScriptDirectory:
+    return ScriptDirectory.from_config(_config())

@@ -1,0 +1,166 @@
+"""Tables. Never wire models: what is sent or answered has models of its own.
+
+``submission`` holds what was received, byte for byte; ``measurement`` is an index of it that can
+be rebuilt from the payload (:mod:`.derive`). Every integer of nanoseconds, millijoules or bytes is
+a BigInteger. Migrations are written by hand and compared with these tables by a test.
+"""
+
+from datetime import UTC, datetime
+from typing import Any, ClassVar
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    DateTime,
+    Dialect,
+    Index,
+    LargeBinary,
+    MetaData,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+)
+from sqlmodel import Field, SQLModel
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment in UTC with microseconds; refuses moments without a time zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment needs a time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        moment: datetime = value
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+class Table(SQLModel):
+    """Base of the tables: constraints get their names from one convention."""
+
+    metadata: ClassVar[MetaData] = MetaData(naming_convention=NAMING)
+
+
+class SigningKey(Table, table=True):
+    """A key that may sign results. ``spki``: DER SubjectPublicKeyInfo, 44 bytes."""
+
+    __tablename__ = "signing_key"
+    __table_args__ = (
+        CheckConstraint("length(key_id) = 64", name="key_id_is_sha256"),
+        CheckConstraint("status IN ('active', 'revoked')", name="status_known"),
+    )
+
+    key_id: str = Field(primary_key=True, max_length=64)
+    spki: bytes = Field(sa_type=LargeBinary)
+    status: str = Field(default="active", max_length=16)
+    display_name: str | None = Field(default=None, max_length=80)
+    event_payload: bytes = Field(sa_type=LargeBinary)
+    event_signature: bytes = Field(sa_type=LargeBinary)
+    enrolled_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Submission(Table, table=True):
+    """What was received: payload and signature exactly, and when. ``id``: 16 random hex digits."""
+
+    __tablename__ = "submission"
+    __table_args__ = (
+        UniqueConstraint("payload_sha256"),
+        CheckConstraint("length(id) = 16", name="id_has_16_digits"),
+        CheckConstraint("length(payload_sha256) = 64", name="payload_sha256_is_sha256"),
+        Index(None, "received_at", "id"),
+    )
+
+    id: str = Field(primary_key=True, max_length=16)
+    payload: bytes = Field(sa_type=LargeBinary)
+    payload_sha256: str = Field(max_length=64)
+    payload_type: str = Field(max_length=200)
+    signature: bytes = Field(sa_type=LargeBinary)
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64, index=True)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Measurement(Table, table=True):
+    """One result's columns, derived from its payload; units in the names.
+
+    ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
+    within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.checks`).
+    """
+
+    __tablename__ = "measurement"
+    __table_args__ = (
+        # One payload for a repeat: what a second one would mean, nobody could say.
+        UniqueConstraint("key_id", "run_id", "cell_digest", "repeat"),
+        CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
+        CheckConstraint("data IN ('real', 'generated')", name="data_known"),
+        CheckConstraint("device IN ('metal', 'cuda', 'cpu')", name="device_known"),
+        CheckConstraint("batch_size > 0", name="batch_size_positive"),
+        CheckConstraint("trust_level BETWEEN 0 AND 4", name="trust_level_known"),
+        CheckConstraint("NOT rankable OR ns_per_sample > 0", name="rankable_has_time"),
+        CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
+        Index(None, "workload_digest", "rankable", "batch_size"),
+        Index(None, "hardware_slug", "workload_digest"),
+        Index(None, "received_at", "submission_id"),
+    )
+
+    submission_id: str = Field(
+        primary_key=True, foreign_key="submission.id", ondelete="CASCADE", max_length=16
+    )
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+    started_at: datetime = Field(sa_type=UtcDateTime)
+
+    machine_id: str = Field(max_length=16, index=True)
+    hardware: str = Field(max_length=400)
+    hardware_slug: str = Field(max_length=400)
+
+    workload: str = Field(max_length=64)
+    workload_digest: str = Field(max_length=64)
+    framework: str = Field(max_length=64)
+    framework_version: str | None = Field(default=None, max_length=64)
+    device: str = Field(max_length=8)
+    device_index: int = Field(sa_type=BigInteger)
+    recipe: str = Field(max_length=16)
+    batch_size: int = Field(sa_type=BigInteger)
+    precision: str = Field(max_length=32)
+    data: str = Field(max_length=16)
+    cell_digest: str = Field(max_length=64)
+    run_id: str = Field(max_length=32)
+    repeat: int
+
+    status: str = Field(max_length=16)
+    failure_kind: str | None = Field(default=None, max_length=32)
+    rankable: bool
+    unranked_reason: str | None = Field(default=None, sa_type=Text)
+    trust_level: int
+    verdicts: str = Field(sa_type=Text)
+
+    layers: str | None = Field(default=None, max_length=16)
+    block_count: int | None = None
+    steps_per_block: int | None = Field(default=None, sa_type=BigInteger)
+    block_median_ns: int | None = Field(default=None, sa_type=BigInteger)
+    spread: float | None = None
+    ns_per_sample: float | None = None
+    samples_per_second: float | None = None
+    epoch_ns: int | None = Field(default=None, sa_type=BigInteger)
+    startup_ns: int | None = Field(default=None, sa_type=BigInteger)
+    parameter_count: int | None = Field(default=None, sa_type=BigInteger)
+    last_loss: float | None = None
+    accuracy: float | None = None
+    peak_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    energy_mj: int | None = Field(default=None, sa_type=BigInteger)

@@ -1,0 +1,108 @@
+"""A server with a board worth looking at, and a browser to look at it with."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+from tests.fakes import results
+from tests.fakes.client import Poster
+from tests.fakes.live import running_server
+
+from bench_protocol.machine import Machine
+from bench_protocol.matrix import Device
+from bench_server import schema
+from bench_server.db import Store
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = (
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+MARKUP = '<img src=x onerror=alert(1)>"\u202e & Sons'
+
+
+@dataclass(frozen=True)
+class Site:
+    """Where the server is, and some of what is on it."""
+
+    address: str
+    measured: str
+    failed: str
+    marked_up: str
+
+
+@pytest.fixture(scope="session")
+def empty_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server without results."""
+    with _server(tmp_path_factory.mktemp("empty")) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server with three machines, five cells, a failure and a name full of markup."""
+    with _server(tmp_path_factory.mktemp("site")) as address:
+        with httpx.Client(base_url=address, timeout=30) as http:
+            site = _fill(Poster(http), address)
+        yield site
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The system's Chromium, else the one that Playwright installed."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    root = hasattr(os, "geteuid") and os.geteuid() == 0
+    arguments = [*QUIET, "--no-sandbox"] if root else [*QUIET]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=arguments)
+        yield opened
+        opened.close()
+
+
+def _server(folder: Path) -> AbstractContextManager[str]:
+    url = f"sqlite:///{folder / 'server.db'}"
+    store = Store(url)
+    schema.migrate(store.engine)
+    store.close()
+    return running_server(url, folder)
+
+
+def _fill(post: Poster, address: str) -> Site:
+    post.enroll(name="A friend")
+    m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+    h200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+    xeon = results.make_machine(
+        "Intel(R) Xeon(R) Platinum 8481C CPU @ 2.70GHz", seed=4, virtual_machine="kvm"
+    )
+
+    def run(machine: Machine, device: str, step_ns: int, recipe: str = "naive") -> str:
+        identity = ""
+        for workload in ("mnist-cnn", "fashion-mlp"):
+            cell = results.make_cell(workload, device=Device(kind=device), recipe=recipe)  # type: ignore[arg-type]
+            for repeat in (1, 2, 3):
+                identity = post.made(
+                    cell=cell,
+                    machine=machine,
+                    repeat=repeat,
+                    step_ns=step_ns + 7_000 * repeat,
+                    run_id=f"{step_ns:032x}",
+                )
+        return identity
+
+    run(h200, "cuda", 90_000, "tuned")
+    measured = run(m2, "metal", 240_000)
+    run(m2, "metal", 200_000, "tuned")
+    run(m2, "cpu", 2_300_000)
+    run(xeon, "cpu", 3_300_000)
+    failed = post(results.make_failure("out_of_memory", "warm_up"))
+    odd = results.make_machine(MARKUP, seed=5)
+    return Site(address, measured, failed, post.made(machine=odd, step_ns=9_000_000))

@@ -1,0 +1,193 @@
+"""The pages in a real browser: phone and desk, light and dark, JavaScript on and off."""
+
+import dataclasses
+import re
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from jinja2 import meta
+from playwright.sync_api import Browser, Page, expect
+from tests.pages.conftest import MARKUP, Site
+
+from bench_protocol import format as people
+from bench_server import pages, render
+
+ADDRESSES = (
+    "/",
+    "/?workload=mnist-cnn",
+    "/?workload=mnist-cnn&group=setup&batch_size=any&q=apple",
+    "/results/{measured}",
+    "/results/{failed}",
+    "/results/{marked_up}",
+    "/compare",
+    "/compare?ids=nvidia-h200&ids=apple-m2-max-30-core-gpu&ids={measured}",
+    "/docs",
+)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_every_page_fits_and_stays_at_home(
+    browser: Browser, site: Site, width: int, scheme: str
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    page = context.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(f"{page.url}: {message.text}"))
+    page.on("pageerror", lambda error: problems.append(f"{page.url}: {error}"))
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    for address in ADDRESSES:
+        answer = page.goto(site.address + address.format(**dataclasses.asdict(site)))
+        assert answer is not None
+        assert answer.status == 200
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        assert _layout_shift(page) == 0, address
+    context.close()
+    assert problems == []
+    assert hosts == {urlsplit(site.address).netloc}
+
+
+def _layout_shift(page: Page) -> float:
+    shift: float = page.evaluate(
+        """() => new Promise(done => {
+            let sum = 0;
+            new PerformanceObserver(list => list.getEntries().forEach(e => sum += e.value))
+                .observe({type: 'layout-shift', buffered: true});
+            setTimeout(() => done(sum), 60);
+        })"""
+    )
+    return shift
+
+
+def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(site.address)
+    page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
+    rows = page.locator("table.ranking tbody tr")
+    expect(rows).to_have_count(5)
+    page.get_by_text("Filter and baseline").click()
+    page.get_by_label("Device").select_option("metal")
+    page.get_by_role("button", name="Show").click()
+    expect(rows).to_have_count(1)
+    expect(rows.first).to_contain_text("Apple M2 Max (30-core GPU)")
+    assert "device=metal" in page.url
+    page.get_by_role("link", name="Clear").click()
+    page.get_by_label("Compare NVIDIA H200").check()
+    page.get_by_label("Compare Apple M2 Max (30-core GPU)").check()
+    page.get_by_role("button", name="Compare ticked").click()
+    assert "/compare?ids=" in page.url
+    expect(page.locator("table.comparison")).to_contain_text("% slower, 95 % CI")
+    context.close()
+
+
+def test_keyboard_alone_reaches_the_content(browser: Browser, site: Site) -> None:
+    page = browser.new_page()
+    page.goto(site.address)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Tab")
+    focused = page.evaluate("getComputedStyle(document.activeElement).outlineStyle")
+    assert focused == "solid"
+    page.close()
+
+
+def test_the_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
+    page = browser.new_page()
+    page.goto(f"{site.address}/?workload=mnist-cnn")
+    twin = page.get_by_role("link", name="This page as JSON").get_attribute("href")
+    answer = httpx.get(f"{site.address}{twin}").json()
+    rows = page.locator("table.ranking tbody tr")
+    expect(rows).to_have_count(len(answer["rows"]))
+    for place, row in enumerate(answer["rows"]):
+        shown = rows.nth(place)
+        expect(shown.locator("td.rank")).to_have_text(str(row["rank"]))
+        expect(shown.locator("a.name")).to_have_text(row["hardware"])
+        expect(shown.locator("td.speed")).to_have_text(people.rate(row["samples_per_second"]))
+        expect(shown.locator("td.number").nth(0)).to_have_text(people.ratio(row["speed_up"]))
+        expect(shown).to_contain_text("generated")
+    unranked = page.locator(".unranked li")
+    expect(unranked).to_have_count(len(answer["unranked"]))
+    expect(unranked.first).to_contain_text("out of memory during warm up")
+    page.close()
+
+
+def test_result_page_and_its_json_twin_agree(browser: Browser, site: Site) -> None:
+    page = browser.new_page()
+    page.goto(f"{site.address}/results/{site.measured}")
+    answer = httpx.get(f"{site.address}/api/v1/results/{site.measured}").json()
+    tiles = page.locator(".tiles dd")
+    expect(tiles.nth(0)).to_have_text(people.rate(answer["samples_per_second"]))
+    expect(tiles.nth(1)).to_have_text(people.nanoseconds(answer["epoch_ns"]))
+    expect(tiles.nth(2)).to_have_text(people.percent(answer["spread"]))
+    expect(page.locator("main")).to_contain_text(answer["key_id"])
+    expect(page.locator("main")).to_contain_text("A friend")
+    durations = answer["result"]["outcome"]["measurement"]["blocks"]["durations_ns"]
+    expect(page.locator("figure .dot")).to_have_count(len(durations))
+    page.close()
+
+
+def test_the_program_on_a_result_page_verifies_its_envelope(
+    browser: Browser,
+    site: Site,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    page = browser.new_page()
+    page.goto(f"{site.address}/results/{site.measured}")
+    program = page.locator(".signature pre").inner_text()
+    page.close()
+    raw = httpx.get(f"{site.address}/api/v1/results/{site.measured}/envelope").content
+    (tmp_path / "envelope.json").write_bytes(raw)
+    monkeypatch.chdir(tmp_path)
+    exec(program, {})
+    assert "unaltered" in capsys.readouterr().out
+
+
+def test_submitted_text_is_shown_as_text(browser: Browser, site: Site) -> None:
+    page = browser.new_page()
+    for address in ("/", f"/results/{site.marked_up}", "/compare"):
+        page.goto(site.address + address)
+        expect(page.locator("main")).to_contain_text(MARKUP)
+        assert page.locator("img").count() == 0
+    page.close()
+
+
+def test_an_empty_board_says_how_to_be_the_first(browser: Browser, empty_site: str) -> None:
+    page = browser.new_page()
+    page.goto(empty_site)
+    expect(page.get_by_role("heading", name="Be the first")).to_be_visible()
+    expect(page.locator("pre")).to_contain_text("bench-agent run")
+    page.goto(f"{empty_site}/compare")
+    expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("template", "context"),
+    [
+        ("leaderboard.html", pages.LeaderboardPage),
+        ("result.html", pages.ResultPage),
+        ("compare.html", pages.ComparePage),
+        ("docs.html", pages.DocsPage),
+    ],
+)
+def test_templates_use_what_their_context_holds(template: str, context: type) -> None:
+    env = render.environment()
+    used: set[str] = set()
+    for name in (template, "base.html"):
+        source = (render.FOLDER / "templates" / name).read_text()
+        own = set(re.findall(r"{% set (\w+)", source))
+        used |= meta.find_undeclared_variables(env.parse(source)) - own
+    held = {field.name for field in dataclasses.fields(context)}
+    macros = {name for name in vars(env.get_template("_macros.html").module) if name[0] != "_"}
+    assert held == used - macros - {"static", "site_name", "path"}
+    assert context.__doc__
+    assert not context.__doc__.startswith(context.__name__)

@@ -1,0 +1,164 @@
+"""What the API answers: boards, comparisons, pages of results, and its own description."""
+
+import re
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import Device
+
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+METAL = Device(kind="metal")
+BOTH = ["apple-m2-max-30-core-gpu", "intel-core-i7-8700"]
+
+
+def test_workloads(http: TestClient) -> None:
+    answer = http.get("/api/v1/workloads").json()
+    assert [w["name"] for w in answer] == [w.name for w in CATALOGUE]
+    for found, workload in zip(answer, CATALOGUE, strict=True):
+        assert found["digest"] == workload.digest
+        assert found["parameter_count"] == workload.parameter_count
+        assert found["training_flops_per_sample"] == workload.training_flops_per_sample
+
+
+def test_board(post: Poster) -> None:
+    for repeat in (1, 2, 3):
+        post.made(run_id="c" * 32, repeat=repeat, step_ns=1_000_000 * repeat)
+    fast = post.made(cell=results.make_cell(device=METAL), machine=M2, step_ns=100_000)
+    post.made(cell=results.make_cell(device=METAL, recipe="tuned"), machine=M2, step_ns=50_000)
+    post.made(cell=results.make_cell(batch_size=256), step_ns=1_000)
+    answer = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
+    assert answer["baselines"] == [
+        {
+            "workload": "mnist-cnn",
+            "hardware": "Intel Core i7-8700",
+            "hardware_slug": "intel-core-i7-8700",
+        }
+    ]
+    first, second = answer["rows"]
+    assert (first["hardware"], first["recipe"]) == ("Apple M2 Max (30-core GPU)", "tuned")
+    assert (first["rank"], second["rank"]) == (1, 2)
+    assert first["speed_up"] == pytest.approx(40)
+    assert [(o["recipe"], o["result_id"]) for o in first["others"]] == [("naive", fast)]
+    assert second["samples_per_second"] == pytest.approx(32_000)
+    assert second["epoch_seconds"] == pytest.approx(937 * 64 / 32_000)
+    assert (second["repeats"], second["machines"], second["owners"]) == (3, 1, 1)
+    assert second["provisional"]
+    assert second["data"] == "generated"
+
+
+@pytest.mark.parametrize(
+    ("query", "hardware"),
+    [
+        ("device=metal", ["apple-m2-max-30-core-gpu"]),
+        ("device=cpu", ["intel-core-i7-8700"]),
+        ("framework=mlx", []),
+        ("framework=tensorflow&recipe=naive", BOTH),
+        ("q=m2", ["apple-m2-max-30-core-gpu"]),
+        ("q=%25", []),
+        ("hardware=intel-core-i7-8700", ["intel-core-i7-8700"]),
+        ("batch_size=256", []),
+        ("precision=tf32", []),
+        ("data=real", []),
+        ("data=generated&precision=any&batch_size=any&workload=&group=setup", BOTH),
+        ("baseline=apple-m2-max-30-core-gpu", BOTH),
+    ],
+)
+def test_board_filters(post: Poster, query: str, hardware: list[str]) -> None:
+    post.made()
+    post.made(cell=results.make_cell(device=METAL), machine=M2, step_ns=100_000)
+    rows = post.http.get(f"/api/v1/leaderboard?{query}").json()["rows"]
+    assert [row["hardware_slug"] for row in rows] == hardware
+    if "baseline" in query:
+        assert [row["speed_up"] for row in rows] == pytest.approx([1, 0.1])
+
+
+def test_compare(post: Poster) -> None:
+    cell, metal = results.make_cell(), results.make_cell(device=METAL)
+    for repeat in (1, 2, 3):
+        post.made(cell=cell, run_id="d" * 32, repeat=repeat, step_ns=1_000_000 + repeat)
+        last = post.made(
+            cell=metal, machine=M2, run_id="d" * 32, repeat=repeat, step_ns=500_000 + repeat
+        )
+    post.made(cell=results.make_cell("fashion-mlp"))
+    ids = f"intel-core-i7-8700,apple-m2-max-30-core-gpu,{last}"
+    answer = post.http.get("/api/v1/compare", params={"ids": ids}).json()
+    assert [thing["kind"] for thing in answer["things"]] == ["hardware", "hardware", "result"]
+    assert (answer["common_cells"], answer["all_cells"]) == (1, 2)
+    common, rest = answer["rows"]
+    assert common["common"]
+    assert not rest["common"]
+    assert rest["cells"][1:] == [None, None]
+    _, hardware, result = common["cells"]
+    assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
+    assert hardware["verdict"] == "100 % faster, 95 % CI 100 to 100"
+    assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "repeats")
+    assert result["kind"] == "too_few_runs"
+    assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
+
+
+def test_results_page_by_page_while_more_arrive(post: Poster) -> None:
+    posted = [post.made() for _ in range(7)]
+    seen: list[str] = []
+    cursor: str | None = None
+    while True:
+        parameters = {"limit": "3"} | ({"cursor": cursor} if cursor else {})
+        answer = post.http.get("/api/v1/results", params=parameters).json()
+        seen += [row["id"] for row in answer["results"]]
+        cursor = answer["next_cursor"]
+        if cursor is None:
+            break
+        post.made()
+    assert seen == posted[::-1]
+
+
+def test_result_filters(post: Poster) -> None:
+    post.made()
+    failed = post(results.make_failure())
+    run = post.made(run_id="e" * 32)
+
+    def found(query: str) -> list[str]:
+        return [r["id"] for r in post.http.get(f"/api/v1/results?{query}").json()["results"]]
+
+    assert found("status=failed") == [failed]
+    assert found("rankable=false") == [failed]
+    assert found(f"run_id={'e' * 32}") == [run]
+    assert len(found(f"key_id={results.key_id(results.private_key())}")) == 3
+    assert found("workload=fashion-lstm") == []
+
+
+def test_one_result(post: Poster) -> None:
+    result = results.make_result()
+    identity = post(result)
+    answer = post.http.get(f"/api/v1/results/{identity}").json()
+    assert answer["result"] == result.model_dump(mode="json")
+    assert answer["cell"] == result.cell.model_dump(mode="json")
+    assert answer["samples_per_second"] == pytest.approx(64_000)
+    assert answer["epoch_ns"] == 937_000_000
+    assert answer["trust_level"] == 1
+
+
+def test_health(http: TestClient) -> None:
+    assert http.get("/healthz").json()["status"] == "ok"
+    assert http.get("/readyz").status_code == 200
+
+
+def test_the_description_is_complete(http: TestClient) -> None:
+    document = http.get("/openapi.json").json()
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            assert re.fullmatch(r"[A-Z].{10,}", operation["summary"]), (method, path)
+    page = http.get("/docs").text
+    for path in document["paths"]:
+        assert f"<code>{path}</code>" in page
+
+
+def test_headers(http: TestClient) -> None:
+    for address in ("/", "/api/v1/workloads", "/nothing", "/static/site.css"):
+        headers = http.get(address).headers
+        assert headers["content-security-policy"].startswith("default-src 'none'")
+        assert "unsafe" not in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"

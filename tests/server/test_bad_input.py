@@ -1,0 +1,350 @@
+"""Whatever is sent: a 4xx problem document that names field and limit, and the server goes on."""
+
+import base64
+import json
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import JSON, Poster
+
+from bench_protocol import envelope, statement, strict_json
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def payload(edit: Edit | None = None) -> bytes:
+    """A result's payload, edited."""
+    document = json.loads(statement.result_payload(results.make_result()))
+    if edit:
+        edit(document)
+    return strict_json.dumps(document)
+
+
+def signed(raw: bytes, kind: str = statement.RESULT_PAYLOAD_TYPE) -> bytes:
+    return envelope.seal(kind, raw, results.private_key())
+
+
+def edited(*path: str | int, value: Any) -> bytes:
+    """An envelope whose payload has another value at a path."""
+
+    def edit(document: dict[str, Any]) -> None:
+        target: Any = document["predicate"]
+        for step in path[:-1]:
+            target = target[step]
+        target[path[-1]] = value
+
+    return signed(payload(edit))
+
+
+def replaced(old: bytes, new: bytes) -> bytes:
+    raw = payload()
+    assert old in raw
+    return signed(raw.replace(old, new, 1))
+
+
+def altered_byte() -> bytes:
+    document = json.loads(results.sealed(results.make_result()))
+    raw = bytearray(base64.b64decode(document["payload"]))
+    raw[100] ^= 1
+    return json.dumps(document | {"payload": base64.b64encode(raw).decode()}).encode()
+
+
+BLOCKS = ("outcome", "measurement", "blocks")
+LOSS = b'"last_loss":0.31'
+BAD: dict[str, tuple[Callable[[], bytes], int, str, str]] = {
+    "empty": (lambda: b"", 400, "malformed_json", "body"),
+    "not json": (lambda: b"hello", 400, "malformed_json", "body"),
+    "a list": (lambda: b"[]", 422, "invalid_field", ""),
+    "a number": (lambda: b"7", 422, "invalid_field", ""),
+    "truncated": (
+        lambda: results.sealed(results.make_result())[:-40],
+        400,
+        "malformed_json",
+        "body",
+    ),
+    "not utf-8": (lambda: b'{"payload":"\xff\xfe"}', 400, "malformed_json", "body"),
+    "deep": (lambda: b"[" * 100_000 + b"]" * 100_000, 400, "malformed_json", "body"),
+    "deep inside": (
+        lambda: signed(b'{"a":' * 100_000 + b"1" + b"}" * 100_000),
+        400,
+        "malformed_json",
+        "body",
+    ),
+    "long number": (lambda: b'{"payload":' + b"9" * 9_000 + b"}", 400, "malformed_json", "body"),
+    "altered byte": (altered_byte, 403, "bad_signature", "signatures.sig"),
+    "unknown key": (
+        lambda: results.sealed(results.make_result(), results.private_key(9)),
+        403,
+        "unknown_key",
+        "signatures.keyid",
+    ),
+    "another author": (
+        lambda: results.sealed(results.make_result(key=results.private_key(9))),
+        403,
+        "bad_signature",
+        "predicate.agent.key_id",
+    ),
+    "payload type": (
+        lambda: signed(payload(), statement.KEY_EVENT_PAYLOAD_TYPE),
+        422,
+        "wrong_payload_type",
+        "payloadType",
+    ),
+    "two signatures": (
+        lambda: envelope.seal(
+            statement.RESULT_PAYLOAD_TYPE, payload(), results.private_key(), results.private_key(9)
+        ),
+        400,
+        "invalid_envelope",
+        "signatures",
+    ),
+    "duplicate key": (
+        lambda: replaced(LOSS, LOSS + b',"last_loss":0.1'),
+        400,
+        "malformed_json",
+        "last_loss",
+    ),
+    "NaN": (lambda: replaced(LOSS, b'"last_loss":NaN'), 400, "malformed_json", "body"),
+    "1e999": (lambda: replaced(LOSS, b'"last_loss":1e999'), 400, "malformed_json", "body"),
+    "lone surrogate": (
+        lambda: replaced(b'"brand":"Intel', b'"brand":"\\ud800'),
+        400,
+        "malformed_json",
+        "body",
+    ),
+    "NUL": (
+        lambda: replaced(b'"brand":"Intel', b'"brand":"\\u0000Intel'),
+        422,
+        "invalid_field",
+        "predicate.machine.cpu.brand",
+    ),
+    "negative time": (
+        lambda: edited(*BLOCKS, "durations_ns", value=[-5]),
+        422,
+        "invalid_field",
+        "predicate.outcome.measurement.blocks.durations_ns.0",
+    ),
+    "zero time": (
+        lambda: edited(*BLOCKS, "durations_ns", value=[0]),
+        422,
+        "invalid_field",
+        "predicate.outcome.measurement.blocks.durations_ns.0",
+    ),
+    "time beyond 2**53": (
+        lambda: edited(*BLOCKS, "durations_ns", value=[2**70]),
+        422,
+        "invalid_field",
+        "predicate.outcome.measurement.blocks.durations_ns.0",
+    ),
+    "time as text": (
+        lambda: edited(*BLOCKS, "durations_ns", value=["12"]),
+        422,
+        "invalid_field",
+        "predicate.outcome.measurement.blocks.durations_ns.0",
+    ),
+    "no blocks": (
+        lambda: edited(*BLOCKS, "durations_ns", value=[]),
+        422,
+        "invalid_field",
+        "predicate.outcome.measurement.blocks.durations_ns",
+    ),
+    "unknown field": (
+        lambda: edited("score", value=9.9e12),
+        422,
+        "invalid_field",
+        "predicate.score",
+    ),
+    "impossible date": (
+        lambda: edited("clocks", "started", value="2026-02-30T00:00:00.000000Z"),
+        422,
+        "invalid_field",
+        "predicate.clocks.started",
+    ),
+    "unknown workload": (
+        lambda: results.sealed(
+            results.make_result(cell=results.make_cell(workload_digest="0" * 64))
+        ),
+        422,
+        "unknown_workload",
+        "predicate.cell.workload_digest",
+    ),
+    "digest of another cell": (
+        lambda: edited("cell", "batch_size", value=65),
+        422,
+        "invalid_field",
+        "subject.1",
+    ),
+    "device beyond 64 bits": (
+        lambda: edited("cell", "device", "index", value=2**200),
+        422,
+        "invalid_field",
+        "predicate.cell.device.index",
+    ),
+}
+
+
+def assert_problem(answer: Any, status: int, code: str, field: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert document["status"] == status
+    assert document["code"] == code
+    assert document["type"] == f"urn:trainmark:problem:{code}"
+    assert document["title"]
+    assert document["detail"]
+    assert document["field"] == field
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_results(post: Poster, name: str) -> None:
+    make, status, code, field = BAD[name]
+    assert_problem(post.raw(make()), status, code, field)
+    post.made()
+    assert len(post.http.get("/api/v1/results").json()["results"]) == 1
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "", "application/xml", "multipart/form-data"])
+def test_wrong_content_type(post: Poster, kind: str) -> None:
+    body = results.sealed(results.make_result())
+    answer = post.http.post("/api/v1/results", content=body, headers={"Content-Type": kind})
+    assert_problem(answer, 415, "wrong_media_type", "Content-Type")
+
+
+def test_dsse_content_type_is_welcome(post: Poster) -> None:
+    headers = {"Content-Type": "application/vnd.dsse.envelope.v1+json; charset=utf-8"}
+    body = results.sealed(results.make_result())
+    assert post.http.post("/api/v1/results", content=body, headers=headers).status_code == 201
+
+
+@pytest.mark.parametrize("announced", [True, False])
+def test_50_megabytes(post: Poster, announced: bool) -> None:
+    chunk = b" " * 2**20
+    body = chunk * 50 if announced else (chunk for _ in range(50))
+    answer = post.http.post("/api/v1/results", content=body, headers=JSON)
+    assert_problem(answer, 413, "body_too_large", "body")
+    assert str(2 * 2**20) in answer.json()["detail"]
+    post.made()
+
+
+def test_an_announced_long_body_is_refused_unread(live_server: str) -> None:
+    host, port = live_server.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(
+            b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Content-Length: 52428800\r\n\r\n"
+        )
+        assert connection.recv(2048).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_chunked_long_body_is_refused_at_the_limit(live_server: str) -> None:
+    host, port = live_server.removeprefix("http://").split(":")
+    chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+    with socket.create_connection((host, int(port)), timeout=10) as connection:
+        connection.sendall(
+            b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
+        )
+        for _ in range(33):
+            connection.sendall(chunk)
+        assert connection.recv(2048).startswith(b"HTTP/1.1 413 ")
+
+
+SMALL_ORDER = (bytes(32), b"\x01" + bytes(31), bytes.fromhex("ec" + "ff" * 30 + "7f"))
+
+
+@pytest.mark.parametrize("raw", SMALL_ORDER)
+def test_small_order_keys(http: TestClient, raw: bytes) -> None:
+    der = bytes.fromhex("302a300506032b6570032100") + raw
+    event = {"event": "enroll", "public_key": base64.b64encode(der).decode(), "at": results.AT}
+    sealed = envelope.seal(
+        statement.KEY_EVENT_PAYLOAD_TYPE, strict_json.dumps(event), results.private_key()
+    )
+    answer = http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
+    assert_problem(answer, 422, "unacceptable_key", "public_key")
+
+
+def key_bodies() -> dict[str, tuple[bytes, int]]:
+    good = json.loads(results.enrollment())
+    other = json.loads(results.enrollment(results.private_key(2)))
+    foreign = good["envelope"] | {"signatures": other["envelope"]["signatures"]}
+    renamed = good["envelope"] | {
+        "signatures": [good["envelope"]["signatures"][0] | {"keyid": "0" * 64}]
+    }
+    wrong = [{"keyid": good["envelope"]["signatures"][0]["keyid"], "sig": "A" * 86 + "=="}]
+    cases: dict[str, tuple[Any, int]] = {
+        "empty": ({}, 422),
+        "envelope is text": ({"envelope": "x"}, 422),
+        "unknown field": (good | {"admin": True}, 422),
+        "long name": (good | {"display_name": "x" * 81}, 422),
+        "name that turns the text around": (good | {"display_name": "a\u202eb"}, 422),
+        "name with a NUL": (good | {"display_name": "a\0b"}, 422),
+        "a result": ({"envelope": json.loads(results.sealed(results.make_result()))}, 422),
+        "signature of another key": ({"envelope": foreign}, 403),
+        "key id of another key": ({"envelope": renamed}, 403),
+        "wrong signature": ({"envelope": good["envelope"] | {"signatures": wrong}}, 403),
+    }
+    return {name: (json.dumps(body).encode(), status) for name, (body, status) in cases.items()}
+
+
+@pytest.mark.parametrize("name", key_bodies())
+def test_bad_enrollments(http: TestClient, name: str) -> None:
+    body, status = key_bodies()[name]
+    answer = http.post("/api/v1/keys", content=body, headers=JSON)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert http.post("/api/v1/keys", content=results.enrollment(), headers=JSON).status_code == 201
+
+
+ADDRESSES = [
+    ("/api/v1/nothing", 404),
+    ("/api/v1/results/zz", 404),
+    ("/api/v1/results/0123456789abcdef", 404),
+    ("/api/v1/results/%00%ff", 404),
+    ("/api/v1/results/..%2f..%2fetc/envelope", 404),
+    ("/api/v1/results?limit=0", 422),
+    ("/api/v1/results?limit=99999999999999999999999999", 422),
+    ("/api/v1/results?cursor=%00", 422),
+    ("/api/v1/results?cursor=AAAA", 422),
+    ("/api/v1/results?cursor=MDAwMS0wMS0wMVQwMDowMCswMDowMCAwMTIzNDU2Nzg5YWJjZGVm", 200),
+    ("/api/v1/results?batch_size=9223372036854775808", 422),
+    ("/api/v1/results?q=%00", 422),
+    ("/api/v1/results?nonsense=1", 422),
+    ("/api/v1/leaderboard?workload=none", 422),
+    ("/api/v1/leaderboard?device=abacus", 422),
+    ("/api/v1/leaderboard?batch_size=9007199254740992", 422),
+    ("/api/v1/leaderboard?q=%25_%27%22", 200),
+    ("/api/v1/leaderboard?q=" + "x" * 101, 422),
+    ("/api/v1/leaderboard?nonsense=1", 422),
+    ("/api/v1/compare", 422),
+    ("/api/v1/compare?ids=a", 422),
+    ("/api/v1/compare?ids=" + ",".join(f"a{i}" for i in range(21)), 422),
+    ("/api/v1/compare?ids=a,b", 404),
+    ("/api/v1/compare?ids=a,%00", 422),
+    ("/static/../app.py", 404),
+]
+
+
+@pytest.mark.parametrize(("address", "status"), ADDRESSES)
+def test_addresses(http: TestClient, address: str, status: int) -> None:
+    answer = http.get(address)
+    assert answer.status_code == status, answer.text
+    if status >= 400:
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
+def test_other_methods(http: TestClient, method: str) -> None:
+    assert_problem(http.request(method, "/api/v1/results"), 405, "method_not_allowed", "")
+
+
+@pytest.mark.parametrize("address", ["/results/zz", "/compare?ids=a", "/nothing", "/?device=x"])
+def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
+    answer = http.get(address, headers={"Accept": "text/html"})
+    assert answer.status_code in (404, 422)
+    assert answer.headers["content-type"].startswith("text/html")
+    assert "To the leaderboard" in answer.text

@@ -1,0 +1,130 @@
+"""What is shipped: container files, the command line, the wheel, the settings' documentation."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import httpx
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from bench_server import schema, serving
+from bench_server.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-c", "from bench_server.cli import main; main()"]
+
+
+def has_compose() -> bool:
+    docker = shutil.which("docker")
+    if docker is None:
+        return False
+    asked = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
+    return asked.returncode == 0
+
+
+@pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
+def test_compose_accepts_the_file() -> None:
+    subprocess.run(
+        ["docker", "compose", "config", "--quiet"],
+        cwd=ROOT,
+        env=os.environ | {"TRAINMARK_DB_PASSWORD": "x"},
+        check=True,
+    )
+
+
+def test_compose_file_says_what_it_should() -> None:
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    services = document["services"]
+    assert set(services) == {"database", "migrate", "server"}
+    assert services["migrate"]["command"] == ["migrate"]
+    waits_for = services["server"]["depends_on"]
+    assert waits_for["migrate"]["condition"] == "service_completed_successfully"
+    assert waits_for["database"]["condition"] == "service_healthy"
+    assert all(port.startswith("127.0.0.1:") for port in services["server"]["ports"])
+    names = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
+    assert set(services["server"]["environment"]) <= names
+    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
+    for name in re.findall(r"^COPY (?!--from)(\S+)", dockerfile, re.M):
+        assert (ROOT / name).exists(), name
+
+
+def test_every_setting_is_documented() -> None:
+    text = (ROOT / "docs" / "operating.md").read_text()
+    for name, field in Settings.model_fields.items():
+        assert f"`BENCH_SERVER_{name.upper()}`" in text
+        assert field.description
+
+
+def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
+    from tests.fakes.live import running_server
+
+    environment = os.environ | {"BENCH_SERVER_DATABASE_URL": empty_database_url}
+    for before in ("empty", schema.head()):
+        done = subprocess.run(
+            [*PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.endswith(f"{before} -> {schema.head()}\n")
+    with running_server(empty_database_url, tmp_path) as address:
+        assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"BENCH_SERVER_PORT": "70000"}, "BENCH_SERVER_PORT"),
+        ({"BENCH_SERVER_DATABASE_URL": "nonsense"}, "BENCH_SERVER_DATABASE_URL"),
+        (
+            {"BENCH_SERVER_DATABASE_URL": "postgresql+psycopg://x@127.0.0.1:1/x"},
+            "the database does not answer",
+        ),
+    ],
+)
+def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
+    done = subprocess.run(
+        [*PROGRAM, "serve"],
+        env=os.environ | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.long
+def test_the_wheel_brings_templates_and_migrations(tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, ROOT / "server"],
+        check=True,
+    )
+    (wheel,) = tmp_path.glob("bench_server-*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    package = ROOT / "server" / "src" / "bench_server"
+    wanted = {
+        f"bench_server/{file.relative_to(package)}"
+        for folder in ("templates", "static")
+        for file in (package / folder).iterdir()
+    } | {
+        f"bench_server/migrations/{file.relative_to(ROOT / 'migrations')}"
+        for file in (ROOT / "migrations").rglob("*.py")
+    }
+    assert wanted <= names
+
+
+def test_the_socket_answers_keep_alive_requests_at_once() -> None:
+    """Without uvloop asyncio leaves TCP_NODELAY unset on sockets whose protocol is not named."""
+    bound = serving.bind("127.0.0.1", 0)
+    try:
+        assert bound.proto == socket.IPPROTO_TCP
+        assert bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        assert bound.getsockname()[1] > 0
+    finally:
+        bound.close()

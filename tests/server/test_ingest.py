@@ -1,0 +1,131 @@
+"""Each payload once, whoever asks how often and at the same time; the bytes as received."""
+
+import base64
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+from sqlmodel import func, select
+from tests.fakes import results
+from tests.fakes.client import JSON, Poster
+
+from bench_protocol import envelope, statement
+from bench_server.db import Store
+from bench_server.derive import machine_id, measurement_row, stored_result
+from bench_server.tables import Measurement, SigningKey, Submission
+
+
+def counted(store: Store) -> tuple[int, int]:
+    with store.reading() as session:
+        return (
+            session.exec(select(func.count()).select_from(Submission)).one(),
+            session.exec(select(func.count()).select_from(Measurement)).one(),
+        )
+
+
+def test_the_same_payload_twice_is_one_row(post: Poster, store: Store) -> None:
+    body = results.sealed(results.make_result())
+    first, second = post.raw(body), post.raw(body)
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json() == second.json()
+    assert first.headers["location"] == f"/api/v1/results/{first.json()['id']}"
+    assert counted(store) == (1, 1)
+
+
+def test_another_spelling_of_the_same_payload_is_the_same_result(
+    post: Poster, store: Store
+) -> None:
+    body = results.sealed(results.make_result())
+    document = json.loads(body)
+    url_safe = document["payload"].replace("+", "-").replace("/", "_")
+    spelled = json.dumps(document | {"payload": url_safe}, indent=3).encode()
+    assert post.raw(body).json()["id"] == post.raw(spelled).json()["id"]
+    assert counted(store) == (1, 1)
+
+
+def test_concurrent_posts_are_one_row(live_server: str, store: Store) -> None:
+    bodies = [results.sealed(results.make_result()) for _ in range(4)]
+    with httpx.Client(base_url=live_server, timeout=30) as http:
+        enrolling = [results.enrollment()] * 8
+        with ThreadPoolExecutor(8) as pool:
+            keys = list(
+                pool.map(lambda b: http.post("/api/v1/keys", content=b, headers=JSON), enrolling)
+            )
+            assert sorted(a.status_code for a in keys) == [200] * 7 + [201]
+            answers = list(
+                pool.map(
+                    lambda b: http.post("/api/v1/results", content=b, headers=JSON), bodies * 8
+                )
+            )
+    assert sorted(a.status_code for a in answers) == [200] * 28 + [201] * 4
+    assert len({a.json()["id"] for a in answers}) == 4
+    for place, answer in enumerate(answers):
+        assert answer.json() == answers[place % 4].json()
+    assert counted(store) == (4, 4)
+
+
+def test_another_payload_for_the_same_repeat_is_refused(post: Poster, store: Store) -> None:
+    kept = post.made(run_id="a" * 32)
+    other = post.raw(results.sealed(results.make_result(run_id="a" * 32, step_ns=2_000_000)))
+    assert other.status_code == 409
+    assert other.json()["code"] == "conflict"
+    assert kept in other.json()["detail"]
+    post.made(run_id="a" * 32, repeat=2)
+    assert counted(store) == (2, 2)
+
+
+def test_conflicting_payloads_at_once_keep_one(live_server: str, store: Store) -> None:
+    with httpx.Client(base_url=live_server, timeout=30) as http:
+        http.post("/api/v1/keys", content=results.enrollment(), headers=JSON)
+        bodies = [
+            results.sealed(results.make_result(run_id="b" * 32, step_ns=10**6 + i))
+            for i in range(12)
+        ]
+        with ThreadPoolExecutor(12) as pool:
+            answers = list(
+                pool.map(lambda b: http.post("/api/v1/results", content=b, headers=JSON), bodies)
+            )
+    assert sorted(a.status_code for a in answers) == [201] + [409] * 11
+    assert counted(store) == (1, 1)
+
+
+def test_the_envelope_comes_back_in_its_canonical_form(post: Poster, store: Store) -> None:
+    result = results.make_result()
+    body = results.sealed(result)
+    identity = post.raw(json.dumps(json.loads(body), indent=1).encode()).json()["id"]
+    answer = post.http.get(f"/api/v1/results/{identity}/envelope")
+    assert answer.content == body
+    opened = envelope.read(answer.content)
+    assert opened.payload == statement.result_payload(result)
+    with store.reading() as session:
+        assert session.get_one(Submission, identity).payload == opened.payload
+
+
+def test_columns_are_a_function_of_the_payload(post: Poster, store: Store) -> None:
+    identity = post.made()
+    with store.reading() as session:
+        submission = session.get_one(Submission, identity)
+        kept = session.get_one(Measurement, identity)
+        again = measurement_row(submission, stored_result(submission.payload))
+        assert again.model_dump() == kept.model_dump()
+
+
+def test_enrolling_is_repeatable_and_keeps_the_name(post: Poster, store: Store) -> None:
+    key = results.private_key(3)
+    post.enroll(key, "first")
+    post.enroll(key)
+    post.enroll(key, "second")
+    with store.reading() as session:
+        row = session.get_one(SigningKey, results.key_id(key))
+        assert row.display_name == "second"
+        assert base64.b64encode(row.spki).startswith(b"MCowBQYDK2VwAyEA")
+
+
+def test_a_copied_machine_hash_is_another_machine(post: Poster) -> None:
+    other = results.private_key(2)
+    post.enroll(other)
+    mine = post.http.get(f"/api/v1/results/{post.made()}").json()
+    theirs = post.http.get(f"/api/v1/results/{post.made(key=other)}").json()
+    assert mine["result"]["machine"] == theirs["result"]["machine"]
+    assert mine["machine_id"] != theirs["machine_id"]
+    assert mine["machine_id"] == machine_id(mine["key_id"], f"{1:064x}")
