@@ -158,6 +158,8 @@ def test_seconds(value: float, text: str) -> None:
         (format.rate, 0.5, "0.50"),
         (format.ratio, 1.639, "1.64×"),
         (format.ratio, 12.34, "12.3×"),
+        (format.ratio, 0.0412, "0.0412×"),
+        (format.ratio, 0.99951, "1.00×"),
         (format.percent, 0.0234, "2.3 %"),
         (format.percent, 1, "100.0 %"),
         (format.size, 0, "0 B"),

@@ -27,8 +27,8 @@ def rate(per_second: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed-up: ``1.64x``."""
-    return f"{_three(value)}×"
+    """A speed-up: ``1.64×``, ``0.041×``."""
+    return f"{value:.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
 def percent(share: float) -> str:
@@ -47,7 +47,7 @@ def size(value: int) -> str:
 
 
 def _three(value: float) -> str:
-    for limit, digits in ((0.09995, 4), (0.9995, 3), (9.995, 2), (99.95, 1)):
+    for limit, digits in ((9.995, 2), (99.95, 1)):
         if value < limit:
             return f"{value:.{digits}f}"
     return f"{value:,.0f}"

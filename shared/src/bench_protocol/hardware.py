@@ -11,14 +11,45 @@ from .matrix import Device
 
 # Spellings of one thing, applied in order to what the operating system or the driver says.
 ALIASES: tuple[tuple[str, str], ...] = (
-    (r"\((?:R|TM|C)\)", " "),
+    (r"[\u00ae\u2122\u00a9]|\((?:R|TM|C)\)", " "),
     (r"@.*$", " "),
-    (r"\b(?:CPU|Processor|\d+-Core)\b", " "),
-    (r"\b\d+th Gen\b", " "),
-    (r"\bwith (?:Radeon|AMD).*$", " "),
-    (r"^(?:NVIDIA )?GeForce", "NVIDIA GeForce"),
-    (r"^(?=(?:Tesla|Quadro|RTX|H100|H200|A100|V100)\b)", "NVIDIA "),
+    (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
+    # How many cores a name speaks of is no part of it, but on Apple's, which says "GPU" too.
+    (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Core)\b", " "),
+    (r"\b\d+th Gen(?:eration)?\b", " "),
+    (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
+    (r"\(Virtual\)", " "),
+    # A GPU's slice is named by its profile, not by its name.
+    (r"\bMIG \d+\S*$", " "),
     (r"\s+", " "),
+    (r"^\s|\s$", ""),
+    (r"^Intel Core 2", "Intel Core2"),
+    (r"^Genuine Intel(?=\s)", "Intel"),
+    (r"^Intel (?=(?:i[3579]-|Ultra ))", "Intel Core "),
+    (r"^(?=(?:Xeon|Core (?:i[3579]|Ultra)|Pentium|Celeron)\b)", "Intel "),
+    (r"^(?=(?:EPYC|Ryzen|Threadripper|Athlon)\b)", "AMD "),
+    (r"^AMD Threadripper", "AMD Ryzen Threadripper"),
+    (r"^(?=M\d(?: (?:Pro|Max|Ultra))?$)", "Apple "),
+    (r"^(?:Amazon(?: Web Services)?|AWS)[ -]+(?=Graviton)|^(?=Graviton)", "AWS "),
+    (r"^AWS Graviton ?(?=\d)", "AWS Graviton"),
+    (r"^Ampere Computing\b", "Ampere"),
+    (r"^Ampere Altra Max\b.*$", "Ampere Altra Max"),
+    (r"^Ampere Altra (?!Max)\S*$", "Ampere Altra"),
+    (r"^(?:ARM )?Neoverse[ -](?=[NVE]\d)", "Arm Neoverse-"),
+    # NVIDIA: drivers before 440 leave the maker out, and before 510 name the families Tesla.
+    (r"^(?:NVIDIA )?GeForce\b", "NVIDIA GeForce"),
+    (r"^(?:NVIDIA )?(?=(?:GTX|RTX) \d{3,4}\b(?! (?:Ada|Blackwell|PRO)| ?A\d))", "NVIDIA GeForce "),
+    (
+        r"^(?=(?:Tesla|Quadro|TITAN|RTX|GTX|Jetson|Orin|Graphics|GH200|GB\d{2,3}|[ABHLPTV]\d{1,3}S?)"
+        r"(?:[ -]|$))",
+        "NVIDIA ",
+    ),
+    (r"^NVIDIA Tesla (?=(?:A|H|L|T4)\d*)", "NVIDIA "),
+    (r"^NVIDIA GeForce NVIDIA GeForce", "NVIDIA GeForce"),
+    (r"\bLaptop$", "Laptop GPU"),
+    (r"\bMobile$", "Laptop GPU"),
+    (r"\bwith Max-Q Design$", "Max-Q"),
+    (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
 )
 
 
@@ -44,7 +75,7 @@ def clean(name: str) -> str:
     """One spelling for each product name."""
     for pattern, replacement in ALIASES:
         name = re.sub(pattern, replacement, name, flags=re.IGNORECASE)
-    return name.strip()
+    return re.sub(r"\s+", " ", name).strip()
 
 
 def slug(name: str) -> str:
@@ -56,15 +87,18 @@ def _cpu_name(machine: Machine) -> str:
     cpu = machine.cpu
     name = clean(cpu.brand) or "unknown CPU"
     if name.startswith("Apple"):
-        return f"{name} ({cpu.physical_cores or cpu.logical_cores}-core CPU)"
-    if machine.os.virtual_machine or machine.os.container:
+        return f"{name} ({cpu.physical_cores or cpu.logical_cores or 'unknown'}-core CPU)"
+    if machine.os.virtual_machine or machine.os.container or cpu.quota_cores:
         return f"{name}, {_cores_in_use(cpu)}"
     return name
 
 
 def _cores_in_use(cpu: Cpu) -> str:
-    cores = cpu.available_cores or cpu.logical_cores
-    return f"{cores} cores" if cores else "cores unknown"
+    """The fewest of those it has, may run on, and is granted time on."""
+    found = [
+        cores for cores in (cpu.available_cores or cpu.logical_cores, cpu.quota_cores) if cores
+    ]
+    return f"{min(found):g} {'core' if min(found) == 1 else 'cores'}" if found else "cores unknown"
 
 
 def _gpu_name(machine: Machine, device: Device) -> str:
@@ -73,5 +107,6 @@ def _gpu_name(machine: Machine, device: Device) -> str:
             name = clean(gpu.name)
             if gpu.mig or gpu.mig_profile:
                 name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
-            return f"{name} ({gpu.cores}-core GPU)" if gpu.cores else name
+            # NVIDIA sells one number of cores under each name, Apple several.
+            return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
     return f"unknown {device.kind} GPU"
