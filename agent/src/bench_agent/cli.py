@@ -168,7 +168,7 @@ def run(
     if not made.cells:
         _stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
     if made.estimate_seconds > LONG_PLAN_SECONDS and not yes:
-        length = people.seconds(made.estimate_seconds)
+        length = people.rough(made.estimate_seconds)
         typer.confirm(f"This takes about {length}. Go on?", abort=True, err=True)
     console = Console(stderr=as_json)
     with Display(console) as display:

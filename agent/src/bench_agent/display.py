@@ -48,6 +48,7 @@ class Display:
             TimeElapsedColumn(),
             console=console,
             disable=not self._live,
+            transient=True,
         )
         self._all: TaskID | None = None
         self._cell: TaskID | None = None
@@ -66,7 +67,7 @@ class Display:
     def planned(self, plan: Plan) -> None:
         self._plan = plan
         total = len(plan.cells) * plan.repeats
-        left = people.seconds(plan.estimate_seconds)
+        left = people.rough(plan.estimate_seconds)
         self._console.print(f"{total} measurements, about {left}")
         self._all = self._progress.add_task(
             "run", total=plan.estimate_seconds, note=f"about {left} left"
@@ -117,7 +118,7 @@ class Display:
             return
         left = max(0.0, self._plan.estimate_seconds - seconds_done)
         self._progress.update(
-            self._all, completed=seconds_done, note=f"about {people.seconds(left)} left"
+            self._all, completed=seconds_done, note=f"about {people.rough(left)} left"
         )
 
 

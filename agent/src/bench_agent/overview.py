@@ -97,12 +97,12 @@ def print_plan(plan: Plan) -> None:
             cell.recipe,
             str(cell.batch_size),
             cell.precision,
-            people.seconds(planned.estimate_seconds),
+            people.rough(planned.estimate_seconds),
         )
     console.print(table)
     for item in plan.excluded:
         console.print(f"left out: {item.what}: {item.reason}", markup=False)
-    total = people.seconds(plan.estimate_seconds)
+    total = people.rough(plan.estimate_seconds)
     console.print(f"{len(plan.cells)} cells, {plan.repeats} repeats each, about {total}")
 
 

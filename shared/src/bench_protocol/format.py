@@ -9,6 +9,13 @@ def seconds(value: float) -> str:
         return f"{_three(value * 1e3)} ms"
     if value < 119.5:
         return f"{_three(value)} s"
+    return rough(value)
+
+
+def rough(value: float) -> str:
+    """An estimate, in whole seconds, minutes or hours: ``8 s``, ``1 min 10 s``, ``2 h 10 min``."""
+    if value < 59.5:
+        return f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)
     if minutes < 120:
         return f"{minutes} min {rest} s"

@@ -15,12 +15,11 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"@.*$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
     # How many cores a name speaks of is no part of it, but on Apple's, which says "GPU" too.
-    (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Core)\b", " "),
+    (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Cores?)\b", " "),
     (r"\b\d+th Gen(?:eration)?\b", " "),
     (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
     (r"\(Virtual\)", " "),
-    # A GPU's slice is named by its profile, not by its name.
-    (r"\bMIG \d+\S*$", " "),
+    (r"\bMIG (\d+\S*)$", r"(MIG \1)"),
     (r"\s+", " "),
     (r"^\s|\s$", ""),
     (r"^Intel Core 2", "Intel Core2"),
@@ -38,7 +37,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"^(?:ARM )?Neoverse[ -](?=[NVE]\d)", "Arm Neoverse-"),
     # NVIDIA: drivers before 440 leave the maker out, and before 510 name the families Tesla.
     (r"^(?:NVIDIA )?GeForce\b", "NVIDIA GeForce"),
-    (r"^(?:NVIDIA )?(?=(?:GTX|RTX) \d{3,4}\b(?! (?:Ada|Blackwell|PRO)| ?A\d))", "NVIDIA GeForce "),
+    (r"^(?:NVIDIA )?(?=GTX \d{3,4}\b|RTX [2-9]0[5-9]0\b)", "NVIDIA GeForce "),
     (
         r"^(?=(?:Tesla|Quadro|TITAN|RTX|GTX|Jetson|Orin|Graphics|GH200|GB\d{2,3}|[ABHLPTV]\d{1,3}S?)"
         r"(?:[ -]|$))",
@@ -64,7 +63,7 @@ def hardware_name(machine: Machine, device: Device) -> str:
         name += " (Rosetta)"
     if machine.os.wsl:
         name += " (WSL)"
-    elif machine.os.virtual_machine:
+    elif machine.os.virtual_machine or "(virtual)" in machine.cpu.brand.lower():
         name += " (virtual machine)"
     elif machine.os.container:
         name += " (container)"
@@ -105,7 +104,7 @@ def _gpu_name(machine: Machine, device: Device) -> str:
     for gpu in machine.gpus:
         if (gpu.kind, gpu.index) == (device.kind, device.index):
             name = clean(gpu.name)
-            if gpu.mig or gpu.mig_profile:
+            if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
                 name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
             # NVIDIA sells one number of cores under each name, Apple several.
             return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
