@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable
 from html import unescape
-from pathlib import Path
 
 import httpx
 import pytest
@@ -36,7 +35,7 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
             stored = http.get(f"/api/v1/results/{identifier}").json()
             assert stored["cell"] == entry["cell"]
             raw = http.get(f"/api/v1/results/{identifier}/envelope").content
-            kept = agent.home / "outbox" / "sent" / f"{entry['payload_sha256']}.json"
+            kept = agent.home / "outbox" / "sent" / entry["file"]
             assert raw == kept.read_bytes()
             opened = envelope.read(raw)
             result = statement.parse_result(opened.payload)
@@ -145,9 +144,10 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_an_interrupted_run_keeps_what_it_finished(agent: Agent, tmp_path: Path) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
     process = subprocess.Popen(
-        [BIN / "bench-agent", "run", *SMALL, "--framework", "mlx", "--repeats", "50"],
+        [BIN / "bench-agent", "run", *SMALL, "--framework", "mlx", "--repeats", "3"],
         env=agent.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -156,8 +156,18 @@ def test_an_interrupted_run_keeps_what_it_finished(agent: Agent, tmp_path: Path)
     pending = agent.home / "outbox" / "pending"
     deadline = time.monotonic() + 120
     while len(list(pending.glob("*.json"))) < 1 and time.monotonic() < deadline:
-        time.sleep(0.1)
-    process.send_signal(signal.SIGINT)
-    output, _ = process.communicate(timeout=30)
-    assert process.returncode == 130, output
-    assert agent("status", "--json").json()["pending"]
+        time.sleep(0.02)
+    process.send_signal(how)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == (130 if how == signal.SIGINT else -9), output
+    done = len(list(pending.glob("*.json")))
+    assert 1 <= done < 6
+    ran = agent("run", "--resume", "--json")
+    assert ran.code == 0, ran.stderr
+    assert len(ran.json()["results"]) == 6
+    repeats = [json.loads(path.read_bytes()) for path in pending.glob("*.json")]
+    results = [
+        statement.parse_result(envelope.read(json.dumps(r).encode()).payload) for r in repeats
+    ]
+    assert len({(r.cell.digest, r.repeat) for r in results}) == len(results) == 6
+    assert len({r.run_id for r in results}) == 1

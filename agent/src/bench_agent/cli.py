@@ -5,6 +5,7 @@ Imports stand inside the commands, so that ``--help`` answers at once.
 
 import json
 import os
+import secrets
 import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -74,6 +75,13 @@ Budget = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--fresh", help="Go on with a run that was cut off (it keeps its own filters)."
+    ),
+]
+
 LONG_PLAN_SECONDS = 24 * 3600
 
 
@@ -88,6 +96,24 @@ def devices(as_json: Json = False) -> None:
         _print_json(document)
     else:
         overview.print_devices(document)
+
+
+@app.command()
+def doctor(
+    only: Annotated[list[str], typer.Option("--only", help="Only this check; repeatable.")] = [],
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what runs here and what does not, why, and the command that mends it."""
+    from .doctor import examine, exit_code, show
+    from .doctor.surroundings import Surroundings
+
+    findings = list(examine(Surroundings(_home(), server), tuple(only)))
+    if as_json:
+        _print_json(show.document(findings))
+    else:
+        show.print_findings(findings)
+    raise typer.Exit(exit_code(findings))
 
 
 @app.command()
@@ -140,39 +166,42 @@ def run(
     budget_seconds: Budget = None,
     server: Server = None,
     yes: Yes = False,
+    resume: Resume = False,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and keep the results; with a server, post them."""
     from rich.console import Console
 
-    from bench_protocol import format as people
     from bench_protocol.catalogue import CATALOGUE
+    from bench_protocol.seeded import DEFAULT_SEED
 
     from .display import Display, summary_table
+    from .interrupt import gentle_interrupt
+    from .journal import begin, unfinished
     from .overview import summary_document
     from .plan import Selection
     from .run import run_plan
 
-    selection = Selection(
-        workloads=tuple(workload),
-        frameworks=tuple(framework),
-        devices=tuple(device),
-        recipes=tuple(recipe),
-        batch_sizes=tuple(batch_size),
-        precisions=tuple(precision),
-        repeats=repeats,
-        budget_seconds=budget_seconds,
-        data=data,
-    )
-    made = _make_plan(preset, selection)
-    if not made.cells:
-        _stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
-    if made.estimate_seconds > LONG_PLAN_SECONDS and not yes:
-        length = people.rough(made.estimate_seconds)
-        typer.confirm(f"This takes about {length}. Go on?", abort=True, err=True)
+    home = _home()
+    journal = unfinished(home) if resume else None
+    if journal is None:
+        selection = Selection(
+            workloads=tuple(workload),
+            frameworks=tuple(framework),
+            devices=tuple(device),
+            recipes=tuple(recipe),
+            batch_sizes=tuple(batch_size),
+            precisions=tuple(precision),
+            repeats=repeats,
+            budget_seconds=budget_seconds,
+            data=data,
+        )
+        made = _make_plan(preset, selection)
+        _check_plan(made, yes)
+        journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     console = Console(stderr=as_json)
-    with Display(console) as display:
-        summary = run_plan(made, _home(), server, display)
+    with Display(console) as display, gentle_interrupt(display.note) as stop:
+        summary = run_plan(journal, home, server, display, stop)
     if as_json:
         _print_json(summary_document(summary))
     else:
@@ -265,7 +294,10 @@ def main() -> None:
     except HomeProblem as problem:
         _leave(Exit.SOME_FAILED, str(problem))
     except KeyboardInterrupt:
-        _leave(Exit.INTERRUPTED, "interrupted; finished results are in the outbox")
+        _leave(
+            Exit.INTERRUPTED,
+            "interrupted; finished results are in the outbox: bench-agent run --resume goes on",
+        )
 
 
 def _home() -> Any:
@@ -294,6 +326,16 @@ def _make_plan(preset: str, selection: "Selection") -> "Plan":
 
     check_names(selection)
     return make_plan(PRESETS[preset], selection, _probe_all(selection.frameworks))
+
+
+def _check_plan(made: "Plan", yes: bool) -> None:
+    from bench_protocol import format as people
+
+    if not made.cells:
+        _stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
+    if made.estimate_seconds > LONG_PLAN_SECONDS and not yes:
+        length = people.rough(made.estimate_seconds)
+        typer.confirm(f"This takes about {length}. Go on?", abort=True, err=True)
 
 
 def _print_json(document: Any) -> None:

@@ -101,6 +101,8 @@ class Client:
         for entry in list(outbox.pending()):
             try:
                 answer = self._post_result(entry.raw, machine_hash)
+            except FileNotFoundError:
+                continue  # another agent was faster
             except ServerRefused as refusal:
                 moved = outbox.mark_refused(entry, refusal.problem)
                 yield Delivery(moved, "refused", refusal.problem)

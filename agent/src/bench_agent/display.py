@@ -74,6 +74,11 @@ class Display:
         )
         self._cell = self._progress.add_task("", total=1.0, note="")
 
+    def skipped(self, planned: PlannedCell) -> None:
+        """Count a repeat that an earlier start of this run has measured."""
+        self._count += 1
+        self._seconds_done += planned.estimate_seconds
+
     def started(self, repeat: int, planned: PlannedCell) -> None:
         self._count += 1
         self._current = planned
@@ -109,6 +114,10 @@ class Display:
             self._console.print(
                 f"the server refused a result: {detail}", markup=False, soft_wrap=True
             )
+
+    def note(self, text: str) -> None:
+        """Say something beside the progress."""
+        self._console.print(text, markup=False, soft_wrap=True)
 
     def unreachable(self, error: ServerUnreachable) -> None:
         self._console.print(f"{error}; results wait in the outbox", markup=False, soft_wrap=True)

@@ -29,6 +29,10 @@ class Home:
         return self.root / "outbox"
 
     @property
+    def journal(self) -> Path:
+        return self.root / "run.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

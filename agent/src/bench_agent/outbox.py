@@ -1,8 +1,8 @@
 """Signed results wait here, on disk, until a server has answered for them.
 
 ``pending/`` holds envelopes to send, ``sent/`` those a server took with its receipt beside each,
-``refused/`` those a server would not take with its reason beside each. A file is named by its
-payload's SHA-256, so writing one twice changes nothing.
+``refused/`` those a server would not take with its reason beside each. A file is named by run, cell
+and repeat, so that each repeat is there once, and a resumed run sees which ones are done.
 """
 
 import json
@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from bench_protocol import envelope, statement
+from bench_protocol.matrix import Cell
 from bench_protocol.result import Result
 
 from .home import private_folder
 from .problems import HomeProblem
+
+STATES = ("pending", "sent", "refused")
 
 
 @dataclass(frozen=True)
@@ -45,13 +48,20 @@ class Outbox:
     def __init__(self, root: Path) -> None:
         self.root = root
 
+    def find(self, run_id: str, cell: Cell, repeat: int) -> Entry | None:
+        """The envelope of this repeat of a run, in whatever state; None if it was not measured."""
+        name = file_name(run_id, cell, repeat)
+        paths = (self.root / state / name for state in STATES)
+        return next((Entry(path) for path in paths if path.exists()), None)
+
     def put(self, raw: bytes) -> Entry:
-        """Keep an envelope; it is on disk when this returns.
+        """Keep the envelope of a result; it is on disk when this returns.
 
         Raises:
             HomeProblem: the disk is full or the folder cannot be written.
         """
-        name = envelope.read(raw).payload_sha256 + ".json"
+        result = statement.parse_result(envelope.read(raw).payload)
+        name = file_name(result.run_id, result.cell, result.repeat)
         path = private_folder(self.root / "pending") / name
         write_durably(path, raw)
         return Entry(path)
@@ -86,6 +96,11 @@ class Outbox:
         write_durably(target.with_suffix(".answer"), json.dumps(answer, indent=1).encode())
         entry.path.replace(target)
         return Entry(target)
+
+
+def file_name(run_id: str, cell: Cell, repeat: int) -> str:
+    """Name of a repeat's envelope."""
+    return f"{run_id}-{cell.digest[:16]}-{repeat}.json"
 
 
 def write_durably(path: Path, content: bytes) -> None:

@@ -162,7 +162,7 @@ def print_status(home: Home, outbox: Outbox) -> None:
 
 def _entry_document(entry: Entry) -> Document:
     return {
-        "payload_sha256": entry.path.stem,
+        "file": entry.path.name,
         "answer": entry.answer,
         **result_document(entry.result()),
     }

@@ -1,6 +1,5 @@
 """Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
 
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +8,13 @@ from typing import Protocol
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.result import Measured, Result
-from bench_protocol.seeded import DEFAULT_SEED
 
 from .awake import awake
 from .client import Client, Delivery, ServerUnreachable
 from .home import Home
+from .interrupt import Stop
 from .job import Answer, BlockDone, Job, PhaseBegan
+from .journal import Journal, end
 from .keys import load_or_create_key
 from .machine import read_machine
 from .outbox import Outbox
@@ -30,6 +30,8 @@ class Reporter(Protocol):
     """Is told what happens, to show it to a person."""
 
     def planned(self, plan: Plan) -> None: ...
+
+    def skipped(self, planned: PlannedCell) -> None: ...
 
     def started(self, repeat: int, planned: PlannedCell) -> None: ...
 
@@ -56,25 +58,30 @@ class RunSummary:
 
 
 def run_plan(
-    plan: Plan,
+    journal: Journal,
     home: Home,
     server: str | None,
     reporter: Reporter,
+    stop: Stop | None = None,
     run_job: RunJob = lambda job, log, limits, listener: run_job(
         job, log, limits=limits, listener=listener
     ),
 ) -> RunSummary:
-    """Measure every planned repeat; sign, keep and, with a server, post each result.
+    """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
+
+    Args:
+        journal: what to run, as :func:`~bench_agent.journal.begin` noted it.
+        stop: asked before each repeat whether the person at the keyboard wants to end.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
-        KeyboardInterrupt: from the person at the keyboard; finished repeats are in the outbox.
+        KeyboardInterrupt: the run ended early; finished repeats are in the outbox.
     """
-    key = load_or_create_key(home)
+    plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
-        run_id=secrets.token_hex(16),
-        seed=DEFAULT_SEED,
-        preset=plan.preset.name,
+        run_id=journal.run_id,
+        seed=journal.seed,
+        preset=journal.preset,
         machine=read_machine(home),
         key=key,
         clock=RunClock(),
@@ -85,6 +92,12 @@ def run_plan(
     reporter.planned(plan)
     with awake():
         for number, (repeat, planned) in enumerate(plan, 1):
+            if done := outbox.find(run.run_id, planned.cell, repeat):
+                summary.results.append(done.result())
+                reporter.skipped(planned)
+                continue
+            if stop and stop.asked:
+                raise KeyboardInterrupt
             reporter.started(repeat, planned)
             log = home.logs / run.run_id / f"{number:04d}.log"
             result = _one_repeat(run, planned, repeat, log, run_job, reporter)
@@ -93,6 +106,7 @@ def run_plan(
             reporter.finished(result)
             post.waiting()
     post.last_time()
+    end(home)
     return summary
 
 

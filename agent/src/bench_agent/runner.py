@@ -19,6 +19,7 @@ from pydantic import ValidationError
 
 from bench_protocol.result import Failed, FailureKind, Phase
 
+from .home import private_folder
 from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
 
 LONGEST_LINE_BYTES = 8 * 1024 * 1024
@@ -124,7 +125,7 @@ def run_worker(
 ) -> Answer | Probe | Failed:
     """Start a worker, feed it, listen until its last message, its end, or the end of patience."""
     reading, writing = os.pipe()
-    log.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(log.parent)
     with log.open("wb") as log_file, os.fdopen(reading, "rb", buffering=0) as answers:
         worker = subprocess.Popen(
             [*command, "--answer-fd", str(writing)],

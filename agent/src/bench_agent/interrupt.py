@@ -1,0 +1,36 @@
+"""Ctrl-C once: finish this repeat, then end. Ctrl-C twice: end now."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+
+
+@dataclass
+class Stop:
+    """Whether the person at the keyboard asked to end."""
+
+    asked: bool = False
+
+
+@contextmanager
+def gentle_interrupt(say: Callable[[str], None]) -> Iterator[Stop]:
+    """Turn the first interrupt inside the block into a request; the second one raises.
+
+    Args:
+        say: tells the person what the first one did.
+    """
+    stop = Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt
+        stop.asked = True
+        say("finishing this repeat; Ctrl-C again stops now")
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield stop
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,143 @@
+"""Journal and resume: what was cut off goes on, and no repeat is measured or kept twice."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fakes.results import make_measurement
+
+from bench_agent import journal
+from bench_agent.client import Delivery, ServerUnreachable
+from bench_agent.home import Home
+from bench_agent.interrupt import Stop
+from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
+from bench_agent.outbox import Outbox
+from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
+from bench_agent.presets import PRESETS
+from bench_agent.run import RunSummary, run_plan
+from bench_agent.runner import Limits, Listener
+from bench_protocol.result import Measured, Result
+from bench_protocol.seeded import DEFAULT_SEED
+
+RUN_ID = "a" * 32
+
+
+class Quiet:
+    """A reporter that counts."""
+
+    def __init__(self) -> None:
+        self.skips = 0
+
+    def planned(self, plan: Plan) -> None: ...
+
+    def skipped(self, planned: PlannedCell) -> None:
+        self.skips += 1
+
+    def started(self, repeat: int, planned: PlannedCell) -> None: ...
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+
+    def finished(self, result: Result) -> None: ...
+
+    def delivered(self, delivery: Delivery) -> None: ...
+
+    def unreachable(self, error: ServerUnreachable) -> None: ...
+
+
+def measure(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+    return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
+
+
+def stop_at(number: int, how: Callable[[], Answer]) -> Callable[..., Answer]:
+    """Measures until the n-th repeat, which ends as ``how`` does."""
+    calls = 0
+
+    def run_job(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        nonlocal calls
+        calls += 1
+        return how() if calls == number else measure(job, log, limits, listener)
+
+    return run_job
+
+
+def interrupt() -> Answer:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "home")
+
+
+def begun(home: Home) -> journal.Journal:
+    here = {"mlx": Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environment=None)}
+    selection = Selection(frameworks=("mlx",), repeats=2)
+    return journal.begin(home, RUN_ID, DEFAULT_SEED, make_plan(PRESETS["smoke"], selection, here))
+
+
+def kept(home: Home) -> set[tuple[str, int]]:
+    results = [entry.result() for entry in Outbox(home.outbox).pending()]
+    assert len({(r.cell.digest, r.repeat) for r in results}) == len(results)
+    return {(r.cell.digest, r.repeat) for r in results}
+
+
+def go_on(home: Home, run_job: Callable[..., Answer] = measure) -> tuple[RunSummary, Quiet]:
+    waiting = journal.unfinished(home)
+    assert waiting is not None
+    quiet = Quiet()
+    return run_plan(waiting, home, None, quiet, run_job=run_job), quiet
+
+
+@pytest.mark.parametrize("cut_at", range(1, 9))
+def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
+    home: Home, cut_at: int
+) -> None:
+    begun(home)
+    with pytest.raises(KeyboardInterrupt):
+        go_on(home, stop_at(cut_at, interrupt))
+    assert len(kept(home)) == cut_at - 1
+    summary, quiet = go_on(home)
+    assert quiet.skips == cut_at - 1
+    assert len(summary.results) == 8
+    assert len(kept(home)) == 8
+    assert {r.run_id for r in summary.results} == {RUN_ID}
+    assert journal.unfinished(home) is None
+
+
+def test_the_plan_comes_back_as_it_was(home: Home) -> None:
+    note = begun(home)
+    again = journal.unfinished(home)
+    assert again is not None
+    assert again.model_dump() == note.model_dump()
+    assert [p.cell for p in note.plan().cells] == [c.cell for c in note.cells]
+    assert note.plan().repeats == 2
+
+
+@pytest.mark.parametrize("content", ["", "{", "null", '{"run_id": "x"}'])
+def test_a_journal_that_cannot_be_read_is_none(home: Home, content: str) -> None:
+    begun(home)
+    home.journal.write_text(content)
+    assert journal.unfinished(home) is None
+
+
+def test_a_journal_of_another_version_is_none(home: Home) -> None:
+    begun(home)
+    document = json.loads(home.journal.read_text()) | {"new_field": 1}
+    home.journal.write_text(json.dumps(document))
+    assert journal.unfinished(home) is None
+
+
+def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
+    stop = Stop()
+
+    def ask() -> Answer:
+        stop.asked = True
+        return Answer(
+            outcome=Measured(measurement=make_measurement(waiting.cells[2].cell)), environment=None
+        )
+
+    waiting = begun(home)
+    with pytest.raises(KeyboardInterrupt):
+        run_plan(waiting, home, None, Quiet(), stop, run_job=stop_at(3, ask))
+    assert len(kept(home)) == 3
