@@ -123,12 +123,13 @@ def main(once: bool) -> int:
     FOLDER.mkdir(exist_ok=True)
     environ = environment()
     with server(environ) as address:
+        before = len(sent_results(environ))
         code = measure(address, environ)
         if code not in (0, 1):
             print(f"bench-agent run ended with {code}", file=sys.stderr)
             return code
         found = check(address, sent_results(environ))
-        print(f"\n{found} results are on the leaderboard: {address}/")
+        print(f"\n{found - before} new results, {found} in all, on the leaderboard: {address}/")
         if code:
             print("some cells failed; they are shown at the leaderboard's foot", file=sys.stderr)
         if once or not sys.stdout.isatty():

@@ -12,6 +12,7 @@ from tests.fakes.results import key_id, make_result, private_key, sealed
 
 from bench_agent.client import Client, Delivery, ServerRefused, ServerUnreachable, utc_text
 from bench_agent.outbox import Outbox
+from bench_agent.problems import UsageProblem
 from bench_protocol import envelope, statement
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -144,11 +145,18 @@ def test_a_refused_enrollment_says_why() -> None:
         client(lambda request: problem(403, "invite_needed", mend="ask the operator")).enroll()
 
 
-@pytest.mark.parametrize("address", ["http://[", "nonsense", "ftp://host", "http://127.0.0.1:1"])
-def test_an_impossible_address_is_unreachable(tmp_path: Path, address: str) -> None:
-    outbox = outbox_with(tmp_path, 1)
+def test_nobody_at_an_address_is_unreachable(tmp_path: Path) -> None:
+    nobody = Client("http://127.0.0.1:1", KEY)
     with pytest.raises(ServerUnreachable):
-        list(Client(address, KEY).submit(outbox))
+        list(nobody.submit(outbox_with(tmp_path, 1)))
+    with pytest.raises(ServerUnreachable):
+        nobody.knock()
+
+
+@pytest.mark.parametrize("address", ["http://[", "nonsense", "ftp://host", "127.0.0.1:80", ""])
+def test_what_is_no_address_is_wrong_usage(address: str) -> None:
+    with pytest.raises(UsageProblem, match="no server address"):
+        Client(address, KEY)
 
 
 def test_times_are_written_in_utc_with_microseconds() -> None:

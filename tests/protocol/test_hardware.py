@@ -66,6 +66,24 @@ def machine(brand: str, gpus: tuple[Gpu, ...] = (), cores: int = 8, **system: An
             "AMD Ryzen 7 7840U",
         ),
         (["AMD EPYC 7763 64-Core Processor", "AMD EPYC 7763"], "AMD EPYC 7763"),
+        (
+            ["AMD Ryzen AI 9 HX 370 w/ Radeon 890M", "Ryzen AI 9 HX 370"],
+            "AMD Ryzen AI 9 HX 370",
+        ),
+        (
+            ["AMD Ryzen Threadripper PRO 5995WX 64-Cores", "AMD Threadripper PRO 5995WX"],
+            "AMD Ryzen Threadripper PRO 5995WX",
+        ),
+        (
+            ["Intel® Core™ Ultra 9 285K", "Intel(R) Core(TM) Ultra 9 285K"],
+            "Intel Core Ultra 9 285K",
+        ),
+        (["AWS Graviton3", "Graviton 3", "AWS Graviton 3"], "AWS Graviton3"),
+        (
+            ["Ampere(R) Altra(R) Processor Q80-30 CPU @ 3.0GHz", "Ampere Altra"],
+            "Ampere Altra",
+        ),
+        (["Neoverse-N1", "ARM Neoverse-N1", "Arm Neoverse N1"], "Arm Neoverse-N1"),
     ],
 )
 def test_spellings_of_one_processor_group_together(spellings: list[str], name: str) -> None:
@@ -80,6 +98,21 @@ def test_spellings_of_one_processor_group_together(spellings: list[str], name: s
         (["Tesla V100-SXM2-16GB", "NVIDIA Tesla V100-SXM2-16GB"], "NVIDIA Tesla V100-SXM2-16GB"),
         (["Quadro RTX 6000", "NVIDIA Quadro RTX 6000"], "NVIDIA Quadro RTX 6000"),
         (["RTX A6000", "NVIDIA RTX A6000"], "NVIDIA RTX A6000"),
+        (["RTX 4090", "NVIDIA RTX 4090", "GeForce RTX 4090"], "NVIDIA GeForce RTX 4090"),
+        (["Tesla T4", "NVIDIA T4", "T4"], "NVIDIA T4"),
+        (["GB10", "NVIDIA GB10"], "NVIDIA GB10"),
+        (
+            ["GeForce RTX 4090 Laptop GPU", "NVIDIA GeForce RTX 4090 Laptop"],
+            "NVIDIA GeForce RTX 4090 Laptop GPU",
+        ),
+        (
+            ["GeForce RTX 2080 with Max-Q Design", "NVIDIA GeForce RTX 2080 Max-Q"],
+            "NVIDIA GeForce RTX 2080 Max-Q",
+        ),
+        (
+            ["RTX 4000 SFF Ada Generation", "NVIDIA RTX 4000 SFF Ada Generation"],
+            "NVIDIA RTX 4000 SFF Ada Generation",
+        ),
     ],
 )
 def test_spellings_of_one_gpu_group_together(spellings: list[str], name: str) -> None:
@@ -99,6 +132,29 @@ def test_different_products_stay_apart() -> None:
     names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA H200", "NVIDIA H200 NVL"]
     assert len({clean(name) for name in names}) == 4
     assert clean("Intel(R) Core(TM) i7-8700K") != clean("Intel(R) Core(TM) i7-8700")
+    assert clean("GeForce RTX 4090") != clean("GeForce RTX 4090 Laptop GPU")
+    assert clean("GeForce RTX 2080") != clean("GeForce RTX 2080 with Max-Q Design")
+    assert clean("Quadro RTX 4000") != clean("RTX 4000 Ada Generation")
+    assert clean("Ampere Altra Max M128-30") != clean("Ampere Altra Q80-30")
+
+
+def test_only_apple_sells_one_name_with_several_numbers_of_cores() -> None:
+    gpu = Gpu(kind="cuda", index=0, name="NVIDIA H200", cores=132)
+    assert hardware_name(machine("x", (gpu,)), CUDA) == "NVIDIA H200"
+
+
+def test_a_virtual_chip_is_virtual_by_its_name_alone() -> None:
+    assert hardware_name(machine("Apple M1 (Virtual)", cores=3), CPU) == (
+        "Apple M1 (3-core CPU) (virtual machine)"
+    )
+
+
+def test_a_processor_on_a_quota_is_not_the_whole() -> None:
+    limited = machine("Intel(R) Xeon(R) Gold 9999", cores=8)
+    limited = limited.model_copy(
+        update={"cpu": limited.cpu.model_copy(update={"quota_cores": 1.5})}
+    )
+    assert hardware_name(limited, CPU) == "Intel Xeon Gold 9999, 1.5 cores"
 
 
 def test_apple_names_carry_their_cores() -> None:

@@ -8,7 +8,7 @@ import os
 import secrets
 import sys
 from enum import IntEnum
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -45,8 +45,7 @@ Server = Annotated[
     ),
 ]
 PresetName = Annotated[
-    Literal["smoke", "quick", "standard", "full"],
-    typer.Option("--preset", help="How much of the matrix to run."),
+    str, typer.Option("--preset", help="How much to run: smoke, quick, standard or full.")
 ]
 Workloads = Annotated[list[str], typer.Option("--workload", help="Only this workload; repeatable.")]
 Frameworks = Annotated[
@@ -73,7 +72,7 @@ Budget = Annotated[
     float | None,
     typer.Option("--budget-seconds", min=0.5, help="Seconds of timing per repeat."),
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a plan above 24 h.")]
 
 Resume = Annotated[
     bool,
@@ -107,8 +106,9 @@ def doctor(
     """Tell what runs here and what does not, why, and the command that mends it."""
     from .doctor import examine, exit_code, show
     from .doctor.surroundings import Surroundings
+    from .home import find_home
 
-    findings = list(examine(Surroundings(_home(), server), tuple(only)))
+    findings = list(examine(Surroundings(find_home(), server), tuple(only)))
     if as_json:
         _print_json(show.document(findings))
     else:
@@ -172,17 +172,22 @@ def run(
     """Measure, sign and keep the results; with a server, post them."""
     from rich.console import Console
 
-    from bench_protocol.catalogue import CATALOGUE
     from bench_protocol.seeded import DEFAULT_SEED
 
-    from .display import Display, summary_table
+    from .client import checked_address
+    from .display import Display
     from .interrupt import gentle_interrupt
     from .journal import begin, unfinished
+    from .keys import load_or_create_key
     from .overview import summary_document
     from .plan import Selection
     from .run import run_plan
+    from .summary import closing_lines, summary_table
 
     home = _home()
+    load_or_create_key(home)  # before anything long: a folder that cannot be used is said now
+    if server:
+        checked_address(server)
     journal = unfinished(home) if resume else None
     if journal is None:
         selection = Selection(
@@ -205,8 +210,12 @@ def run(
     if as_json:
         _print_json(summary_document(summary))
     else:
-        samples = {workload.name: workload.data_set.train_samples for workload in CATALOGUE}
-        console.print(summary_table(summary.results, samples))
+        if summary.results:
+            console.print(summary_table(summary.results))
+        for line in closing_lines(summary, home):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if summary.interrupted:
+        raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
         _stop(Exit.SERVER_UNREACHABLE, "results are safe in the outbox: bench-agent submit")
     if summary.failed or summary.refused:
@@ -292,7 +301,7 @@ def main() -> None:
     except UsageProblem as problem:
         _leave(Exit.WRONG_USAGE, str(problem))
     except HomeProblem as problem:
-        _leave(Exit.SOME_FAILED, str(problem))
+        _leave(Exit.WRONG_USAGE, str(problem))
     except KeyboardInterrupt:
         _leave(
             Exit.INTERRUPTED,
@@ -303,7 +312,11 @@ def main() -> None:
 def _home() -> Any:
     from .home import find_home
 
-    return find_home()
+    home = find_home()
+    there = next(path for path in (home.root, *home.root.parents) if path.exists())
+    if not there.is_dir():
+        raise HomeProblem(f"{there} is not a folder; choose another one with BENCH_HOME")
+    return home
 
 
 def _client(server: str | None, key: Any) -> Any:
@@ -322,10 +335,11 @@ def _probe_all(frameworks: tuple[str, ...] = ()) -> "dict[str, Probe]":
 
 def _make_plan(preset: str, selection: "Selection") -> "Plan":
     from .plan import check_names, make_plan
-    from .presets import PRESETS
+    from .presets import preset_named
 
+    chosen = preset_named(preset)
     check_names(selection)
-    return make_plan(PRESETS[preset], selection, _probe_all(selection.frameworks))
+    return make_plan(chosen, selection, _probe_all(selection.frameworks))
 
 
 def _check_plan(made: "Plan", yes: bool) -> None:

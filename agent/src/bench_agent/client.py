@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -12,6 +13,7 @@ from bench_protocol import envelope, statement, strict_json
 
 from . import __version__
 from .outbox import Entry, Outbox
+from .problems import UsageProblem
 
 TIMEOUT_SECONDS = 20.0
 # Worth trying again later; every other 4xx means that this envelope will never be taken.
@@ -42,6 +44,24 @@ class Delivery:
     answer: dict[str, Any]
 
 
+def checked_address(server: str) -> str:
+    """A server's address without a slash at its end.
+
+    Raises:
+        UsageProblem: it is not an address of the web.
+    """
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageProblem(
+            f"{server!r} is no server address; write http://HOST:PORT or https://..."
+        )
+    return server.rstrip("/")
+
+
 def utc_text(moment: datetime) -> str:
     """The wire's form of a time: RFC 3339, UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -58,7 +78,7 @@ class Client:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.server = server.rstrip("/")
+        self.server = checked_address(server)
         self._key = key
         self._now = now
         self._http = httpx.Client(
@@ -70,6 +90,17 @@ class Client:
 
     def close(self) -> None:
         self._http.close()
+
+    def knock(self) -> None:
+        """See whether the server answers.
+
+        Raises:
+            ServerUnreachable: it does not.
+        """
+        try:
+            self._http.get("/healthz").raise_for_status()
+        except httpx.HTTPError as error:
+            raise ServerUnreachable(f"{self.server} does not answer: {error}") from error
 
     def enroll(
         self, machine_hash: str | None = None, display_name: str | None = None
@@ -122,7 +153,7 @@ class Client:
         headers = {"Content-Type": "application/json"} if content is not None else {}
         try:
             response = self._http.request(method, path, content=content, headers=headers)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except httpx.HTTPError as error:
             raise ServerUnreachable(f"{self.server} does not answer: {error}") from error
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")

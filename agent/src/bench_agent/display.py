@@ -1,6 +1,4 @@
-"""What a person sees of a run: a live bar at a terminal, plain lines elsewhere, then a table."""
-
-from statistics import median
+"""What a person sees of a run: a live bar at a terminal, plain lines elsewhere."""
 
 from rich.console import Console
 from rich.progress import (
@@ -11,12 +9,10 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 
 from bench_protocol import format as people
-from bench_protocol.figures import samples_per_second, within_run_spread
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measured, Measurement, Result
+from bench_protocol.figures import samples_per_second
+from bench_protocol.result import Failed, Result
 
 from .client import Delivery, ServerUnreachable
 from .job import BlockDone, PhaseBegan
@@ -68,7 +64,7 @@ class Display:
         self._plan = plan
         total = len(plan.cells) * plan.repeats
         left = people.rough(plan.estimate_seconds)
-        self._console.print(f"{total} measurements, about {left}")
+        self._console.print(f"{total} measurement{'s' * (total != 1)}, about {left}")
         self._all = self._progress.add_task(
             "run", total=plan.estimate_seconds, note=f"about {left} left"
         )
@@ -143,49 +139,3 @@ def failure(failed: Failed) -> str:
     """A failure in a few words."""
     why = f" ({failed.exception_class})" if failed.exception_class else ""
     return f"{failed.kind.replace('_', ' ')} while {PHASES[failed.phase]}{why}"
-
-
-def summary_table(results: list[Result], epoch_samples: dict[str, int]) -> Table:
-    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive.
-
-    Args:
-        epoch_samples: training samples of each workload by name.
-    """
-    table = Table(
-        title="Training speed of this machine", title_justify="left", box=None, padding=(0, 1, 0, 0)
-    )
-    for heading in ("workload", "on", "recipe"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("samples/s", "epoch", "spread", "vs naive"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    cells: dict[Cell, list[Result]] = {}
-    for result in results:
-        cells.setdefault(result.cell, []).append(result)
-    rates = {cell: _median_rate(repeats) for cell, repeats in cells.items()}
-    for cell, repeats in cells.items():
-        workload = f"{cell.workload}, {cell.batch_size}"
-        names = (workload, f"{cell.framework} {cell.device}", cell.recipe)
-        rate = rates[cell]
-        if rate is None:
-            table.add_row(*names, one_line(repeats[-1]), "", "", "")
-            continue
-        naive = rates.get(cell.model_copy(update={"recipe": "naive"}))
-        table.add_row(
-            *names,
-            people.rate(rate),
-            people.seconds(epoch_samples[cell.workload] / rate),
-            people.percent(max(within_run_spread(m) for m in _measurements(repeats))),
-            people.ratio(rate / naive) if naive and cell.recipe != "naive" else "",
-        )
-    return table
-
-
-def _measurements(repeats: list[Result]) -> list[Measurement]:
-    outcomes = (repeat.outcome for repeat in repeats)
-    return [outcome.measurement for outcome in outcomes if isinstance(outcome, Measured)]
-
-
-def _median_rate(repeats: list[Result]) -> float | None:
-    batch_size = repeats[0].cell.batch_size
-    rates = [samples_per_second(m, batch_size) for m in _measurements(repeats)]
-    return median(rates) if rates else None

@@ -99,11 +99,17 @@ def print_plan(plan: Plan) -> None:
             cell.precision,
             people.rough(planned.estimate_seconds),
         )
-    console.print(table)
+    if plan.cells:
+        console.print(table)
+    by_reason: dict[str, list[str]] = {}
     for item in plan.excluded:
-        console.print(f"left out: {item.what}: {item.reason}", markup=False)
+        by_reason.setdefault(item.reason, []).append(item.what)
+    for reason, left_out in by_reason.items():
+        what = left_out[0] if len(left_out) == 1 else f"{len(left_out)} cells"
+        console.print(f"left out: {what}: {reason}", markup=False, soft_wrap=True)
     total = people.rough(plan.estimate_seconds)
-    console.print(f"{len(plan.cells)} cells, {plan.repeats} repeats each, about {total}")
+    repeats = f"{plan.repeats} repeat{'s' * (plan.repeats != 1)} each"
+    console.print(f"{len(plan.cells)} cells, {repeats}, about {total}")
 
 
 def summary_document(summary: RunSummary) -> Document:

@@ -137,7 +137,8 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
     here = {name for probe in probes.values() for found in probe.devices for name in _names(found)}
     for name in wanted:
         if name not in here:
-            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(sorted(here))}")
+            known = sorted(name for name in here if not name.endswith(":0"))
+            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(known)}")
 
 
 def _checked(what: str, wanted: tuple[str, ...], known: tuple[Choice, ...]) -> tuple[Choice, ...]:

@@ -6,6 +6,7 @@ from typing import Literal
 from bench_protocol.matrix import DataKind, Precision, Recipe
 
 from .job import Timing
+from .problems import UsageProblem
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
 ALL_DATA: tuple[DataKind, ...] = ("generated",)
@@ -67,3 +68,14 @@ PRESETS: dict[str, Preset] = {
         ),
     )
 }
+
+
+def preset_named(name: str) -> Preset:
+    """Find a preset.
+
+    Raises:
+        UsageProblem: there is none of this name.
+    """
+    if name not in PRESETS:
+        raise UsageProblem(f"unknown preset {name!r}; choose one of: {', '.join(PRESETS)}")
+    return PRESETS[name]

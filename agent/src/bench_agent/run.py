@@ -7,6 +7,7 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bench_protocol.machine import Machine
 from bench_protocol.result import Measured, Result
 
 from .awake import awake
@@ -19,6 +20,7 @@ from .keys import load_or_create_key
 from .machine import read_machine
 from .outbox import Outbox
 from .plan import Plan, PlannedCell
+from .problems import UsageProblem
 from .record import RunClock, RunIdentity, make_result, sign
 from .runner import Limits, Listener, run_job
 from .telemetry import Sampler
@@ -49,8 +51,11 @@ class RunSummary:
     """What a run gave."""
 
     results: list[Result] = field(default_factory=list)
+    sent: int = 0
     refused: int = 0
+    waiting: int = 0
     server_unreachable: bool = False
+    interrupted: bool = False
 
     @property
     def failed(self) -> int:
@@ -75,7 +80,7 @@ def run_plan(
 
     Raises:
         HomeProblem: key or outbox cannot be used.
-        KeyboardInterrupt: the run ended early; finished repeats are in the outbox.
+        UsageProblem: Python is translated, so that every figure would be wrong.
     """
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
@@ -86,28 +91,40 @@ def run_plan(
         key=key,
         clock=RunClock(),
     )
+    _refuse_translated(run.machine)
     outbox = Outbox(home.outbox)
     summary = RunSummary()
     post = Posting(server, key, run.machine.machine_hash, outbox, reporter, summary)
     reporter.planned(plan)
-    with awake():
-        for number, (repeat, planned) in enumerate(plan, 1):
-            if done := outbox.find(run.run_id, planned.cell, repeat):
-                summary.results.append(done.result())
-                reporter.skipped(planned)
-                continue
-            if stop and stop.asked:
-                raise KeyboardInterrupt
-            reporter.started(repeat, planned)
-            log = home.logs / run.run_id / f"{number:04d}.log"
-            result = _one_repeat(run, planned, repeat, log, run_job, reporter)
-            outbox.put(sign(result, key))
-            summary.results.append(result)
-            reporter.finished(result)
-            post.waiting()
+    post.knock()
+    try:
+        with awake():
+            for number, (repeat, planned) in enumerate(plan, 1):
+                if done := outbox.find(run.run_id, planned.cell, repeat):
+                    summary.results.append(done.result())
+                    reporter.skipped(planned)
+                    continue
+                if stop and stop.asked:
+                    raise KeyboardInterrupt
+                reporter.started(repeat, planned)
+                log = home.logs / run.run_id / f"{number:04d}.log"
+                result = _one_repeat(run, planned, repeat, log, run_job, reporter)
+                outbox.put(sign(result, key))
+                summary.results.append(result)
+                reporter.finished(result)
+                post.waiting()
+    except KeyboardInterrupt:
+        summary.interrupted = True
+    else:
+        end(home)
     post.last_time()
-    end(home)
+    summary.waiting = len(list(outbox.pending()))
     return summary
+
+
+def _refuse_translated(machine: Machine) -> None:
+    if machine.os.rosetta:
+        raise UsageProblem("this Python runs under Rosetta; measure with an arm64 Python")
 
 
 def _one_repeat(
@@ -145,6 +162,15 @@ class Posting:
         self._reporter = reporter
         self._summary = summary
 
+    def knock(self) -> None:
+        """Say before the measuring, not after it, that the server does not answer."""
+        if self._client:
+            try:
+                self._client.knock()
+            except ServerUnreachable as error:
+                self._reporter.unreachable(error)
+                self._summary.server_unreachable = True
+
     def waiting(self) -> None:
         """Post everything in the outbox, unless the server was away before."""
         if self._client and not self._summary.server_unreachable:
@@ -162,6 +188,7 @@ class Posting:
     def _post(self, client: Client) -> None:
         try:
             for delivery in client.submit(self._outbox, self._machine_hash):
+                self._summary.sent += delivery.state == "sent"
                 self._summary.refused += delivery.state == "refused"
                 self._reporter.delivered(delivery)
         except ServerUnreachable as error:

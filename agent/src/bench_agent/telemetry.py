@@ -64,7 +64,7 @@ class Sampler:
         with nvidia.nvml() as library:
             handle = None
             if library is not None and self._device.kind == "cuda":
-                handle = nvidia.ask(library.nvmlDeviceGetHandleByIndex, self._device.index)
+                handle = nvidia.handle_of(library, self._device.index)
             while not self._ended.wait(INTERVAL_SECONDS):
                 reading = read_host()
                 if handle is not None:

@@ -4,12 +4,18 @@ from collections.abc import Sequence
 from statistics import median, quantiles
 
 from .result import Measurement
+from .workloads import Workload
 
 
 def samples_per_second(measurement: Measurement, batch_size: int) -> float:
     """Samples of a block over the median block time."""
     blocks = measurement.blocks
     return blocks.steps_per_block * batch_size * 1e9 / median(blocks.durations_ns)
+
+
+def epoch_seconds(workload: Workload, batch_size: int, samples_per_second: float) -> float:
+    """Time of an epoch of full batches; the last short batch is dropped."""
+    return workload.steps_per_epoch(batch_size) * batch_size / samples_per_second
 
 
 def within_run_spread(measurement: Measurement) -> float:

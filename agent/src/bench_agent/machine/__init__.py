@@ -1,15 +1,28 @@
 """Facts of this machine. Each source is one function that is silent where the source is absent."""
 
 import platform
+from dataclasses import dataclass
 
 import psutil
 
-from bench_protocol.machine import Cpu, Machine, OperatingSystem
+from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
 
 from ..home import Home
 from ..keys import machine_hash
-from . import linux, macos, nvidia
-from .text import text_or_none
+from . import linux, macos, nvidia, windows
+from .text import text_or_none, whole_or_none
+from .wire import tolerant
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that is known of a machine but for its hash."""
+
+    cpu: Cpu
+    os: OperatingSystem
+    gpus: tuple[Gpu, ...]
+    model: str | None
+    memory_bytes: int | None
 
 
 def read_machine(home: Home) -> Machine:
@@ -18,38 +31,56 @@ def read_machine(home: Home) -> Machine:
     Raises:
         HomeProblem: the salt of the machine's hash cannot be kept in the agent's folder.
     """
+    return make_machine(read_facts(), machine_hash(home, identifier() or b"no identifier"))
+
+
+def make_machine(facts: Facts, hashed: str) -> Machine:
+    """The facts on the wire; an odd one is left out.
+
+    Args:
+        hashed: ``machine_hash``, 64 hexadecimal digits.
+    """
+    known = {"model": text_or_none(facts.model), "memory_bytes": whole_or_none(facts.memory_bytes)}
+    given = {"machine_hash": hashed, "cpu": facts.cpu, "os": facts.os, "gpus": facts.gpus}
+    return tolerant(Machine, known, **given)
+
+
+def read_facts() -> Facts:
+    """Ask every source there is on this system. Writes nothing."""
     system = platform.system()
     if system == "Darwin":
-        cpu, os_facts, gpus = macos.cpu(), macos.operating_system(), macos.gpus()
-        model, identifier = macos.model(), macos.identifier()
-    elif system == "Linux":
-        cpu, os_facts, gpus = linux.cpu(), linux.operating_system(), nvidia.gpus()
-        model, identifier = None, linux.identifier()
-    else:
-        cpu, os_facts, gpus = _other_cpu(), _other_system(), nvidia.gpus()
-        model, identifier = None, None
-    return Machine(
-        machine_hash=machine_hash(home, identifier or b"no identifier"),
-        model=model,
-        cpu=cpu,
-        memory_bytes=psutil.virtual_memory().total,
-        gpus=gpus,
-        os=os_facts,
+        return Facts(
+            cpu=macos.cpu(),
+            os=macos.operating_system(),
+            gpus=macos.gpus(),
+            model=macos.model(),
+            memory_bytes=macos.memory_bytes() or _total_memory(),
+        )
+    if system == "Linux":
+        return Facts(
+            cpu=linux.cpu(),
+            os=linux.operating_system(),
+            gpus=nvidia.gpus(),
+            model=linux.model(),
+            memory_bytes=linux.memory_bytes() or _total_memory(),
+        )
+    return Facts(
+        cpu=windows.cpu(),
+        os=windows.operating_system(),
+        gpus=nvidia.gpus(),
+        model=None,
+        memory_bytes=_total_memory(),
     )
 
 
-def _other_cpu() -> Cpu:
-    return Cpu(
-        brand=text_or_none(platform.processor()) or "unknown CPU",
-        architecture=platform.machine() or "unknown",
-        physical_cores=psutil.cpu_count(logical=False),
-        logical_cores=psutil.cpu_count(),
-    )
+def identifier() -> bytes | None:
+    """Something that stays the same on this machine. It is only ever used inside an HMAC."""
+    sources = {"Darwin": macos.identifier, "Linux": linux.identifier}
+    return sources.get(platform.system(), windows.identifier)()
 
 
-def _other_system() -> OperatingSystem:
-    name = platform.system().lower()
-    return OperatingSystem(
-        name="windows" if name == "windows" else "other",
-        version=text_or_none(platform.version()) or "unknown",
-    )
+def _total_memory() -> int | None:
+    try:
+        return whole_or_none(psutil.virtual_memory().total)
+    except (OSError, RuntimeError):
+        return None

@@ -1,93 +1,143 @@
-"""Linux, from /proc, /sys and /etc."""
+"""Linux, from /proc, /sys and /etc. ``root`` is another folder in tests."""
 
 import os
 import platform
 import re
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
 
 from bench_protocol.machine import Cpu, OperatingSystem
 
+from . import cgroup, nesting
+from .cpuinfo import brand_of, parse_cpuinfo
 from .text import command_output, file_text, text_or_none, whole_or_none
+from .topology import Topology, read_topology
+from .wire import tolerant
 
-# Of all the flags in /proc/cpuinfo, those that decide how fast matrix products run.
-SPEED_FLAGS = tuple(
-    "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "  # noqa: SIM905
-    "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16".split()
+ROOT = Path("/")
+# Words that distributions put into a kernel's release. A kernel built at home may be named after
+# its owner or host, so that other words are left out.
+KERNEL_WORDS = re.compile(
+    r"generic|lowlatency|realtime|rt|rc|amd64|arm64|x86_64|x86|aarch64|x64v\d|cloud|aws|azure|gcp|gke"
+    r"|oracle|oem|hwe|kvm|virt|tegra|fc|v|nvidia|raspi|rpi|v8|2712|microsoft|standard|wsl\d?|linuxkit"
+    r"|default|preempt|zen|arch|lts|hardened|gentoo|dist|debian|ubuntu|deb|bpo|el|amzn|azl|cm"
+    r"|mainline|xanmod|liquorix|asahi|fedora|pve|cos|flatcar|orbstack|bottlerocket|uek|suse",
+    re.IGNORECASE,
 )
-HYPERVISORS = ("kvm", "qemu", "vmware", "virtualbox", "xen", "hyper-v", "firecracker", "parallels")
+# What makers leave in DMI when they fill in nothing.
+NO_PRODUCT = re.compile(
+    r"to be filled|default string|system (?:product name|manufacturer|version)|not specified"
+    r"|o\.e\.m|^none$|^n/a$|^unknown$|^0+$|^\W*$",
+    re.IGNORECASE,
+)
 
 
-def cpu() -> Cpu:
-    """The processor from /proc/cpuinfo; cores from psutil and this process's affinity."""
-    info = file_text("/proc/cpuinfo")
-    flags = set(_field(info, "flags").split()) | set(_field(info, "Features").split())
-    return Cpu(
-        brand=text_or_none(_field(info, "model name"))
-        or text_or_none(_field(command_output("lscpu"), "Model name"))
-        or f"unknown {platform.machine()} CPU",
-        architecture=platform.machine() or "unknown",
-        physical_cores=whole_or_none(psutil.cpu_count(logical=False)),
-        logical_cores=whole_or_none(psutil.cpu_count()),
-        available_cores=whole_or_none(len(os.sched_getaffinity(0))),
-        instruction_sets=tuple(flag for flag in SPEED_FLAGS if flag in flags),
+def cpu(root: Path = ROOT) -> Cpu:
+    """The processor from /proc/cpuinfo and /sys; what this process may use of it."""
+    info = parse_cpuinfo(file_text(root / "proc/cpuinfo"))
+    told = "" if info.brand or root != ROOT else command_output("lscpu")
+    cores = read_topology(root)
+    return tolerant(
+        Cpu,
+        {
+            "brand": brand_of(info, product(root), told),
+            "architecture": text_or_none(platform.machine()),
+            "physical_cores": _physical(cores, root),
+            "logical_cores": cores.logical or whole_or_none(psutil.cpu_count()),
+            "performance_cores": cores.performance,
+            "efficiency_cores": cores.efficiency,
+            "available_cores": available_cores(),
+            "quota_cores": cgroup.quota_cores(root),
+            "sockets": cores.sockets or info.sockets,
+            "maximum_clock_mhz": cores.maximum_clock_mhz,
+            "instruction_sets": info.instruction_sets,
+        },
+        brand=f"unknown {platform.machine()} CPU",
+        architecture="unknown",
     )
 
 
-def operating_system() -> OperatingSystem:
+def operating_system(
+    root: Path = ROOT, environ: Mapping[str, str] = os.environ, release: str | None = None
+) -> OperatingSystem:
     """Distribution, kernel, and whether this is a container, a virtual machine or WSL."""
-    release = dict(re.findall(r'^(\w+)="?([^"\n]*)"?$', file_text("/etc/os-release"), re.MULTILINE))
-    kernel = platform.release()
-    return OperatingSystem(
+    info = parse_cpuinfo(file_text(root / "proc/cpuinfo"))
+    return tolerant(
+        OperatingSystem,
+        {
+            "version": parse_os_release(file_text(root / "etc/os-release")),
+            "kernel": kernel_without_names(release or platform.release()),
+            "container": nesting.container(root, environ),
+            "virtual_machine": nesting.virtual_machine(root, info.hypervisor, product(root)),
+            "wsl": nesting.wsl(root) is not None,
+        },
         name="linux",
-        version=text_or_none(release.get("PRETTY_NAME")) or "unknown distribution",
-        kernel=text_or_none(kernel),
-        container=container(),
-        virtual_machine=virtual_machine(),
-        wsl="microsoft" in kernel.lower(),
+        version="unknown distribution",
     )
 
 
-def container() -> str | None:
-    """Kind of container this process is in, or None."""
-    if Path("/.dockerenv").exists():
-        return "docker"
-    if Path("/run/.containerenv").exists():
-        return "podman"
-    manager = _field(file_text("/proc/1/environ").replace("\0", "\n"), "container", "=")
-    if manager:
-        return re.sub(r"[^a-z0-9]+", "-", manager.lower()).strip("-") or "unknown"
-    return "kubernetes" if "/kubepods" in file_text("/proc/1/cgroup") else None
+def product(root: Path = ROOT) -> str:
+    """Maker and model of the machine, from DMI or the device tree; empty where neither tells."""
+    names = [
+        text_or_none(file_text(root / "sys/class/dmi/id" / name))
+        for name in ("sys_vendor", "product_name")
+    ]
+    told = [name for name in names if name and not NO_PRODUCT.search(name)]
+    tree = text_or_none(file_text(root / "proc/device-tree/model").replace("\0", ""))
+    return " ".join(told) or tree or ""
 
 
-def virtual_machine() -> str | None:
-    """Hypervisor this system runs under, or None on bare metal."""
-    product = " ".join(
-        file_text(f"/sys/class/dmi/id/{name}") for name in ("sys_vendor", "product_name")
-    ).lower()
-    for name in HYPERVISORS:
-        if name in product:
-            return name
-    if "microsoft corporation virtual" in product:
-        return "hyper-v"
-    if "amazon ec2" in product and "metal" not in product:
-        return "ec2"
-    if "google compute engine" in product:
-        return "google-compute-engine"
-    flags = _field(file_text("/proc/cpuinfo"), "flags").split()
-    return "unknown" if "hypervisor" in flags else None
+def model(root: Path = ROOT) -> str | None:
+    """As :func:`product`, for the result."""
+    return text_or_none(product(root))
 
 
-def identifier() -> bytes | None:
+def memory_bytes(root: Path = ROOT) -> int | None:
+    """Memory that this process may use: the machine's, or less where its group has a limit."""
+    found = re.search(r"^MemTotal:\s*([0-9]{1,12}) kB", file_text(root / "proc/meminfo"), re.M)
+    total = whole_or_none(int(found.group(1)) * 1024) if found else None
+    return min(filter(None, (total, cgroup.memory_bytes(root))), default=None)
+
+
+def identifier(root: Path = ROOT) -> bytes | None:
     """Something that stays the same on this machine. It is only ever used inside an HMAC."""
-    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
-        text = file_text(path).strip()
+    for path in ("etc/machine-id", "var/lib/dbus/machine-id"):
+        text = file_text(root / path).strip()
         if text:
             return text.encode()
     return None
 
 
-def _field(text: str, name: str, separator: str = ":") -> str:
-    found = re.search(rf"^{re.escape(name)}\s*{separator}\s*(.*)$", text, re.MULTILINE)
-    return found.group(1).strip() if found else ""
+def parse_os_release(text: str) -> str | None:
+    """The distribution's name with its version, from ``/etc/os-release``."""
+    pairs = dict(re.findall(r"""^(\w+)=["']?([^"'\n]*)["']?$""", text, re.MULTILINE))
+    parts = f"{pairs.get('NAME', '')} {pairs.get('VERSION') or pairs.get('VERSION_ID', '')}"
+    return text_or_none(pairs.get("PRETTY_NAME")) or text_or_none(parts)
+
+
+def kernel_without_names(release: str) -> str | None:
+    """A kernel's release without the words that whoever built it chose (``6.6.1-alices-box``)."""
+    tame = text_or_none(release) or ""
+    words = re.split(r"([-.+~ ])", tame)
+    kept = [
+        word
+        if re.fullmatch(rf"[0-9]*|(?:{KERNEL_WORDS.pattern})v?[0-9]*(?:_[0-9]+)?", word, re.I)
+        else ""
+        for word in words[::2]
+    ]
+    whole = "".join(word + mark for word, mark in zip(kept, [*words[1::2], ""], strict=True))
+    return re.sub(r"[-.+~ ](?=[-.+~ ]|$)", "", whole).strip("-.+~ ") or None
+
+
+def available_cores() -> int | None:
+    """Logical cores that this process may run on, or None where the system does not tell."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return whole_or_none(len(affinity(0))) if affinity else None
+
+
+def _physical(cores: Topology, root: Path) -> int | None:
+    if cores.physical or root != ROOT:
+        return cores.physical
+    return whole_or_none(psutil.cpu_count(logical=False))

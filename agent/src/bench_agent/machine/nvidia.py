@@ -1,28 +1,30 @@
 """NVIDIA GPUs through the driver's management library; nothing where there is no driver."""
 
-from collections.abc import Callable, Iterator
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from bench_protocol.machine import Gpu
 
-from .text import text_or_none, whole_or_none
+from . import cuda
+from .text import positive_or_none, text_or_none, version_or_none, whole_or_none
+from .wire import tolerant
+
+MOST_GPUS = 64
+GRAPHICS_CLOCK, SM_CLOCK, MEMORY_CLOCK = 0, 1, 2  # nvmlClockType_t
 
 
 @contextmanager
 def nvml() -> Iterator[Any]:
     """The library, initialised, or None where there is no driver."""
-    import pynvml
-
+    library = _started()
     try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        yield pynvml
+        yield library
     finally:
-        pynvml.nvmlShutdown()
+        if library is not None:
+            ask(library.nvmlShutdown)
 
 
 def ask(question: Callable[..., Any], *arguments: Any) -> Any:
@@ -31,45 +33,166 @@ def ask(question: Callable[..., Any], *arguments: Any) -> Any:
 
     try:
         return question(*arguments)
-    except (pynvml.NVMLError, AttributeError):
+    except (pynvml.NVMLError, AttributeError, OSError, TypeError, ValueError, UnicodeError):
         return None
 
 
-def gpus() -> tuple[Gpu, ...]:
-    """Every NVIDIA GPU the driver lists, in the driver's order."""
+def query(library: Any, name: str, *arguments: Any) -> Any:
+    """As :func:`ask`, by the question's name, which an older library may not know."""
+    return ask(lambda: getattr(library, f"nvml{name}")(*arguments))
+
+
+def driver_version() -> str | None:
+    """The driver's version (``570.86.15``), or None where there is no driver."""
     with nvml() as library:
-        if library is None:
+        return version_or_none(query(library, "SystemGetDriverVersion")) if library else None
+
+
+def why_no_driver() -> str | None:
+    """What the management library says when it cannot start; None where it can."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except (pynvml.NVMLError, OSError) as error:
+        return text_or_none(str(error)) or type(error).__name__
+    ask(pynvml.nvmlShutdown)
+    return None
+
+
+def gpus(environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
+    """NVIDIA GPUs, numbered as the frameworks number what CUDA_VISIBLE_DEVICES lets through."""
+    with nvml() as library:
+        if library is None or not _count(library):
             return ()
-        driver = text_or_none(_text(ask(library.nvmlSystemGetDriverVersion)))
-        count = ask(library.nvmlDeviceGetCount) or 0
-        return tuple(_gpu(library, index, driver) for index in range(count))
+        driver = version_or_none(query(library, "SystemGetDriverVersion"))
+        listed = cuda.devices(environ)
+        return tuple(
+            _gpu(library, handle, index, driver, device)
+            for index, (handle, device) in enumerate(_in_cuda_order(library, listed, environ))
+        )[:MOST_GPUS]
 
 
-def _gpu(library: Any, index: int, driver: str | None) -> Gpu:
-    handle = ask(library.nvmlDeviceGetHandleByIndex, index)
-    memory = ask(library.nvmlDeviceGetMemoryInfo, handle)
-    capability = ask(library.nvmlDeviceGetCudaComputeCapability, handle)
-    mig = ask(library.nvmlDeviceGetMigMode, handle)
-    ecc = ask(library.nvmlDeviceGetEccMode, handle)
-    return Gpu(
-        kind="cuda",
-        index=index,
-        name=text_or_none(_text(ask(library.nvmlDeviceGetName, handle))) or "NVIDIA GPU",
-        memory_bytes=whole_or_none(memory.total) if memory else None,
-        driver=driver,
-        compute_capability=".".join(map(str, capability)) if capability else None,
-        mig=bool(mig[0]) if mig else None,
-        ecc=bool(ecc[0]) if ecc else None,
-        power_limit_watts=_watts(ask(library.nvmlDeviceGetEnforcedPowerLimit, handle)),
-        default_power_limit_watts=_watts(
-            ask(library.nvmlDeviceGetPowerManagementDefaultLimit, handle)
-        ),
-    )
+def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ) -> Any:
+    """NVML's handle of the GPU that a framework calls ``index``; None if there is none.
+
+    Of a slice (MIG) it is the slice's handle, which answers questions of memory only.
+    """
+    handles = _in_cuda_order(library, cuda.devices(environ), environ)
+    return handles[index][0] if index < len(handles) else None
 
 
-def _watts(milliwatts: int | None) -> float | None:
-    return None if milliwatts is None else milliwatts / 1000
+def busy(library: Any) -> list[tuple[str, int | None, int]]:
+    """Name, utilisation in per cent and number of computing processes of every GPU."""
+    found = []
+    for handle in _handles(library):
+        use = query(library, "DeviceGetUtilizationRates", handle)
+        running = query(library, "DeviceGetComputeRunningProcesses", handle) or []
+        name = text_or_none(query(library, "DeviceGetName", handle)) or "NVIDIA GPU"
+        found.append((name, getattr(use, "gpu", None), len(running)))
+    return found
 
 
-def _text(value: object) -> object:
-    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+def _started() -> Any:
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except (pynvml.NVMLError, OSError, AttributeError):
+        return None
+    return pynvml
+
+
+def _count(library: Any) -> int:
+    count = whole_or_none(query(library, "DeviceGetCount")) or 0
+    return min(count, MOST_GPUS)
+
+
+def _handles(library: Any) -> list[Any]:
+    found = (query(library, "DeviceGetHandleByIndex", n) for n in range(_count(library)))
+    return [handle for handle in found if handle is not None]
+
+
+def _in_cuda_order(
+    library: Any, listed: tuple[cuda.CudaDevice, ...] | None, environ: Mapping[str, str]
+) -> list[tuple[Any, cuda.CudaDevice | None]]:
+    """Handles with what the CUDA driver says of each, in the frameworks' order."""
+    if listed is not None:
+        return [(_handle_by_uuid(library, device.uuid), device) for device in listed]
+    handles = _handles(library)
+    uuids = [_text(query(library, "DeviceGetUUID", handle)) for handle in handles]
+    places = cuda.visible(environ.get("CUDA_VISIBLE_DEVICES"), uuids)
+    return [(handles[place], None) for place in places]
+
+
+def _handle_by_uuid(library: Any, digits: str) -> Any:
+    dashed = re.sub(r"(.{8})(.{4})(.{4})(.{4})(.{12})", r"\1-\2-\3-\4-\5", digits)
+    for kind in ("GPU", "MIG"):
+        for text in (f"{kind}-{dashed}", f"{kind}-{dashed}".encode()):
+            handle = query(library, "DeviceGetHandleByUUID", text)
+            if handle is not None:
+                return handle
+    return None
+
+
+def _gpu(
+    library: Any, handle: Any, index: int, driver: str | None, device: cuda.CudaDevice | None
+) -> Gpu:
+    def say(name: str, *arguments: Any) -> Any:
+        return query(library, name, handle, *arguments) if handle is not None else None
+
+    told = text_or_none(say("DeviceGetName")) or (device.name if device else None)
+    name, profile = split_slice(told or "NVIDIA GPU")
+    slice_ = bool(profile) or say("DeviceIsMigDeviceHandle") == 1
+    mode = _first(say("DeviceGetMigMode"))
+    memory = getattr(say("DeviceGetMemoryInfo"), "total", None)
+    ecc = _first(say("DeviceGetEccMode"))
+    facts = {
+        "cores": device.multiprocessors if device else None,
+        "memory_bytes": whole_or_none(memory) or (device.memory_bytes if device else None),
+        "unified_memory": bool(device and device.integrated),
+        "driver": driver,
+        "compute_capability": _capability(say("DeviceGetCudaComputeCapability"))
+        or (device.compute_capability if device else None),
+        "mig": True if slice_ else None if mode is None else bool(mode),
+        "mig_profile": profile,
+        "ecc": None if ecc is None else bool(ecc),
+        # Power belongs to the whole GPU, and says nothing of a slice.
+        "power_limit_watts": None if slice_ else _watts(say("DeviceGetEnforcedPowerLimit")),
+        "default_power_limit_watts": None
+        if slice_
+        else _watts(say("DeviceGetPowerManagementDefaultLimit")),
+        "maximum_clock_mhz": whole_or_none(say("DeviceGetMaxClockInfo", SM_CLOCK))
+        or (device.maximum_clock_mhz if device else None),
+        "maximum_memory_clock_mhz": whole_or_none(say("DeviceGetMaxClockInfo", MEMORY_CLOCK)),
+    }
+    return tolerant(Gpu, facts, kind="cuda", index=index, name=name)
+
+
+def split_slice(name: str) -> tuple[str, str | None]:
+    """``NVIDIA H200 MIG 1g.18gb`` is the GPU's name and the slice's profile."""
+    found = re.fullmatch(r"(.+?)\s+MIG\s+([0-9]\S*)", name)
+    return (found.group(1), found.group(2)) if found else (name, None)
+
+
+def _capability(pair: Any) -> str | None:
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        return None
+    return ".".join(map(str, pair))[:64] if all(type(part) is int for part in pair) else None
+
+
+def _first(pair: Any) -> Any:
+    """The present one of (present, pending)."""
+    return pair[0] if isinstance(pair, tuple | list) and pair else None
+
+
+def _watts(milliwatts: Any) -> float | None:
+    watts = positive_or_none(milliwatts)
+    return None if watts is None else watts / 1000
+
+
+def _text(value: Any) -> str:
+    """A name as it is: NVML's UUIDs are bytes in old versions of the library."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return value if isinstance(value, str) else ""

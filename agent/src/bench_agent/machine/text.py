@@ -1,46 +1,110 @@
 """Reading small files and commands that may not be there, and taming what they say."""
 
+import math
 import re
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
+from bench_protocol.units import LARGEST_INTEGER
+
 LONGEST_TEXT = 200
+LONGEST_VERSION = 64
+LARGEST_FILE_BYTES = 4 * 1024 * 1024
+# What is printable in the languages that systems speak; the rest becomes a space.
+ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0370-\u05ff\u3040-\u9fff\uac00-\ud7a3]+")
+# Nothing of these belongs into a fact, wherever it came from.
+IDENTIFYING = re.compile(
+    r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
+    r"|[0-9a-f]{8}-[0-9a-f]{16}"  # Apple's device identifier
+    r"|\b(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}\b"  # address of a network card
+    r"|[0-9a-f]{32,}"
+    r"|[^\s@]+@[\w-]+\.[\w.-]+"  # mail
+    r"|(?:/(?:Users|home|root)|[A-Z]:\\Users)[/\\][^\s,;]*",
+    re.IGNORECASE,
+)
 
 
-def text_or_none(value: object) -> str | None:
-    """A printable one-line text of at most 200 characters, or None if nothing is left."""
+def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
+    """A printable one-line text without UUIDs, addresses and home folders; None if nothing is left.
+
+    Bytes are taken as UTF-8. Longer texts are cut.
+    """
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
     if not isinstance(value, str):
         return None
-    tame = re.sub(r"[^\x20-\x7e\u00a0-\u024f]+", " ", value)
-    return re.sub(r"\s+", " ", tame).strip()[:LONGEST_TEXT] or None
+    tame = IDENTIFYING.sub(" ", ODD.sub(" ", value[:10_000]))
+    return re.sub(r"\s+", " ", tame).strip()[:longest].strip() or None
+
+
+def version_or_none(value: object) -> str | None:
+    """A version, at most 64 characters long."""
+    return text_or_none(value, LONGEST_VERSION)
+
+
+def slug_or_none(value: object) -> str | None:
+    """A lower-case name as the wire takes it (``hyper-v``), or None."""
+    text = text_or_none(value)
+    if text is None:
+        return None
+    return (
+        re.sub(r"^[^a-z]+|[^a-z0-9]+$", "", re.sub(r"[^a-z0-9]+", "-", text.lower()))[:64] or None
+    )
 
 
 def whole_or_none(value: object) -> int | None:
     """A count of at least one from an integer or its decimal text, else None."""
     if isinstance(value, bool):
         return None
-    if isinstance(value, str) and re.fullmatch(r"\s*\d{1,15}\s*", value):
+    if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{1,16}\s*", value):
         value = int(value)
-    return value if isinstance(value, int) and 1 <= value < 2**53 else None
+    return value if isinstance(value, int) and 1 <= value <= LARGEST_INTEGER else None
+
+
+def first_whole(value: object) -> int | None:
+    """The first number of an integer or a text: 10 of ``proc 10:4:6``."""
+    if isinstance(value, str):
+        found = re.search(r"(?<![0-9])[0-9]{1,16}(?![0-9])", value)
+        return whole_or_none(found.group()) if found else None
+    return whole_or_none(value)
+
+
+def positive_or_none(value: object) -> float | None:
+    """A finite number above zero, else None."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 < value < LARGEST_INTEGER and math.isfinite(value) else None
 
 
 def file_text(path: Path | str) -> str:
     """Content of a small file, or an empty text."""
     try:
-        return Path(path).read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        with Path(path).open("rb") as file:
+            return file.read(LARGEST_FILE_BYTES).decode("utf-8", errors="replace")
+    except (OSError, ValueError):
         return ""
 
 
-def command_output(*command: str, timeout_seconds: float = 10) -> str:
-    """What a command prints, or an empty text if it is missing, fails or takes too long."""
+def command_output(
+    *command: str, timeout_seconds: float = 10, statuses: Sequence[int] = (0,)
+) -> str:
+    """What a command prints, or an empty text if it is missing, fails or takes too long.
+
+    Args:
+        statuses: exit statuses whose output counts; ``sysctl`` ends with 1 if one name is unknown.
+    """
     try:
         done = subprocess.run(
-            command, capture_output=True, timeout=timeout_seconds, check=True, env=_plain_locale()
+            command,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout_seconds,
+            env=_plain_locale(),
         )
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, ValueError, subprocess.SubprocessError):
         return ""
-    return done.stdout.decode("utf-8", errors="replace")
+    return done.stdout.decode("utf-8", errors="replace") if done.returncode in statuses else ""
 
 
 def _plain_locale() -> dict[str, str]:

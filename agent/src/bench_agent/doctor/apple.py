@@ -1,0 +1,138 @@
+"""TensorFlow on Apple's GPU: version pairs that load, and whether the plug-in computes right."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .finding import Finding
+from .mends import pip, pip_install
+from .versions import at_least, release
+
+PLUGIN = "tensorflow-metal"
+NAMES = ("tensorflow", "tensorflow-macos")
+GOOD_PLUGIN = "1.2.0"
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A minor version of TensorFlow that a plug-in loads into, and the NumPy it allows.
+
+    Sources: docs/adr/0001. The plug-in finds TensorFlow's library by the name it was linked
+    with; TensorFlow 2.20 renamed it. 1.1.0 with 2.18: tensorflow issue 84167.
+    """
+
+    tensorflow: tuple[int, int]
+    plugin: str
+    numpy_below: str
+
+
+PAIRS = (Pair((2, 18), "1.2.0", "2.1"), Pair((2, 19), "1.2.0", "2.2"))
+FIRST_WITH_OTHER_NAME = "2.20"
+SOUND = ("tensorflow>=2.18,<2.20", f"{PLUGIN}=={GOOD_PLUGIN}", "numpy<2.2", "keras>=3.12,<4")
+
+
+def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Finding]:
+    """Versions that load together, by metadata alone: a wrong pair breaks the import itself.
+
+    Args:
+        packages: versions of the installed distributions by name.
+        apple_silicon: this is macOS on Apple's processor.
+    """
+    tensorflow = next((packages[name] for name in NAMES if name in packages), None)
+    plugin = packages.get(PLUGIN)
+    if plugin is None:
+        yield from _without_plugin(tensorflow, apple_silicon)
+        return
+    if tensorflow is None:
+        yield Finding(
+            "metal-pair",
+            "fail",
+            f"{PLUGIN} {plugin} is installed without TensorFlow",
+            pip_install(SOUND[0], "numpy<2.2", "keras>=3.12,<4"),
+        )
+        return
+    told = f"{PLUGIN} {plugin} with TensorFlow {tensorflow}"
+    minor = release(tensorflow)[:2]
+    known = next((pair for pair in PAIRS if pair.tensorflow == minor), None)
+    if at_least(tensorflow, FIRST_WITH_OTHER_NAME):
+        yield Finding(
+            "metal-pair",
+            "fail",
+            f"{told} cannot load: importing TensorFlow fails; 2.19 is the last that works",
+            pip_install(SOUND[0], *_plugin_if_wrong(plugin), *_numpy_if_wrong(packages, "2.2")),
+        )
+    elif known and plugin != known.plugin:
+        yield Finding(
+            "metal-pair",
+            "fail",
+            f"{told} is known to fail; {known.plugin} is the one for it",
+            pip_install(f"{PLUGIN}=={known.plugin}"),
+        )
+    elif known is None:
+        yield Finding(
+            "metal-pair",
+            "warn",
+            f"{told} is not among the pairs that are known to load and compute right",
+            pip_install(*SOUND),
+        )
+    elif _numpy_if_wrong(packages, known.numpy_below):
+        yield Finding(
+            "metal-pair",
+            "warn",
+            f"NumPy {packages['numpy']} is newer than TensorFlow {tensorflow} allows",
+            pip_install(f"numpy<{known.numpy_below}"),
+        )
+    else:
+        yield Finding("metal-pair", "ok", f"{told} loads")
+
+
+def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
+    """Whether dense and convolution layers with a ReLU compute right on Metal.
+
+    Args:
+        layers: ``stock`` or ``safe`` as a worker measured with, None where none was started.
+        problem: what became of that worker, None where it measured.
+    """
+    if problem is not None:
+        wrong = problem.startswith("wrong result")
+        yield Finding(
+            "metal-probe",
+            "fail",
+            "TensorFlow computes wrongly on this GPU, in every form we know"
+            if wrong
+            else f"a short training on Metal failed: {problem}",
+            pip("uninstall", "-y", PLUGIN) if wrong else pip_install(*SOUND),
+        )
+    elif layers is None:
+        yield Finding("metal-probe", "skip", "TensorFlow sees no Metal device here")
+    elif layers == "safe":
+        yield Finding(
+            "metal-probe",
+            "warn",
+            "tensorflow-metal computes fused dense and ReLU layers wrongly; runs avoid the fusion "
+            "and their results say layers=safe",
+            "bench-agent run --preset smoke --framework mlx",
+        )
+    else:
+        yield Finding("metal-probe", "ok", "stock layers compute right on Metal")
+
+
+def _without_plugin(tensorflow: str | None, apple_silicon: bool) -> Iterator[Finding]:
+    if not apple_silicon:
+        yield Finding("metal-pair", "skip", "Apple's plug-in is for Macs only")
+    elif tensorflow is None:
+        yield Finding("metal-pair", "skip", "TensorFlow is not installed")
+    else:
+        loads = any(release(tensorflow)[:2] == pair.tensorflow for pair in PAIRS)
+        mend = pip_install(f"{PLUGIN}=={GOOD_PLUGIN}") if loads else pip_install(*SOUND)
+        yield Finding(
+            "metal-pair", "warn", f"TensorFlow {tensorflow} without {PLUGIN}: the CPU only", mend
+        )
+
+
+def _plugin_if_wrong(plugin: str) -> tuple[str, ...]:
+    return () if plugin == GOOD_PLUGIN else (f"{PLUGIN}=={GOOD_PLUGIN}",)
+
+
+def _numpy_if_wrong(packages: Mapping[str, str], below: str) -> tuple[str, ...]:
+    numpy = packages.get("numpy")
+    return (f"numpy<{below}",) if numpy and at_least(numpy, below) else ()

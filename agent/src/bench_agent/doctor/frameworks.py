@@ -1,0 +1,170 @@
+"""Each framework: installed, imports, sees devices; MLX with a backend, a fast BLAS, a compiler."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from .finding import Finding
+from .mends import pip_install, system_package
+
+MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
+BUNDLED_BLAS = "bundled reference BLAS"
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What became of asking one framework for its devices.
+
+    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine tells them.
+    """
+
+    installed: bool
+    devices: tuple[str, ...] = ()
+    version: str | None = None
+    libraries: Mapping[str, str] | None = None
+    problem: str | None = None
+
+
+def check_frameworks(
+    frameworks: Mapping[str, Seen], packages: Mapping[str, str]
+) -> Iterator[Finding]:
+    """One finding a framework; a failure of its own if none works.
+
+    Args:
+        packages: versions of the installed distributions by name.
+    """
+    usable = [name for name, seen in frameworks.items() if seen.devices]
+    for name, seen in frameworks.items():
+        install = pip_install(f"bench-agent[{name}]")
+        if not seen.installed:
+            yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
+        elif seen.devices:
+            told = ", ".join(seen.devices)
+            version = f" {seen.version}" if seen.version else ""
+            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {told}")
+        else:
+            yield Finding(
+                f"frameworks.{name}",
+                "fail",
+                f"{name} is installed but cannot be used: {seen.problem or 'it sees no device'}",
+                reinstall(name, packages),
+            )
+    if not usable:
+        extras = ",".join(frameworks) or "mlx"
+        yield Finding(
+            "frameworks",
+            "fail",
+            "no framework works here, so nothing can be measured",
+            pip_install(f"bench-agent[{extras}]"),
+        )
+
+
+def reinstall(name: str, packages: Mapping[str, str]) -> str:
+    """Install a framework's distributions again, as they are.
+
+    Never the agent itself: that would fetch whatever an index has under its name.
+    """
+    own = [
+        f"{found}=={version}"
+        for found, version in sorted(packages.items())
+        if found == name or found.startswith(f"{name}-")
+    ]
+    return pip_install("--force-reinstall", *own) if own else pip_install(f"bench-agent[{name}]")
+
+
+def check_metal(
+    frameworks: Mapping[str, Seen], packages: Mapping[str, str], apple_silicon: bool
+) -> Iterator[Finding]:
+    """On a Mac every framework with a GPU build should see the GPU."""
+    if not apple_silicon:
+        yield Finding("metal", "skip", "no Mac with Apple's processor")
+        return
+    for name, seen in frameworks.items():
+        if "metal" in seen.devices:
+            yield Finding(f"metal.{name}", "ok", f"{name} sees Apple's GPU")
+        elif seen.devices:
+            yield Finding(
+                f"metal.{name}",
+                "warn",
+                f"{name} runs on the CPU only",
+                reinstall(name, packages),
+            )
+
+
+def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Finding]:
+    """On Linux ``pip install mlx`` brings no backend at all, and a backend must fit exactly."""
+    mlx = packages.get("mlx")
+    if mlx is None:
+        yield Finding("mlx-backend", "skip", "MLX is not installed")
+        return
+    backends = {name: packages[name] for name in MLX_BACKENDS if name in packages}
+    extra = "" if system == "Darwin" else "[cpu]"
+    if not backends:
+        yield Finding(
+            "mlx-backend",
+            "fail",
+            f"MLX {mlx} has no backend: importing it fails",
+            pip_install(f"mlx{extra}=={mlx}"),
+        )
+        return
+    odd = [f"{name} {version}" for name, version in backends.items() if version != mlx]
+    if odd:
+        # Pinned, because pip leaves an installed backend alone if any version will do.
+        wanted = [f"{name}=={mlx}" for name, version in backends.items() if version != mlx]
+        yield Finding(
+            "mlx-backend",
+            "fail",
+            f"MLX {mlx} with {', '.join(odd)}: the two must have one version",
+            pip_install(f"mlx=={mlx}", *wanted),
+        )
+    elif {"mlx-cpu"} < backends.keys():
+        yield Finding(
+            "mlx-backend",
+            "warn",
+            f"MLX has several backends, which write the same files: {', '.join(backends)}",
+            _only_backend(mlx, backends),
+        )
+    else:
+        yield Finding("mlx-backend", "ok", f"MLX {mlx} with {', '.join(backends)}")
+
+
+def check_mlx_blas(mlx: Seen | None, system: str) -> Iterator[Finding]:
+    """MLX's own BLAS on Linux CPUs is some twenty times slower than the processor."""
+    if system != "Linux" or mlx is None or not mlx.devices or "cuda" in mlx.devices:
+        yield Finding("mlx-blas", "skip", "only MLX on a Linux CPU needs a BLAS")
+        return
+    blas = (mlx.libraries or {}).get("blas", BUNDLED_BLAS)
+    if blas == BUNDLED_BLAS:
+        yield Finding(
+            "mlx-blas",
+            "warn",
+            "MLX computes matrix products with its slow reference BLAS",
+            system_package("blas"),
+        )
+    else:
+        yield Finding("mlx-blas", "ok", f"MLX computes matrix products with {blas}")
+
+
+def check_compiler(mlx: Seen | None, system: str, compiler: bool) -> Iterator[Finding]:
+    """On Linux CPUs ``mx.compile`` builds kernels with g++ while it runs.
+
+    Args:
+        compiler: g++ is on PATH.
+    """
+    if system != "Linux" or mlx is None or not mlx.installed or "cuda" in mlx.devices:
+        yield Finding("compiler", "skip", "only MLX on a Linux CPU compiles with g++")
+    elif compiler:
+        yield Finding("compiler", "ok", "g++ is there for MLX's compiled kernels")
+    else:
+        yield Finding(
+            "compiler",
+            "warn",
+            "there is no g++: MLX's recipe tuned runs without compiled kernels, slower",
+            system_package("g++"),
+        )
+
+
+def _only_backend(mlx: str, backends: Mapping[str, str]) -> str:
+    from .mends import pip_replace
+
+    others = [name for name in backends if name != "mlx-cpu"]
+    return pip_replace(tuple(backends), "--force-reinstall", f"{others[0]}=={mlx}")

@@ -1,0 +1,80 @@
+"""The server: does it answer, and do both clocks agree."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+from .finding import Finding
+
+# The Date header counts whole seconds and an answer takes its time.
+CLOSE_SECONDS = 5.0
+# A challenge lives for minutes; a clock this far off cannot answer one.
+FAR_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class ServerAnswer:
+    """``problem`` where none came. ``offset_seconds``: this clock less the server's."""
+
+    url: str
+    status: int | None = None
+    offset_seconds: float | None = None
+    problem: str | None = None
+
+
+def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
+    """Without a server nothing is sent, which is fine."""
+    if answer is None:
+        yield Finding("server", "skip", "no server was named; nothing is sent")
+        return
+    later = f"bench-agent submit --server {shlex.quote(answer.url)}"
+    if answer.problem:
+        sentence = (
+            f"{answer.url} does not answer ({answer.problem}); what is measured waits in the "
+            "outbox until it does"
+        )
+        yield Finding("server", "fail", sentence, later)
+    elif answer.status != 200:
+        sentence = f"{answer.url} answers {answer.status}: not a Trainmark server, or not well"
+        yield Finding("server", "fail", sentence, later)
+    else:
+        yield Finding("server", "ok", f"{answer.url} answers")
+
+
+def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
+    """Results are bound to a challenge by time: a wrong clock costs them their trust level."""
+    if answer is None or answer.offset_seconds is None:
+        yield Finding("clock", "skip", "no server's clock to compare with")
+        return
+    offset = answer.offset_seconds
+    told = (
+        f"this clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} the server's"
+    )
+    mend = "sudo timedatectl set-ntp true"
+    if system == "Darwin":
+        mend = "sudo sntp -sS time.apple.com"
+    if abs(offset) > FAR_SECONDS:
+        yield Finding("clock", "fail", told, mend)
+    elif abs(offset) > CLOSE_SECONDS:
+        yield Finding("clock", "warn", told, mend)
+    else:
+        yield Finding("clock", "ok", "this clock agrees with the server's")
+
+
+def offset_seconds(date: str | None, before: datetime, after: datetime) -> float | None:
+    """How far this clock is ahead of a Date header; None for an unreadable one.
+
+    Args:
+        before, after: this clock when the request was sent and when its answer came.
+    """
+    try:
+        theirs = parsedate_to_datetime(date or "")
+    except (TypeError, ValueError, IndexError, OverflowError):
+        return None
+    if theirs.tzinfo is None:
+        theirs = theirs.replace(tzinfo=UTC)
+    middle = before + (after - before) / 2
+    # The header was cut to whole seconds: half a second on average.
+    return (middle - theirs).total_seconds() - 0.5

@@ -1,0 +1,137 @@
+"""Python and the system it runs on."""
+
+from collections.abc import Iterator
+
+from .finding import Finding
+from .mends import uv_command
+
+TESTED = ((3, 11), (3, 12))
+# tensorflow-metal's wheels end here.
+METAL_LAST_PYTHON = (3, 12)
+OLDEST_MACOS_FOR_MLX = (14,)
+OLDEST_GLIBC_FOR_MLX = (2, 35)
+# Run in the checkout; uv brings a Python of its own where the system has none.
+NEW_ENVIRONMENT = (
+    "{uv} venv --python 3.12 .venv312 && "
+    "{uv} pip install --python .venv312 -c constraints.txt ./shared './agent{extras}'"
+)
+
+
+def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
+    """Native Windows has no GPU wheels; old systems none of MLX.
+
+    Args:
+        system: ``platform.system()``.
+        wsl: version of the Windows Subsystem for Linux.
+        version: of macOS, empty elsewhere.
+    """
+    if system == "Windows":
+        yield Finding(
+            "system",
+            "fail",
+            "native Windows is not supported: the frameworks' GPU wheels are for Linux",
+            "wsl --install -d Ubuntu-24.04",
+        )
+    elif wsl == 1:
+        yield Finding(
+            "system",
+            "fail",
+            "WSL 1 translates system calls, has no GPU and cannot be compared with anything",
+            'wsl.exe --set-version "$WSL_DISTRO_NAME" 2',
+        )
+    elif system == "Darwin" and version and version < OLDEST_MACOS_FOR_MLX:
+        told = ".".join(map(str, version))
+        yield Finding(
+            "system",
+            "warn",
+            f"macOS {told}: MLX has wheels for macOS 14 and newer only",
+            "softwareupdate --list",
+        )
+    elif system in ("Linux", "Darwin"):
+        yield Finding("system", "ok", f"{system} is supported" + (" (WSL 2)" if wsl else ""))
+    else:
+        yield Finding("system", "warn", f"nothing was ever tested on {system or 'this system'}")
+
+
+def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
+    """Whether the frameworks have wheels for this Python.
+
+    Args:
+        machine: ``platform.machine()``.
+    """
+    told = ".".join(map(str, version))
+    extras = "[metal]" if system == "Darwin" else "[tensorflow,mlx]"
+    mend = NEW_ENVIRONMENT.format(extras=extras, uv=uv_command())
+    if version < TESTED[0]:
+        yield Finding("python", "fail", f"Python {told} is too old: 3.11 or 3.12 is needed", mend)
+    elif system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:
+        yield Finding(
+            "python",
+            "warn",
+            f"tensorflow-metal has no wheel for Python {told}: TensorFlow would not see the GPU",
+            mend,
+        )
+    elif version not in TESTED:
+        yield Finding(
+            "python",
+            "warn",
+            f"Python {told} was never tested, and some frameworks may have no wheel for it",
+            mend,
+        )
+    else:
+        yield Finding("python", "ok", f"Python {told} has wheels of every framework")
+
+
+def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
+    """A Python for Intel on Apple silicon measures a translator.
+
+    Args:
+        rosetta: this process is translated.
+    """
+    if rosetta:
+        yield Finding(
+            "architecture",
+            "fail",
+            "this Python is for Intel and runs translated by Rosetta: no GPU, wrong speeds",
+            'arch -arm64 /bin/zsh -c "curl -LsSf https://astral.sh/uv/install.sh | sh && '
+            '~/.local/bin/uv venv --python cpython-3.12-macos-aarch64 .venv312"',
+        )
+    elif system == "Darwin" and machine != "arm64":
+        yield Finding(
+            "architecture",
+            "warn",
+            "an Intel Mac: no framework has current wheels for it",
+        )
+    elif machine.lower() in ("x86_64", "amd64", "arm64", "aarch64"):
+        yield Finding("architecture", "ok", f"a native Python for {machine}")
+    else:
+        yield Finding(
+            "architecture", "warn", f"no framework has wheels for {machine or 'this processor'}"
+        )
+
+
+def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
+    """MLX on Linux is linked with a recent C library.
+
+    Args:
+        glibc: its version, empty for another C library.
+    """
+    if system != "Linux":
+        yield Finding("glibc", "skip", "only Linux has it")
+    elif not glibc:
+        yield Finding(
+            "glibc",
+            "fail",
+            "the C library is not glibc (Alpine?): no framework has wheels for it",
+            'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash',
+        )
+    elif glibc < OLDEST_GLIBC_FOR_MLX:
+        told = ".".join(map(str, glibc))
+        yield Finding(
+            "glibc",
+            "warn",
+            f"glibc {told}: MLX needs 2.35 or newer (Ubuntu 22.04, Debian 12)",
+            'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash',
+        )
+    else:
+        yield Finding("glibc", "ok", f"glibc {'.'.join(map(str, glibc))} is new enough for MLX")

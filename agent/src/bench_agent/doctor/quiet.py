@@ -1,0 +1,190 @@
+"""Is the machine quiet: power, clocks, heat, and what else runs. Doubts here never fail."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .finding import Finding
+
+BUSY_LOAD_PER_CORE = 0.5
+BUSY_PRESSURE_PERCENT = 20.0
+BUSY_GPU_PERCENT = 10
+THERMAL_LEVELS = ("nominal", "moderate", "heavy", "critical", "sleeping")
+# Under these drivers "powersave" means that the processor itself chooses its clock.
+SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
+
+
+@dataclass(frozen=True)
+class Power:
+    """None where the system does not tell."""
+
+    on_battery: bool | None = None
+    low_power_mode: bool | None = None
+
+
+@dataclass(frozen=True)
+class Governor:
+    """How Linux chooses the clock; ``preference``: energy_performance_preference."""
+
+    name: str
+    driver: str
+    preference: str = ""
+    turbo: bool | None = None
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """How busy a GPU is; ``processes``: others that compute on it."""
+
+    name: str
+    busy_percent: int | None
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """``load``: mean over a minute. ``pressure_percent``: share of ten seconds that some task
+    waited for a core (PSI). ``busiest``: name and CPU per cent of the busiest other process."""
+
+    load: float | None
+    cores: int
+    pressure_percent: float | None = None
+    busiest: tuple[str, float] | None = None
+    gpus: tuple[GpuUse, ...] = ()
+
+
+def check_power(power: Power, system: str) -> Iterator[Finding]:
+    """On battery or in low-power mode everything is slower."""
+    if power.on_battery is None and power.low_power_mode is None:
+        yield Finding("power", "skip", "no battery, or the system does not tell")
+        return
+    quiet = True
+    if power.low_power_mode:
+        quiet = False
+        mac = "sudo pmset -a lowpowermode 0"
+        mend = mac if system == "Darwin" else "powerprofilesctl set performance"
+        yield Finding("power.mode", "warn", "low-power mode slows everything down", mend)
+    if power.on_battery:
+        quiet = False
+        mend = "pmset -g batt" if system == "Darwin" else "cat /sys/class/power_supply/*/online"
+        sentence = "on battery: connect the charger; this shows whether it arrived"
+        yield Finding("power.battery", "warn", sentence, mend)
+    if quiet:
+        yield Finding("power", "ok", "on mains power, no low-power mode")
+
+
+def check_governor(governor: Governor | None) -> Iterator[Finding]:
+    """A governor that saves power measures itself."""
+    if governor is None:
+        yield Finding("governor", "skip", "the system does not let the clock be chosen")
+    elif governor.turbo is False:
+        yield Finding(
+            "governor",
+            "warn",
+            "turbo clocks are switched off",
+            "echo 0 | sudo tee /sys/devices/system/cpu/intel_pstate/no_turbo",
+        )
+    elif governor.driver in SELF_GOVERNED and governor.name == "powersave":
+        if governor.preference == "power":
+            yield Finding(
+                "governor",
+                "warn",
+                "the processor is told to save power",
+                "echo balance_performance | sudo tee "
+                "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
+            )
+        else:
+            yield Finding("governor", "ok", f"the processor chooses its clock ({governor.driver})")
+    elif governor.name in ("powersave", "conservative", "ondemand"):
+        yield Finding(
+            "governor",
+            "warn",
+            f"the governor {governor.name} raises the clock late or never",
+            "echo performance | sudo tee /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor",
+        )
+    else:
+        yield Finding("governor", "ok", f"the governor is {governor.name}")
+
+
+def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Finding]:
+    """A hot machine is a slow one.
+
+    Args:
+        pressure: macOS' level in words (:data:`THERMAL_LEVELS`).
+        throttled: how often Linux slowed cores down while doctor looked.
+    """
+    if pressure is None and throttled is None:
+        yield Finding("thermal", "skip", "the system does not tell its thermal state")
+    elif pressure not in (None, "nominal") or throttled:
+        told = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
+        yield Finding("thermal", "warn", f"{told}: let the machine cool", "sleep 300")
+    else:
+        yield Finding("thermal", "ok", "no thermal pressure")
+
+
+def check_busy(load: Load) -> Iterator[Finding]:
+    """Other work on the processor or the GPU takes its share of every figure."""
+    signs = []
+    if load.load is not None and load.load / max(1, load.cores) > BUSY_LOAD_PER_CORE:
+        signs.append(f"load {load.load:.1f} on {load.cores} cores")
+    if load.pressure_percent is not None and load.pressure_percent > BUSY_PRESSURE_PERCENT:
+        signs.append(f"tasks wait for a core {load.pressure_percent:.0f} % of the time")
+    if signs:
+        most = load.busiest
+        culprit = f"; busiest: {most[0]} with {most[1]:.0f} %" if most and most[1] > 20 else ""
+        mend = "ps -Ao pcpu,pid,comm | sort -rn | head -5"
+        yield Finding("busy", "warn", f"other work runs: {', '.join(signs)}{culprit}", mend)
+    else:
+        yield Finding("busy", "ok", "the processor is idle")
+    yield from _gpus(load.gpus)
+
+
+def parse_battery(text: str) -> bool | None:
+    """Whether a Mac is on battery, from ``pmset -g batt``; None without a battery."""
+    found = re.search(r"Now drawing from '([^'\n]+)'", text)
+    if found is None or "InternalBattery" not in text:
+        return None
+    return found.group(1) == "Battery Power"
+
+
+def parse_low_power(text: str) -> bool | None:
+    """Low-power mode from ``pmset -g``."""
+    found = re.search(r"^\s*lowpowermode\s+([01])\b", text, re.MULTILINE)
+    return None if found is None else found.group(1) == "1"
+
+
+def parse_thermal(notify: str, pmset: str) -> str | None:
+    """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``.
+
+    ``pmset -g therm`` speaks where that does not.
+    """
+    found = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
+    if found and int(found.group(1)) < len(THERMAL_LEVELS):
+        return THERMAL_LEVELS[int(found.group(1))]
+    if re.search(r"Thermal Warning Level = [1-9]", pmset):
+        return "heavy"
+    limit = re.search(r"CPU_Speed_Limit\s*=\s*([0-9]{1,3})", pmset)
+    if limit and int(limit.group(1)) < 100:
+        return "moderate"
+    return "nominal" if "No thermal warning level" in pmset or limit else None
+
+
+def parse_pressure(text: str) -> float | None:
+    """Per cent of the last ten seconds from ``/proc/pressure/cpu``."""
+    found = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
+    return float(found.group(1)) if found else None
+
+
+def _gpus(gpus: Sequence[GpuUse]) -> Iterator[Finding]:
+    for number, gpu in enumerate(gpus):
+        subject: str = f"busy.gpu{number}"
+        verdict: Literal["ok", "warn"] = "ok"
+        sentence, mend = f"{gpu.name} is idle", None
+        if gpu.processes or (gpu.busy_percent or 0) > BUSY_GPU_PERCENT:
+            verdict = "warn"
+            use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
+            sentence = f"{gpu.name} is {use}, {gpu.processes} processes compute on it"
+            apple = gpu.name.startswith("Apple")
+            mend = "top -o cpu -l 1 -n 5" if apple else "nvidia-smi"
+        yield Finding(subject, verdict, sentence, mend)

@@ -1,0 +1,41 @@
+"""Doctor's findings for people and for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from .finding import Finding, Verdict, exit_code
+
+STYLES: dict[Verdict, str] = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+
+
+def document(findings: Sequence[Finding]) -> dict[str, Any]:
+    """All findings, and whether anything fails."""
+    return {
+        "healthy": exit_code(findings) == 0,
+        "findings": [finding.document() for finding in findings],
+    }
+
+
+def print_findings(findings: Sequence[Finding], console: Console | None = None) -> None:
+    """A table of what was found, then each mend on lines of its own, so that it can be copied."""
+    console = console or Console()
+    table = Table()
+    for heading in ("check", "verdict", "finding"):
+        table.add_column(heading, no_wrap=heading != "finding")
+    for finding in findings:
+        if finding.verdict != "skip":
+            verdict = Text(finding.verdict, style=STYLES[finding.verdict])
+            table.add_row(finding.id, verdict, Text(finding.sentence))
+    console.print(table)
+    skipped = [finding.id for finding in findings if finding.verdict == "skip"]
+    if skipped:
+        console.print(f"nothing to check: {', '.join(skipped)}", markup=False)
+    for finding in findings:
+        if finding.mend and finding.verdict in ("warn", "fail"):
+            console.print(f"\nto mend {finding.id}:", markup=False)
+            # Written as it is: wrapping would break the command.
+            console.print(Text(f"  {finding.mend}"), soft_wrap=True)

@@ -1,0 +1,149 @@
+"""The agent's folder, its key, free space, and data sets."""
+
+import errno
+import os
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench_protocol import format as people
+
+from .finding import Finding
+
+NEEDED_BYTES = 200 * 2**20
+COMFORTABLE_BYTES = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The agent's folder: ``problem`` says why it cannot be written, ``elsewhere`` one that can."""
+
+    path: Path
+    problem: str | None
+    exists: bool
+    owned: bool
+    elsewhere: Path | None
+
+
+@dataclass(frozen=True)
+class Secret:
+    """A private file: permission bits, whether it is ours, and what is wrong with its content."""
+
+    path: Path
+    mode: int
+    owned: bool
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set's files: what is there, where from, and where they go."""
+
+    name: str
+    missing: tuple[str, ...]
+    folder: Path
+    urls: tuple[str, ...]
+
+
+def check_home(folder: Folder) -> Iterator[Finding]:
+    """Keys, outbox and logs must be kept somewhere."""
+    if folder.problem is None:
+        yield Finding("home", "ok", f"{folder.path} can be written")
+        return
+    path = shlex.quote(str(folder.path))
+    if folder.exists and folder.owned and folder.problem == os.strerror(errno.EACCES):
+        mend: str | None = f"chmod -R u+rwX {path}"
+    elif folder.elsewhere:
+        mend = f"export BENCH_HOME={shlex.quote(str(folder.elsewhere))}"
+    else:
+        mend = f'sudo mkdir -p {path} && sudo chown -R "$(id -un)" {path}'
+    yield Finding(
+        "home",
+        "fail",
+        f"{folder.path} cannot be written ({folder.problem}): no result is kept",
+        mend,
+    )
+
+
+def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
+    """The signing key and the salt are for their owner only."""
+    if not secrets:
+        yield Finding("keys", "ok", "no key yet; the first run makes one")
+        return
+    sound = True
+    for secret in secrets:
+        path = shlex.quote(str(secret.path))
+        if not secret.owned:
+            sentence = f"{secret.path} belongs to another user"
+            mend = f'sudo chown "$(id -un)" {path} && chmod 600 {path}'
+        elif secret.mode & 0o077:
+            sentence = f"{secret.path} is readable by others (mode {secret.mode:o})"
+            mend = f"chmod 600 {path}"
+        elif not secret.mode & 0o400:
+            sentence = f"{secret.path} cannot be read (mode {secret.mode:o})"
+            mend = f"chmod 600 {path}"
+        elif secret.problem:
+            sentence = f"{secret.path} {secret.problem}; the next run makes a new one"
+            mend = f"mv {path} {shlex.quote(str(secret.path) + '.broken')}"
+        else:
+            continue
+        sound = False
+        yield Finding(f"keys.{secret.path.stem}", "fail", sentence, mend)
+    if sound:
+        yield Finding("keys", "ok", "key and salt are for their owner only")
+
+
+def check_disk(
+    path: Path, free_bytes: int | None, logs_bytes: int, logs: Path
+) -> Iterator[Finding]:
+    """Results, logs and compiled kernels need room.
+
+    Args:
+        path: where the free space was measured.
+        logs_bytes: what the agent's own logs take.
+    """
+    if free_bytes is None:
+        yield Finding("disk", "skip", f"free space at {path} is not told")
+        return
+    told = f"{people.size(free_bytes)} free at {path}"
+    if free_bytes >= COMFORTABLE_BYTES:
+        yield Finding("disk", "ok", told)
+        return
+    mend = (
+        f"rm -r {shlex.quote(str(logs))}"
+        if logs_bytes > NEEDED_BYTES
+        else f"du -xh -d 2 {shlex.quote(str(path))} | sort -h | tail"
+    )
+    verdict = "fail" if free_bytes < NEEDED_BYTES else "warn"
+    yield Finding("disk", verdict, f"only {told}", mend)  # type: ignore[arg-type]
+
+
+def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterator[Finding]:
+    """Real data must be there or come from the network; generated data needs neither.
+
+    Args:
+        reachable: for each set with missing files, whether the hosts of its files answer.
+    """
+    away: list[DataSet] = []
+    for item in sets:
+        if not item.missing:
+            yield Finding(f"data.{item.name}", "ok", f"{item.name} is in {item.folder}")
+        elif reachable.get(item.name):
+            commands = (
+                f"curl -fL --create-dirs -o {shlex.quote(str(item.folder / name))} {url}"
+                for name, url in zip(item.missing, item.urls, strict=True)
+            )
+            sentence = f"{item.name} is not here yet, and its host answers"
+            yield Finding(f"data.{item.name}", "ok", sentence, " && ".join(commands))
+        else:
+            away.append(item)
+    if away:
+        files = "; ".join(f"{', '.join(item.missing)} in {item.folder}" for item in away)
+        yield Finding(
+            "data",
+            "warn",
+            f"offline: {', '.join(item.name for item in away)} cannot be fetched. Generated data "
+            f"needs no files; for real data bring from elsewhere: {files}",
+            "bench-agent run --preset smoke --data generated",
+        )

@@ -1,0 +1,195 @@
+"""What the checks ask of this machine. Everything is read when it is first asked for."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+
+from .. import engines, machine
+from ..home import Home
+from ..job import Probe
+from ..machine import nesting
+from ..machine.text import text_or_none
+from ..probes import probe_all
+from . import look, senses
+from .frameworks import Seen
+from .network import ServerAnswer, offset_seconds
+from .nvidia import INSTALL_DRIVER, Nvidia
+from .quiet import Governor, Load, Power
+from .storage import DataSet, Folder, Secret
+from .versions import release
+
+SERVER_TIMEOUT_SECONDS = 10.0
+
+
+class Surroundings:
+    """This machine as doctor sees it. Leaves nothing behind but the probes' logs.
+
+    Args:
+        home: the agent's folder, which may be unusable.
+        server: address to try, or None.
+    """
+
+    def __init__(
+        self, home: Home, server: str | None = None, environ: Mapping[str, str] = os.environ
+    ) -> None:
+        self.home = home
+        self.server = server
+        self.environ = environ
+        self.system = platform.system()
+        self.architecture = platform.machine()
+        self.python = (sys.version_info.major, sys.version_info.minor)
+        self.macos = release(platform.mac_ver()[0])
+        kind, version = platform.libc_ver()
+        self.glibc = release(version) if kind == "glibc" else ()
+
+    @cached_property
+    def facts(self) -> machine.Facts:
+        return machine.read_facts()
+
+    @property
+    def wsl(self) -> int | None:
+        return nesting.wsl(Path("/")) if self.system == "Linux" else None
+
+    @property
+    def apple_silicon(self) -> bool:
+        return self.system == "Darwin" and self.architecture == "arm64"
+
+    @cached_property
+    def packages(self) -> dict[str, str]:
+        """Versions of every installed distribution, by its normalised name."""
+        found: dict[str, str] = {}
+        for item in importlib.metadata.distributions():
+            name = item.metadata["Name"] if item.metadata else None
+            if name:
+                # The first on the path is the one that is imported.
+                found.setdefault(name.lower().replace("_", "-"), item.version or "")
+        return found
+
+    @cached_property
+    def probes(self) -> dict[str, Probe]:
+        """Each framework's answer, each asked in a process of its own; the absent ones not."""
+        names = [name for name in engines.names() if is_installed(engine_module(name))]
+        asked = probe_all(self.logs, tuple(names)) if names else {}
+        absent = Probe(devices=(), environment=None, problem="not installed")
+        return {name: asked.get(name, absent) for name in engines.names()}
+
+    @cached_property
+    def frameworks(self) -> dict[str, Seen]:
+        return {name: seen(name, probe) for name, probe in self.probes.items()}
+
+    @cached_property
+    def logs(self) -> Path:
+        """Where the probes' logs go: a temporary folder where the agent's cannot be written."""
+        if self.folder.problem is None:
+            return self.home.logs
+        return Path(tempfile.mkdtemp(prefix="trainmark-doctor-"))
+
+    @cached_property
+    def folder(self) -> Folder:
+        return look.folder(self.home.root, self.environ)
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        return look.secrets(self.home)
+
+    @property
+    def free_bytes(self) -> int | None:
+        return look.free_bytes(self.home.root)
+
+    @property
+    def log_bytes(self) -> int:
+        return look.tree_bytes(self.home.logs)
+
+    @cached_property
+    def data_sets(self) -> tuple[DataSet, ...]:
+        return look.data_sets(self.environ)
+
+    @property
+    def reachable(self) -> dict[str, bool]:
+        return {item.name: look.answers(item.urls[0]) for item in self.data_sets if item.missing}
+
+    @cached_property
+    def metal_probe(self) -> tuple[str | None, str | None]:
+        """Form of the layers that a short training on Metal used, and what went wrong."""
+        found = self.frameworks.get("tensorflow")
+        if found is None or "metal" not in found.devices:
+            return None, None
+        return look.short_training("tensorflow", "metal", self.logs)
+
+    @cached_property
+    def nvidia(self) -> Nvidia:
+        return look.nvidia(self.facts.gpus)
+
+    @property
+    def driver_tools(self) -> tuple[str, ...]:
+        return tuple(tool for tool in INSTALL_DRIVER if shutil.which(tool))
+
+    @property
+    def has_compiler(self) -> bool:
+        return shutil.which("g++") is not None
+
+    @cached_property
+    def power(self) -> Power:
+        return senses.power(self.system)
+
+    @property
+    def governor(self) -> Governor | None:
+        return senses.governor(Path("/"))
+
+    @property
+    def thermal(self) -> tuple[str | None, int | None]:
+        return senses.thermal(self.system, Path("/"))
+
+    @cached_property
+    def load(self) -> Load:
+        return senses.load(self.system, self.facts.cpu.available_cores or os.cpu_count() or 1)
+
+    @cached_property
+    def answer(self) -> ServerAnswer | None:
+        return ask_server(self.server) if self.server else None
+
+
+def seen(name: str, probe: Probe) -> Seen:
+    """A worker's answer in the checks' words."""
+    found = probe.environment
+    return Seen(
+        installed=is_installed(engine_module(name)),
+        devices=tuple(dict.fromkeys(device.kind for device in probe.devices)),
+        version=next(iter(found.packages.values()), None) if found else None,
+        libraries=found.libraries if found else None,
+        problem=probe.problem,
+    )
+
+
+def engine_module(name: str) -> str:
+    """The module that a framework's import begins with."""
+    return engines.engine_named(name).import_name
+
+
+def is_installed(name: str) -> bool:
+    """Whether a module can be found, without importing its parents' failures."""
+    try:
+        return find_spec(name) is not None
+    except (ImportError, ValueError, AttributeError):
+        return False
+
+
+def ask_server(url: str) -> ServerAnswer:
+    """One request, and how far the clocks are apart."""
+    import httpx
+
+    before = datetime.now(UTC)
+    try:
+        answer = httpx.get(f"{url.rstrip('/')}/healthz", timeout=SERVER_TIMEOUT_SECONDS)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return ServerAnswer(url, problem=text_or_none(str(error)) or type(error).__name__)
+    offset = offset_seconds(answer.headers.get("Date"), before, datetime.now(UTC))
+    return ServerAnswer(url, status=answer.status_code, offset_seconds=offset)

@@ -1,0 +1,82 @@
+"""Every check: its id, and what it asks of the surroundings."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from ..problems import UsageProblem
+from . import apple, frameworks, network, nvidia, python, quiet, storage
+from .finding import Finding
+from .surroundings import Surroundings
+
+
+@dataclass(frozen=True)
+class Check:
+    """A pure function over what it needs to know."""
+
+    id: str
+    run: Callable[[Surroundings], Iterable[Finding]]
+
+
+CHECKS: tuple[Check, ...] = (
+    Check("system", lambda s: python.check_system(s.system, s.wsl, s.macos)),
+    Check("python", lambda s: python.check_python(s.python, s.system, s.architecture)),
+    Check(
+        "architecture",
+        lambda s: python.check_architecture(s.system, s.architecture, s.facts.os.rosetta),
+    ),
+    Check("glibc", lambda s: python.check_glibc(s.system, s.glibc)),
+    Check("home", lambda s: storage.check_home(s.folder)),
+    Check("keys", lambda s: storage.check_keys(s.secrets)),
+    Check(
+        "disk",
+        lambda s: storage.check_disk(s.home.root, s.free_bytes, s.log_bytes, s.home.logs),
+    ),
+    Check("frameworks", lambda s: frameworks.check_frameworks(s.frameworks, s.packages)),
+    Check("metal-pair", lambda s: apple.check_pair(s.packages, s.apple_silicon)),
+    Check("metal", lambda s: frameworks.check_metal(s.frameworks, s.packages, s.apple_silicon)),
+    Check("metal-probe", lambda s: apple.check_probe(*s.metal_probe)),
+    Check("mlx-backend", lambda s: frameworks.check_mlx_backend(s.packages, s.system)),
+    Check("mlx-blas", lambda s: frameworks.check_mlx_blas(s.frameworks.get("mlx"), s.system)),
+    Check(
+        "compiler",
+        lambda s: frameworks.check_compiler(s.frameworks.get("mlx"), s.system, s.has_compiler),
+    ),
+    Check(
+        "nvidia-driver",
+        lambda s: nvidia.check_driver(s.nvidia, bool(s.facts.os.container), s.driver_tools),
+    ),
+    Check(
+        "cuda-tensorflow",
+        lambda s: nvidia.check_cuda_tensorflow(
+            s.nvidia, s.frameworks.get("tensorflow"), s.packages
+        ),
+    ),
+    Check(
+        "cuda-mlx",
+        lambda s: nvidia.check_cuda_mlx(s.nvidia, s.frameworks.get("mlx"), s.packages),
+    ),
+    Check("data", lambda s: storage.check_data(s.data_sets, s.reachable)),
+    Check("server", lambda s: network.check_server(s.answer)),
+    Check("clock", lambda s: network.check_clock(s.answer, s.system)),
+    Check("power", lambda s: quiet.check_power(s.power, s.system)),
+    Check("governor", lambda s: quiet.check_governor(s.governor)),
+    Check("thermal", lambda s: quiet.check_thermal(*s.thermal)),
+    Check("busy", lambda s: quiet.check_busy(s.load)),
+)
+
+
+def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[Finding]:
+    """Run the checks, or only those named, and give each finding as it is made.
+
+    Raises:
+        UsageProblem: there is no check of a name.
+    """
+    known = [check.id for check in CHECKS]
+    unknown = sorted(set(only) - set(known))
+    if unknown:
+        raise UsageProblem(f"no check {', '.join(unknown)}; choose of: {', '.join(known)}")
+    chosen = [check for check in CHECKS if not only or check.id in only]
+    if any(check.id == "busy" for check in chosen):
+        _ = surroundings.load  # before the probes make work of their own
+    for check in chosen:
+        yield from check.run(surroundings)

@@ -1,0 +1,198 @@
+"""What macOS's commands say, made into facts. Pure: each function takes a command's output.
+
+Serial numbers and UUIDs stand beside what is read here; only the named keys are taken.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from bench_protocol.machine import Cpu, Gpu, OperatingSystem
+
+from .text import first_whole, text_or_none, whole_or_none
+from .wire import tolerant
+
+MOST_LEVELS = 8
+# What Apple calls its kinds of cores; a virtual machine's are "Standard", which says nothing.
+PERFORMANCE_LEVELS = ("super", "performance")
+EFFICIENCY_LEVELS = ("efficiency",)
+ARM_FLAGS = ("FEAT_BF16", "FEAT_I8MM", "FEAT_FP16", "FEAT_DotProd", "FEAT_SME", "FEAT_SME2")
+INTEL_FLAGS = {"AVX1.0": "avx", "AVX2": "avx2", "FMA": "fma", "AVX512F": "avx512f"}
+
+
+@dataclass(frozen=True)
+class Accelerator:
+    """One graphics processor as ``ioreg`` lists it; ``busy_percent`` is its utilisation now."""
+
+    model: str | None
+    cores: int | None
+    busy_percent: int | None
+
+
+def parse_sysctl(text: str) -> dict[str, str]:
+    """``name: value`` lines of ``sysctl``."""
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon and value.strip()}
+
+
+def parse_profile(text: str) -> dict[str, Any]:
+    """The JSON of ``system_profiler``; empty for anything else."""
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return document if isinstance(document, dict) else {}
+
+
+def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
+    """Objects of ``ioreg -c IOAccelerator``, each begun by ``+-o``."""
+    found = []
+    for part in re.split(r"^\s*[|\s]*\+-o ", text, flags=re.MULTILINE)[1:]:
+        model_name = re.search(r'"model"\s*=\s*<?"([^"\n]*)"', part)
+        cores = re.search(r'"gpu-core-count"\s*=\s*([0-9]{1,6})\b', part)
+        busy = re.search(r'"Device Utilization %"\s*=\s*([0-9]{1,3})\b', part)
+        found.append(
+            Accelerator(
+                model=text_or_none(model_name.group(1)) if model_name else None,
+                cores=whole_or_none(cores.group(1)) if cores else None,
+                busy_percent=min(100, int(busy.group(1))) if busy else None,
+            )
+        )
+    return tuple(found)
+
+
+def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architecture: str) -> Cpu:
+    """The processor from what sysctl and system_profiler said."""
+    hardware = section(profiled, "SPHardwareDataType")
+    # number_processors: 8, "proc 8:4:4", "proc 24:16:8:0"; only the first number is always the sum.
+    physical = whole_or_none(kernel.get("hw.physicalcpu")) or first_whole(
+        hardware.get("number_processors")
+    )
+    performance, efficiency = _split(kernel)
+    return tolerant(
+        Cpu,
+        {
+            "brand": text_or_none(kernel.get("machdep.cpu.brand_string"))
+            or text_or_none(hardware.get("chip_type")),
+            "architecture": text_or_none(architecture),
+            "physical_cores": physical,
+            "logical_cores": whole_or_none(kernel.get("hw.logicalcpu")) or physical,
+            "performance_cores": performance,
+            "efficiency_cores": efficiency,
+            "sockets": whole_or_none(kernel.get("hw.packages")),
+            "instruction_sets": _instruction_sets(kernel),
+        },
+        brand="unknown Apple CPU",
+        architecture="unknown",
+    )
+
+
+def system_from(
+    kernel: Mapping[str, str], profiled: Mapping[str, Any], version: str, release: str
+) -> OperatingSystem:
+    """The system; virtual by the model's name, the chip's name or the kernel's own word."""
+    hardware = section(profiled, "SPHardwareDataType")
+    brand = kernel.get("machdep.cpu.brand_string", "")
+    named = (
+        kernel.get("hw.model"),
+        hardware.get("machine_model"),
+        hardware.get("chip_type"),
+        brand,
+    )
+    virtual = kernel.get("kern.hv_vmm_present") == "1" or any(
+        isinstance(name, str) and re.search(r"VirtualMac|\(Virtual\)|VMware|Parallels", name)
+        for name in named
+    )
+    # Under Rosetta the chip has no name in system_profiler and this one in sysctl.
+    translated = kernel.get("sysctl.proc_translated") == "1" or brand.startswith("VirtualApple")
+    return tolerant(
+        OperatingSystem,
+        {
+            "version": text_or_none(version),
+            "kernel": text_or_none(release),
+            "virtual_machine": "apple" if virtual else None,
+            "rosetta": translated,
+        },
+        name="macos",
+        version="unknown",
+    )
+
+
+def gpus_from(
+    kernel: Mapping[str, str], profiled: Mapping[str, Any], ioreg: tuple[Accelerator, ...]
+) -> tuple[Gpu, ...]:
+    """Apple's own GPU, however many displays hang on it; its memory is the machine's."""
+    named = [found for found in map(_display_gpu, _displays(profiled)) if found]
+    own = [found for found in named if found[0].startswith("Apple")]
+    brand = text_or_none(kernel.get("machdep.cpu.brand_string")) or ""
+    if own:
+        name, cores = own[0]
+    elif brand.startswith("Apple"):
+        name, cores = re.sub(r"\s*\(Virtual\)$", "", brand), None
+    else:
+        return ()
+    if cores is None:
+        counts = [found.cores for found in ioreg if found.cores and _is_apple(found.model)]
+        cores = max(counts, default=None)
+    facts = {
+        "cores": cores,
+        "memory_bytes": whole_or_none(kernel.get("hw.memsize")),
+        "unified_memory": True,
+    }
+    return (tolerant(Gpu, facts, kind="metal", index=0, name=name),)
+
+
+def _display_gpu(display: Mapping[str, Any]) -> tuple[str, int | None] | None:
+    """Name and cores of the GPU behind a display, or None where it has no usable name."""
+    name = text_or_none(display.get("sppci_model"))
+    if name is None:
+        item = text_or_none(display.get("_name"))
+        # "kHW_AppleM1ProItem" is a key of a translation table.
+        key = re.fullmatch(r"kHW_Apple(M[0-9]+)(Pro|Max|Ultra)?Item", item or "")
+        name = " ".join(("Apple", *filter(None, key.groups()))) if key else item
+    return (name, first_whole(display.get("sppci_cores"))) if name else None
+
+
+def _displays(profiled: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = profiled.get("SPDisplaysDataType")
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
+
+
+def section(profiled: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """First item of a part of the profile; empty where there is none."""
+    listed = profiled.get(name)
+    first = listed[0] if isinstance(listed, list) and listed else None
+    return first if isinstance(first, dict) else {}
+
+
+def _split(kernel: Mapping[str, str]) -> tuple[int | None, int | None]:
+    """Performance and efficiency cores by the names of the levels; None where they have none."""
+    counted = {"performance": 0, "efficiency": 0}
+    for level in range(min(MOST_LEVELS, whole_or_none(kernel.get("hw.nperflevels")) or 0)):
+        name = kernel.get(f"hw.perflevel{level}.name", "").lower()
+        cores = whole_or_none(kernel.get(f"hw.perflevel{level}.physicalcpu")) or 0
+        if name in PERFORMANCE_LEVELS:
+            counted["performance"] += cores
+        elif name in EFFICIENCY_LEVELS:
+            counted["efficiency"] += cores
+    if not any(counted.values()):
+        return None, None
+    return counted["performance"], counted["efficiency"]
+
+
+def _is_apple(name: str | None) -> bool:
+    return name is None or name.startswith("Apple")
+
+
+def _instruction_sets(kernel: Mapping[str, str]) -> tuple[str, ...]:
+    arm = [flag.removeprefix("FEAT_").lower() for flag in ARM_FLAGS if _has(kernel, flag)]
+    words = " ".join(
+        kernel.get(f"machdep.cpu.{name}", "") for name in ("features", "leaf7_features")
+    ).split()
+    return (*arm, *(name for word, name in INTEL_FLAGS.items() if word in words))
+
+
+def _has(kernel: Mapping[str, str], flag: str) -> bool:
+    return kernel.get(f"hw.optional.arm.{flag}") == "1"

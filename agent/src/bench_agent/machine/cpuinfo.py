@@ -1,0 +1,138 @@
+"""The processor as ``/proc/cpuinfo`` tells it; on 64-bit Arm it gives numbers instead of names."""
+
+import re
+from dataclasses import dataclass
+
+from .text import text_or_none
+
+# Of all the flags in /proc/cpuinfo, those that decide how fast matrix products run.
+SPEED_FLAGS = tuple(
+    "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "  # noqa: SIM905
+    "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16 sme sme2".split()
+)
+# Implementer and part number of Arm processors (the table of util-linux's lscpu-arm.c).
+ARM_CORES = {
+    (0x41, 0xD03): "Cortex-A53",
+    (0x41, 0xD05): "Cortex-A55",
+    (0x41, 0xD07): "Cortex-A57",
+    (0x41, 0xD08): "Cortex-A72",
+    (0x41, 0xD0A): "Cortex-A75",
+    (0x41, 0xD0B): "Cortex-A76",
+    (0x41, 0xD0C): "Neoverse-N1",
+    (0x41, 0xD40): "Neoverse-V1",
+    (0x41, 0xD41): "Cortex-A78",
+    (0x41, 0xD42): "Cortex-A78AE",
+    (0x41, 0xD49): "Neoverse-N2",
+    (0x41, 0xD4F): "Neoverse-V2",
+    (0x41, 0xD83): "Neoverse-V3AE",
+    (0x41, 0xD84): "Neoverse-V3",
+    (0x41, 0xD85): "Cortex-X925",
+    (0x41, 0xD87): "Cortex-A725",
+    (0x41, 0xD8E): "Neoverse-N3",
+    (0x61, 0x022): "Apple M1",
+    (0x61, 0x023): "Apple M1",
+    (0x61, 0x024): "Apple M1 Pro",
+    (0x61, 0x025): "Apple M1 Pro",
+    (0x61, 0x028): "Apple M1 Max",
+    (0x61, 0x029): "Apple M1 Max",
+    (0x61, 0x032): "Apple M2",
+    (0x61, 0x033): "Apple M2",
+    (0x61, 0x034): "Apple M2 Pro",
+    (0x61, 0x035): "Apple M2 Pro",
+    (0x61, 0x038): "Apple M2 Max",
+    (0x61, 0x039): "Apple M2 Max",
+    (0x4E, 0x004): "NVIDIA Carmel",
+    (0x51, 0x001): "Qualcomm Oryon",
+    (0xC0, 0xAC3): "AmpereOne",
+    (0xC0, 0xAC4): "AmpereOne",
+}
+# The product that a cloud sells around a core, by what is written in the machine's DMI.
+CLOUD_PRODUCTS = (
+    ("amazon ec2", "Cortex-A72", "AWS Graviton"),
+    ("amazon ec2", "Neoverse-N1", "AWS Graviton2"),
+    ("amazon ec2", "Neoverse-V1", "AWS Graviton3"),
+    ("amazon ec2", "Neoverse-V2", "AWS Graviton4"),
+    ("amazon ec2", "Neoverse-V3", "AWS Graviton5"),
+    ("google", "Neoverse-V2", "Google Axion"),
+    ("google", "Neoverse-N1", "Ampere Altra"),
+    ("microsoft", "Neoverse-N2", "Microsoft Cobalt 100"),
+    ("microsoft", "Neoverse-N1", "Ampere Altra"),
+    ("oracle", "Neoverse-N1", "Ampere Altra"),
+    ("gh200", "Neoverse-V2", "NVIDIA Grace"),
+    ("grace", "Neoverse-V2", "NVIDIA Grace"),
+    ("dgx spark", "Cortex-X925", "NVIDIA GB10"),
+    ("gb10", "Cortex-X925", "NVIDIA GB10"),
+)
+
+
+@dataclass(frozen=True)
+class CpuInfo:
+    """``brand`` and ``arm_cores`` as far as they are told, the fastest kind of core first."""
+
+    brand: str | None
+    arm_cores: tuple[str, ...]
+    sockets: int | None
+    instruction_sets: tuple[str, ...]
+    hypervisor: bool
+
+
+def parse_cpuinfo(text: str) -> CpuInfo:
+    """Facts from the text of ``/proc/cpuinfo`` of any architecture."""
+    flags = set(" ".join(_values(text, "flags") + _values(text, "Features")).split())
+    packages = set(_values(text, "physical id"))
+    pairs = zip(_values(text, "CPU implementer"), _values(text, "CPU part"), strict=False)
+    cores = dict.fromkeys(ARM_CORES.get((_number(who), _number(part)), "") for who, part in pairs)
+    return CpuInfo(
+        brand=next(filter(None, map(text_or_none, _brands(text))), None),
+        arm_cores=tuple(sorted(filter(None, cores), key=_rank)),
+        sockets=len(packages) or None,
+        instruction_sets=tuple(flag for flag in SPEED_FLAGS if flag in flags),
+        hypervisor="hypervisor" in flags,
+    )
+
+
+def brand_of(info: CpuInfo, product: str, lscpu: str) -> str | None:
+    """A name for the processor: its own, a cloud's, its cores', or what ``lscpu`` says.
+
+    Args:
+        product: maker and model of the machine, as DMI or the device tree has them.
+        lscpu: output of ``lscpu``, whose ``BIOS Model name`` is there for administrators only.
+    """
+    if info.brand:
+        return info.brand
+    for words, core, name in CLOUD_PRODUCTS:
+        if core in info.arm_cores and words in product.lower():
+            return name
+    from_bios = [value for value in _values(lscpu, "BIOS Model name") if _tells(value)]
+    names = [value for value in _values(lscpu, "Model name") if _tells(value)]
+    return text_or_none(
+        from_bios[0] if from_bios else " and ".join(info.arm_cores or dict.fromkeys(names))
+    )
+
+
+def _brands(text: str) -> list[str]:
+    # "Model" is the board on a Raspberry Pi, "cpu" the processor on POWER; RISC-V has "uarch".
+    return [value for name in ("model name", "cpu", "uarch") for value in _values(text, name)]
+
+
+def _values(text: str, name: str) -> list[str]:
+    pattern = rf"^[ \t]*{re.escape(name)}[ \t]*:[ \t]*(.*?)[ \t]*$"
+    return re.findall(pattern, text, re.MULTILINE)
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        return -1
+
+
+def _rank(core: str) -> tuple[bool, str]:
+    """Cortex-X before Cortex-A, larger numbers first within a family."""
+    family, _, number = core.partition("-")
+    digits = re.sub(r"\D", "", number) or "0"
+    return (not number.startswith("X"), f"{family}{9999 - int(digits[:4]):04d}")
+
+
+def _tells(value: str) -> bool:
+    return value not in ("", "-") and "not specified" not in value.lower()

@@ -1,0 +1,106 @@
+"""Which GPU a framework means by index 0.
+
+Frameworks count as the CUDA driver does: only what CUDA_VISIBLE_DEVICES lets through, in its
+order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the fastest first. The management library (NVML)
+knows none of that and counts along the bus. So the CUDA driver itself is asked, in a process of its
+own; where it does not answer, CUDA_VISIBLE_DEVICES is read as CUDA documents it.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .text import text_or_none, whole_or_none
+
+TIMEOUT_SECONDS = 60
+MOST_DEVICES = 64
+SCRIPT = Path(__file__).with_name("_ask_cuda.py")
+
+
+@dataclass(frozen=True)
+class CudaDevice:
+    """A device as the CUDA driver tells of it. ``uuid`` (32 hexadecimal digits) stays here."""
+
+    uuid: str
+    name: str | None
+    memory_bytes: int | None
+    multiprocessors: int | None
+    maximum_clock_mhz: int | None
+    integrated: bool
+    compute_capability: str | None
+
+
+def devices(environ: Mapping[str, str] = os.environ) -> tuple[CudaDevice, ...] | None:
+    """Devices in the order of the frameworks' index; None where the driver does not answer."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", str(SCRIPT)],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=TIMEOUT_SECONDS,
+            env=dict(environ),
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return parse_devices(done.stdout.decode("utf-8", "replace")) if not done.returncode else None
+
+
+def parse_devices(text: str) -> tuple[CudaDevice, ...] | None:
+    """What the script printed; None if it is not that."""
+    try:
+        listed = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(listed, list) or not all(isinstance(item, dict) for item in listed):
+        return None
+    return tuple(map(_device, listed[:MOST_DEVICES]))
+
+
+def visible(setting: str | None, uuids: Sequence[str]) -> list[int]:
+    """Positions along the bus that CUDA_VISIBLE_DEVICES lets through, in its order.
+
+    Args:
+        setting: None where it is not set. Numbers, or the beginnings of UUIDs (``GPU-8f3a``); the
+            first entry that names no device, or one twice, ends the list, as CUDA does it.
+        uuids: each GPU's, along the bus, as NVML writes them (``GPU-...``).
+    """
+    if setting is None:
+        return list(range(len(uuids)))
+    found: list[int] = []
+    for entry in setting.split(","):
+        position = _position(entry.strip(), uuids)
+        if position is None or position in found:
+            break
+        found.append(position)
+    return found
+
+
+def _position(entry: str, uuids: Sequence[str]) -> int | None:
+    if re.fullmatch(r"[0-9]{1,4}", entry):
+        return int(entry) if int(entry) < len(uuids) else None
+    if not entry.startswith("GPU-"):
+        return None
+    matching = [place for place, uuid in enumerate(uuids) if uuid.startswith(entry)]
+    return matching[0] if len(matching) == 1 else None
+
+
+def _device(item: Mapping[str, Any]) -> CudaDevice:
+    uuid, capability = item.get("uuid"), item.get("capability")
+    numbers = capability if isinstance(capability, list) else []
+    known = len(numbers) == 2 and all(isinstance(part, int) for part in numbers)
+    clock_khz = whole_or_none(item.get("clock_khz"))
+    return CudaDevice(
+        uuid=uuid.lower() if isinstance(uuid, str) else "",
+        name=text_or_none(item.get("name")),
+        memory_bytes=whole_or_none(item.get("memory_bytes")),
+        multiprocessors=whole_or_none(item.get("multiprocessors")),
+        maximum_clock_mhz=whole_or_none((clock_khz or 0) // 1000),
+        integrated=item.get("integrated") == 1,
+        compute_capability=".".join(map(str, numbers))[:64] if known else None,
+    )

@@ -1,0 +1,61 @@
+"""Windows, the honest minimum: frameworks with a GPU run in its subsystem for Linux (WSL2)."""
+
+import platform
+import sys
+
+import psutil
+
+from bench_protocol.machine import Cpu, OperatingSystem
+
+from .text import text_or_none, whole_or_none
+from .wire import tolerant
+
+PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
+
+
+def cpu() -> Cpu:
+    """The processor's name from the registry, cores from psutil. Serves any unknown system too."""
+    return tolerant(
+        Cpu,
+        {
+            "brand": text_or_none(registry(PROCESSOR_KEY, "ProcessorNameString"))
+            or text_or_none(platform.processor()),
+            "architecture": text_or_none(platform.machine()),
+            "physical_cores": whole_or_none(psutil.cpu_count(logical=False)),
+            "logical_cores": whole_or_none(psutil.cpu_count()),
+        },
+        brand="unknown CPU",
+        architecture="unknown",
+    )
+
+
+def operating_system() -> OperatingSystem:
+    """Windows with its build, or ``other`` with what the system calls itself."""
+    known = platform.system() == "Windows"
+    told = f"{platform.system()} {platform.release()} {platform.version()}"
+    return tolerant(
+        OperatingSystem,
+        {"version": text_or_none(told if known else f"{platform.system()} {platform.release()}")},
+        name="windows" if known else "other",
+        version="unknown",
+    )
+
+
+def identifier() -> bytes | None:
+    """The installation's identifier. It is only ever used inside an HMAC."""
+    found = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")
+    return found.encode() if found else None
+
+
+def registry(key: str, name: str) -> str | None:
+    """A text of the local machine's registry; None where it is absent, as everywhere else."""
+    if sys.platform != "win32":
+        return None
+    import winreg
+
+    try:
+        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, key) as opened:
+            value, _ = winreg.QueryValueEx(opened, name)
+    except OSError:
+        return None
+    return value if isinstance(value, str) else None

@@ -1,0 +1,25 @@
+"""Wire models from facts that may be odd: what the model refuses is left out, never raised."""
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from bench_protocol.units import Wire
+
+Model = TypeVar("Model", bound=Wire)
+
+
+def tolerant(model: type[Model], facts: Mapping[str, Any], **needed: Any) -> Model:
+    """A model from those facts that it takes.
+
+    Args:
+        needed: the model's required fields, each with a value that stands in for a fact that is
+            missing or refused.
+    """
+    kept = {name: value for name, value in facts.items() if value is not None}
+    try:
+        return model(**{**needed, **kept})
+    except ValidationError as refused:
+        odd = {error["loc"][0] for error in refused.errors(include_url=False)}
+    return model(**{**needed, **{name: value for name, value in kept.items() if name not in odd}})

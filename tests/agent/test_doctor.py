@@ -1,0 +1,231 @@
+"""``bench-agent doctor`` in environments broken for the purpose; each mend is followed."""
+
+import json
+import os
+import subprocess
+import sys
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from bench_agent.doctor import CHECKS, Finding, examine, look, show, surroundings
+from bench_agent.doctor.surroundings import Surroundings
+from bench_agent.home import Home
+from bench_agent.keys import load_or_create_key, machine_hash
+from bench_agent.problems import UsageProblem
+from bench_agent.runner import worker_command
+
+MAIN = "from bench_agent.cli import main; main()"
+AGENT = f"{sys.executable} -c '{MAIN}'"
+
+
+class Bench:
+    """A shell's worth of environment in which doctor is run and its mends are followed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.environment = os.environ | {
+            "HOME": str(folder),
+            "XDG_DATA_HOME": str(folder / "share"),
+            "BENCH_HOME": str(folder / "home"),
+            "COLUMNS": "100",
+        }
+        self.environment.pop("BENCH_SERVER", None)
+
+    def doctor(self, *arguments: str) -> tuple[int, list[dict[str, Any]]]:
+        """Exit code and findings."""
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, "doctor", "--json", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.stdout, done.stderr
+        return done.returncode, json.loads(done.stdout)["findings"]
+
+    def follow(self, mend: str) -> None:
+        """Paste a mend into a shell; what it exports stays."""
+        script = f"{mend}\necho BENCH_HOME=$BENCH_HOME"
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        self.environment["BENCH_HOME"] = done.stdout.strip().rpartition("BENCH_HOME=")[2]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def distribution(folder: Path, name: str, version: str) -> Path:
+    """Metadata of a distribution, as pip leaves it."""
+    path = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    path.mkdir(parents=True)
+    (path / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    return path
+
+
+def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
+    packages = tmp_path / "packages"
+    wrong = distribution(packages, "tensorflow", "2.20.0")
+    distribution(packages, "tensorflow-metal", "1.2.0")
+    distribution(packages, "numpy", "2.1.3")
+    bench.environment["PYTHONPATH"] = str(packages)
+    code, (finding,) = bench.doctor("--only", "metal-pair")
+    assert (code, finding["verdict"]) == (1, "fail")
+    assert finding["mend"].endswith("install 'tensorflow>=2.18,<2.20'")
+    # What that command leaves behind.
+    wrong.rename(tmp_path / "gone")
+    distribution(packages, "tensorflow", "2.19.1")
+    code, (finding,) = bench.doctor("--only", "metal-pair")
+    assert (code, finding["verdict"]) == (0, "ok")
+
+
+def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(surroundings, "is_installed", lambda name: False)
+    findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
+    assert findings[-1].verdict == "fail"
+    assert findings[-1].mend is not None
+    assert "-m pip install 'bench-agent[" in findings[-1].mend
+
+
+def test_keys_that_others_may_read(bench: Bench, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    load_or_create_key(home)
+    machine_hash(home, b"x")
+    home.key.chmod(0o644)
+    home.salt.chmod(0o660)
+    code, findings = bench.doctor("--only", "keys")
+    assert (code, [finding["verdict"] for finding in findings]) == (1, ["fail", "fail"])
+    for finding in findings:
+        bench.follow(finding["mend"])
+    assert bench.doctor("--only", "keys")[0] == 0
+    load_or_create_key(home)
+
+
+def test_a_key_that_is_none(bench: Bench, tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    load_or_create_key(home)
+    home.key.write_text("nonsense")
+    code, (finding,) = bench.doctor("--only", "keys")
+    assert code == 1
+    bench.follow(finding["mend"])
+    assert bench.doctor("--only", "keys")[0] == 0
+    load_or_create_key(home)
+
+
+def test_a_home_that_cannot_be_made(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    bench.environment["BENCH_HOME"] = str(tmp_path / "file" / "home")
+    code, (finding,) = bench.doctor("--only", "home")
+    assert (code, finding["verdict"]) == (1, "fail")
+    bench.follow(finding["mend"])
+    assert bench.environment["BENCH_HOME"] == str(tmp_path / "share" / "trainmark")
+    code, (finding,) = bench.doctor("--only", "home")
+    assert (code, finding["verdict"]) == (0, "ok")
+    assert not Path(bench.environment["BENCH_HOME"]).exists()  # looking leaves nothing
+
+
+def test_offline(bench: Bench, tmp_path: Path) -> None:
+    dead = "http://127.0.0.1:9"
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
+        bench.environment[name] = dead
+    bench.environment["BENCH_DATA_DIR"] = str(tmp_path / "data")
+    code, (finding,) = bench.doctor("--only", "data")
+    assert (code, finding["verdict"]) == (0, "warn")
+    planned = finding["mend"].replace("bench-agent run", f"{AGENT} plan --json")
+    bench.follow(planned)
+    # The other way that it names: files from elsewhere.
+    for item in look.data_sets(bench.environment):
+        item.folder.mkdir(parents=True, exist_ok=True)
+        for name in item.missing:
+            (item.folder / name).touch()
+    code, findings = bench.doctor("--only", "data")
+    assert code == 0
+    assert {finding["verdict"] for finding in findings} == {"ok"}
+    code, (server, clock) = bench.doctor("--only", "server", "--only", "clock", "--server", dead)
+    assert (code, server["verdict"], clock["verdict"]) == (1, "fail", "skip")
+
+
+def test_a_server_with_another_time(tmp_path: Path) -> None:
+    from datetime import UTC, datetime, timedelta
+
+    class Late(BaseHTTPRequestHandler):
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return format_datetime(datetime.now(UTC) - timedelta(hours=1), usegmt=True)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Late) as server:
+        thread = Thread(target=server.handle_request)
+        thread.start()
+        here = Surroundings(Home(tmp_path), f"http://127.0.0.1:{server.server_port}/")
+        found = list(examine(here, ("server", "clock")))
+        thread.join()
+    assert [finding.verdict for finding in found] == ["ok", "fail"]
+    assert "ahead" in found[1].sentence
+
+
+def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> None:
+    with pytest.raises(UsageProblem, match="metal-pair"):
+        list(examine(Surroundings(Home(tmp_path)), ("nonsense",)))
+
+
+def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(look, "answers", lambda url: False)
+    monkeypatch.setattr(surroundings, "probe_all", lambda logs, names: {})
+    findings = list(examine(Surroundings(Home(tmp_path / "home"))))
+    seen = {finding.id.partition(".")[0] for finding in findings}
+    assert seen >= {check.id for check in CHECKS} - {"data", "power"}
+    assert not (tmp_path / "home").exists()
+    for finding in findings:
+        assert finding.sentence
+        assert "\n" not in (finding.mend or "")
+
+
+def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    here = Surroundings(Home(tmp_path / "file" / "home"))
+    assert tmp_path not in here.logs.parents
+
+
+def test_the_short_training_is_a_job_that_a_worker_understands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_agent import runner
+
+    script = (
+        "import sys, os; from bench_agent.job import *; from bench_protocol.result import Failed; "
+        "Job.model_validate_json(sys.stdin.buffer.read()); "
+        "answer = Answer(outcome=Failed(kind='wrong_result', phase='build'), environment=None); "
+        "os.write(int(sys.argv[-1]), answer.model_dump_json().encode() + b'\\n')"
+    )
+    assert worker_command()
+    monkeypatch.setattr(runner, "worker_command", lambda: [sys.executable, "-c", script])
+    found = look.short_training("tensorflow", "metal", tmp_path)
+    assert found == (None, "wrong result in phase build")
+
+
+def test_a_mend_is_printed_unbroken() -> None:
+    mend = "x" * 300
+    console = Console(width=60, record=True)
+    show.print_findings([Finding("home", "fail", "a [bold] sentence", mend)], console)
+    text = console.export_text()
+    assert f"  {mend}\n" in text
+    assert "a [bold] sentence" in text
+    assert show.document([Finding("home", "fail", "x")])["healthy"] is False

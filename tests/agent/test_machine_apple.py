@@ -1,0 +1,192 @@
+"""macOS' commands, recorded shapes with invented values, made into facts."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_agent import machine
+from bench_agent.machine import apple
+from bench_protocol.hardware import hardware_name
+from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
+from bench_protocol.matrix import Device
+
+FOLDER = Path(__file__).parents[1] / "fakes" / "apple"
+NAMES = sorted(path.name.split(".")[0] for path in FOLDER.glob("*.sysctl.txt"))
+PLANTED = ("PLANTED", "5EC2E7ED", "00AA11BB22CC33DD")
+METAL, CPU = Device(kind="metal"), Device(kind="cpu")
+
+
+def kernel(name: str) -> dict[str, str]:
+    return apple.parse_sysctl((FOLDER / f"{name}.sysctl.txt").read_text())
+
+
+def profile(name: str) -> dict[str, Any]:
+    return apple.parse_profile((FOLDER / f"{name}.profile.json").read_text())
+
+
+def ioreg() -> tuple[apple.Accelerator, ...]:
+    return apple.parse_accelerators((FOLDER / "m3max.ioreg.txt").read_text())
+
+
+def machine_from(
+    sysctl: dict[str, str],
+    profiled: dict[str, Any],
+    accelerators: tuple[apple.Accelerator, ...] = (),
+    architecture: str = "arm64",
+) -> Machine:
+    facts = machine.Facts(
+        cpu=apple.cpu_from(sysctl, profiled, architecture),
+        os=apple.system_from(sysctl, profiled, "26.1", "25.1.0"),
+        gpus=apple.gpus_from(sysctl, profiled, accelerators),
+        model=sysctl.get("hw.model"),
+        memory_bytes=None,
+    )
+    return machine.make_machine(facts, "0" * 64)
+
+
+def read(name: str) -> Machine:
+    return machine_from(kernel(name), profile(name), ioreg())
+
+
+@pytest.mark.parametrize(
+    ("name", "metal", "cpu", "split"),
+    [
+        ("m1_air_7core", "Apple M1 (7-core GPU)", "Apple M1 (8-core CPU)", (4, 4)),
+        ("m2pro_two_displays", "Apple M2 Pro (19-core GPU)", "Apple M2 Pro (12-core CPU)", (8, 4)),
+        (
+            "m2ultra_macos26",
+            "Apple M2 Ultra (60-core GPU)",
+            "Apple M2 Ultra (24-core CPU)",
+            (16, 8),
+        ),
+        ("m5_super", "Apple M5 (10-core GPU)", "Apple M5 (10-core CPU)", (4, 6)),
+        ("m5max_super", "Apple M5 Max (40-core GPU)", "Apple M5 Max (18-core CPU)", (18, 0)),
+        ("m3max_no_cores", "Apple M3 Max (40-core GPU)", "Apple M3 Max (16-core CPU)", (12, 4)),
+    ],
+)
+def test_a_mac_is_named_by_its_chip_and_cores(
+    name: str, metal: str, cpu: str, split: tuple[int, int]
+) -> None:
+    found = read(name)
+    assert hardware_name(found, METAL) == metal
+    assert hardware_name(found, CPU) == cpu
+    assert (found.cpu.performance_cores, found.cpu.efficiency_cores) == split
+    assert len(found.gpus) == 1
+    assert found.gpus[0].unified_memory
+
+
+@pytest.mark.parametrize(
+    ("shape", "cores"),
+    [
+        ("proc 8:4:4", 8),
+        ("proc 24:16:8:0", 24),
+        ("proc 12:0:8:4", 12),
+        (3, 3),
+        ("3", 3),
+        ("", None),
+    ],
+)
+def test_only_the_first_number_of_number_processors_counts(shape: Any, cores: int | None) -> None:
+    profiled = {"SPHardwareDataType": [{"number_processors": shape, "chip_type": "Apple M9"}]}
+    found = apple.cpu_from({}, profiled, "arm64")
+    assert (found.brand, found.physical_cores) == ("Apple M9", cores)
+
+
+def test_a_virtual_mac_is_virtual_and_has_no_split() -> None:
+    found = read("m1_virtual")
+    assert found.os.virtual_machine == "apple"
+    assert found.cpu.performance_cores is None
+    assert hardware_name(found, CPU) == "Apple M1 (3-core CPU) (virtual machine)"
+    assert hardware_name(found, METAL).endswith("(virtual machine)")
+
+
+def test_rosetta_is_seen_and_groups_with_nothing() -> None:
+    found = machine_from(kernel("m1_rosetta"), profile("m1_rosetta"), (), "x86_64")
+    assert found.os.rosetta
+    assert hardware_name(found, METAL) == "Apple M1 (8-core GPU) (Rosetta)"
+
+
+def test_an_intel_mac_has_no_gpu_that_a_framework_can_use() -> None:
+    found = machine_from(kernel("intel_amd_gpu"), profile("intel_amd_gpu"), (), "x86_64")
+    assert found.gpus == ()
+    assert hardware_name(found, CPU) == "Intel Core i9-9980HK"
+    assert found.cpu.instruction_sets == ("avx", "avx2", "fma")
+
+
+def test_ioreg_gives_cores_and_utilisation_of_each_accelerator() -> None:
+    first, second = ioreg()
+    assert first == apple.Accelerator("Apple M3 Max", 40, 17)
+    assert second == apple.Accelerator("AMD Radeon RX 6800", 60, None)
+
+
+def test_a_mac_that_tells_nothing_is_still_a_machine() -> None:
+    found = machine_from({}, {})
+    assert found.cpu == Cpu(brand="unknown Apple CPU", architecture="arm64")
+    assert found.os == OperatingSystem(name="macos", version="26.1", kernel="25.1.0")
+    assert found.gpus == ()
+
+
+def test_without_system_profiler_the_chip_names_the_gpu() -> None:
+    sysctl = {"machdep.cpu.brand_string": "Apple M3 Max", "hw.memsize": "1024"}
+    assert apple.gpus_from(sysctl, {}, ioreg()) == (
+        Gpu(
+            kind="metal",
+            index=0,
+            name="Apple M3 Max",
+            cores=40,
+            memory_bytes=1024,
+            unified_memory=True,
+        ),
+    )
+
+
+ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=20),
+    st.sampled_from(
+        ["", "\x00\x1b[31m", "9" * 400, "é" * 5000, "-1", "\ud800", "Apple " + "M" * 999]
+    ),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+@given(data=st.data(), name=st.sampled_from(NAMES))
+def test_no_odd_value_raises_and_no_identifier_leaks(data: st.DataObject, name: str) -> None:
+    sysctl, profiled = kernel(name), profile(name)
+    for _ in range(data.draw(st.integers(0, 3))):
+        key = data.draw(st.sampled_from(sorted(sysctl)))
+        sysctl[key] = str(data.draw(ODD))
+    for _ in range(data.draw(st.integers(0, 3))):
+        section = data.draw(st.sampled_from(["SPHardwareDataType", "SPDisplaysDataType"]))
+        items = profiled.get(section)
+        if data.draw(st.booleans()) and isinstance(items, list) and items:
+            item = items[0]
+            if isinstance(item, dict):
+                item[data.draw(st.sampled_from(sorted(item)))] = data.draw(ODD)
+        else:
+            profiled[section] = data.draw(ODD)
+    whole = machine_from(sysctl, profiled, ioreg())
+    text = whole.model_dump_json()
+    assert Machine.model_validate_json(text) == whole
+    assert not [planted for planted in PLANTED if planted.lower() in text.lower()]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_parsed(text: str) -> None:
+    apple.parse_accelerators(text)
+    apple.parse_sysctl(text)
+    assert isinstance(apple.parse_profile(text), dict)
+
+
+@given(cut=st.integers(0, 3000))
+def test_a_cut_document_is_no_document(cut: int) -> None:
+    text = (FOLDER / "m5_super.profile.json").read_text()
+    assert apple.parse_profile(text[:cut]) in ({}, json.loads(text))

@@ -1,0 +1,350 @@
+"""Linux from recorded shapes of /proc and /sys, laid out in a folder."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bench_agent import machine
+from bench_agent.machine import cgroup, linux, nesting
+from bench_agent.machine.cpuinfo import brand_of, parse_cpuinfo
+from bench_agent.machine.topology import parse_list
+from bench_protocol.hardware import hardware_name
+from bench_protocol.machine import Machine
+from bench_protocol.matrix import Device
+
+CPU = Device(kind="cpu")
+XEON = """processor\t: {n}
+vendor_id\t: GenuineIntel
+model name\t: Intel(R) Xeon(R) Gold 9999 CPU @ 2.10GHz
+physical id\t: {socket}
+cpu cores\t: 2
+flags\t\t: fpu sse4_2 avx avx2 fma avx512f amx_bf16 {extra}
+
+"""
+ARM = """processor\t: {n}
+BogoMIPS\t: 50.00
+Features\t: fp asimd asimdhp sve bf16 i8mm
+CPU implementer\t: {who}
+CPU architecture: 8
+CPU part\t: {part}
+
+"""
+OS_RELEASE = 'PRETTY_NAME="Ubuntu 24.04.1 LTS"\nNAME="Ubuntu"\nVERSION_ID="24.04"\n'
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode("utf-8", "surrogateescape"))
+    return root
+
+
+def x86(cores: int = 4, sockets: int = 2, extra: str = "") -> str:
+    return "".join(XEON.format(n=n, socket=n % sockets, extra=extra) for n in range(cores))
+
+
+def arm(*parts: tuple[str, str]) -> str:
+    return "".join(ARM.format(n=n, who=who, part=part) for n, (who, part) in enumerate(parts))
+
+
+def topology(cores: list[str], **extra: str) -> dict[str, str]:
+    """Files of /sys for cores given by the list of their threads."""
+    base = "sys/devices/system/cpu"
+    files = {f"{base}/online": f"0-{len(cores) - 1}\n"}
+    for number, threads in enumerate(cores):
+        files[f"{base}/cpu{number}/topology/thread_siblings_list"] = threads + "\n"
+        files[f"{base}/cpu{number}/topology/physical_package_id"] = "0\n"
+    return files | extra
+
+
+def whole(root: Path, environ: dict[str, str] | None = None, release: str = "6.8.0") -> Machine:
+    facts = machine.Facts(
+        cpu=linux.cpu(root),
+        os=linux.operating_system(root, environ or {}, release),
+        gpus=(),
+        model=linux.model(root),
+        memory_bytes=linux.memory_bytes(root),
+    )
+    return machine.make_machine(facts, "0" * 64)
+
+
+def test_a_server_with_two_sockets(tmp_path: Path) -> None:
+    files = {"proc/cpuinfo": x86(), "etc/os-release": OS_RELEASE, "proc/meminfo": "MemTotal: 64 kB"}
+    found = whole(write(tmp_path, files))
+    assert hardware_name(found, CPU) == "Intel Xeon Gold 9999"
+    assert found.cpu.sockets == 2
+    assert found.cpu.instruction_sets == ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_bf16")
+    assert found.memory_bytes == 64 * 1024
+    assert found.os.version == "Ubuntu 24.04.1 LTS"
+    assert found.os.virtual_machine is found.os.container is None
+
+
+def test_a_hybrid_intel_counts_physical_cores_of_each_kind(tmp_path: Path) -> None:
+    cores = ["0-1", "0-1", "2-3", "2-3", "4", "5", "6", "7"]
+    files = topology(cores) | {
+        "sys/devices/cpu_core/cpus": "0-3\n",
+        "sys/devices/cpu_atom/cpus": "4-7\n",
+        "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "5200000\n",
+        "proc/cpuinfo": x86(8, 1),
+    }
+    found = linux.cpu(write(tmp_path, files))
+    assert (found.physical_cores, found.logical_cores) == (6, 8)
+    assert (found.performance_cores, found.efficiency_cores) == (2, 4)
+    assert found.maximum_clock_mhz == 5200
+    assert found.sockets == 1
+
+
+def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
+    capacity = {
+        f"sys/devices/system/cpu/cpu{n}/cpu_capacity": f"{1024 if n > 3 else 400}\n"
+        for n in range(6)
+    }
+    parts = [("0x41", "0xd05")] * 4 + [("0x41", "0xd0b")] * 2
+    files = topology([str(n) for n in range(6)]) | capacity | {"proc/cpuinfo": arm(*parts)}
+    found = linux.cpu(write(tmp_path, files))
+    assert (found.performance_cores, found.efficiency_cores) == (2, 4)
+    assert found.brand == "Cortex-A76 and Cortex-A55"
+    assert "bf16" in found.instruction_sets
+
+
+@pytest.mark.parametrize(
+    ("part", "product", "brand"),
+    [
+        (("0x41", "0xd0c"), "Amazon EC2 m6g.large", "AWS Graviton2"),
+        (("0x41", "0xd40"), "Amazon EC2 c7g.metal", "AWS Graviton3"),
+        (("0x41", "0xd4f"), "Amazon EC2 m8g.large", "AWS Graviton4"),
+        (("0x41", "0xd4f"), "Google Google Compute Engine", "Google Axion"),
+        (("0x41", "0xd49"), "Microsoft Corporation Virtual Machine", "Microsoft Cobalt 100"),
+        (("0x41", "0xd4f"), "NVIDIA GH200 P4352", "NVIDIA Grace"),
+        (("0x41", "0xd0c"), "", "Neoverse-N1"),
+        (("0x61", "0x023"), "", "Apple M1"),
+    ],
+)
+def test_arm_processors_get_a_name(part: tuple[str, str], product: str, brand: str) -> None:
+    assert brand_of(parse_cpuinfo(arm(part)), product, "") == brand
+
+
+def test_lscpu_is_the_last_resort() -> None:
+    unknown = parse_cpuinfo(arm(("0x99", "0x999")))
+    told = "Vendor ID: X\nModel name:   Odd-1\nBIOS Model name: Real 9 CPU @ 3.0GHz\n"
+    assert brand_of(unknown, "", "Model name: Odd-1\nModel name: -\n") == "Odd-1"
+    assert brand_of(unknown, "", told) == "Real 9 CPU @ 3.0GHz"
+    assert brand_of(unknown, "", "") is None
+
+
+@pytest.mark.parametrize(
+    ("files", "environ", "kind"),
+    [
+        ({".dockerenv": ""}, {}, "docker"),
+        ({"run/.containerenv": 'name="planted"'}, {}, "podman"),
+        ({"proc/1/environ": "A=b\0container=lxc\0"}, {}, "lxc"),
+        ({"run/systemd/container": "systemd-nspawn\n"}, {}, "systemd-nspawn"),
+        ({"proc/1/cgroup": "0::/kubepods/besteffort/pod12/ab\n"}, {}, "kubernetes"),
+        ({"proc/self/cgroup": "4:memory:/docker/0123abcd\n"}, {}, "docker"),
+        (
+            {"proc/self/mountinfo": "9 8 0:1 /var/lib/docker/containers/0a/hosts /etc/hosts rw\n"},
+            {},
+            "docker",
+        ),
+        ({}, {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "kubernetes"),
+        ({}, {"APPTAINER_CONTAINER": "/home/planted/x.sif"}, "apptainer"),
+        ({"proc/1/environ": "container=wsl\0", "proc/1/cgroup": "0::/init.scope\n"}, {}, None),
+        ({"proc/self/mountinfo": "9 8 0:1 /var/lib/docker/x /mnt rw\n"}, {}, None),
+        ({}, {}, None),
+    ],
+)
+def test_containers(
+    tmp_path: Path, files: dict[str, str], environ: dict[str, str], kind: str | None
+) -> None:
+    assert nesting.container(write(tmp_path, files), environ) == kind
+
+
+@pytest.mark.parametrize(
+    ("vendor", "name", "flag", "kind"),
+    [
+        ("QEMU", "Standard PC (Q35 + ICH9, 2009)", "hypervisor", "qemu"),
+        ("Amazon EC2", "m7g.large", "", "ec2"),
+        ("Amazon EC2", "m7i.metal-24xl", "", None),
+        ("Microsoft Corporation", "Virtual Machine", "hypervisor", "hyper-v"),
+        ("Microsoft Corporation", "Surface Laptop 5", "", None),
+        ("VMware, Inc.", "VMware20,1", "hypervisor", "vmware"),
+        ("innotek GmbH", "VirtualBox", "hypervisor", "virtualbox"),
+        ("Apple Inc.", "Apple Virtualization Generic Platform", "", "apple"),
+        ("Dell Inc.", "XPS 15 9530", "", None),
+        ("", "", "hypervisor", "unknown"),
+    ],
+)
+def test_virtual_machines(
+    tmp_path: Path, vendor: str, name: str, flag: str, kind: str | None
+) -> None:
+    files = {
+        "proc/cpuinfo": x86(extra=flag),
+        "sys/class/dmi/id/sys_vendor": vendor + "\n",
+        "sys/class/dmi/id/product_name": name + "\n",
+        "sys/class/dmi/id/product_serial": "PLANTEDSERIAL\n",
+    }
+    found = whole(write(tmp_path, files))
+    assert found.os.virtual_machine == kind
+    assert ("virtual machine" in hardware_name(found, CPU)) == (kind is not None)
+    assert "PLANTED" not in found.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("release", "version"),
+    [
+        ("5.15.167.4-microsoft-standard-WSL2", 2),
+        ("4.4.0-19041-Microsoft", 1),
+        ("6.8.0-1017-azure", None),
+    ],
+)
+def test_wsl(tmp_path: Path, release: str, version: int | None) -> None:
+    files = {"proc/sys/kernel/osrelease": release, "proc/cpuinfo": x86()}
+    found = whole(write(tmp_path, files), release=release)
+    assert nesting.wsl(tmp_path) == version
+    assert found.os.wsl == (version is not None)
+    assert found.os.virtual_machine == ("hyper-v" if version == 2 else None)
+    assert hardware_name(found, CPU).endswith("(WSL)") == (version is not None)
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"),
+    [
+        ("200000 100000\n", 2.0),
+        ("50000 100000", 0.5),
+        ("max 100000\n", None),
+        ("-1 100000", None),
+        ("", None),
+        ("1 0", None),
+        ("x y z", None),
+    ],
+)
+def test_cpu_max(text: str, cores: float | None) -> None:
+    assert cgroup.parse_cpu_max(text) == cores
+
+
+def test_the_tightest_group_counts_in_version_2(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "0::/a/b\n",
+        "sys/fs/cgroup/a/cpu.max": "150000 100000\n",
+        "sys/fs/cgroup/a/b/cpu.max": "max 100000\n",
+        "sys/fs/cgroup/a/memory.max": "1073741824\n",
+        "proc/meminfo": "MemTotal:  8388608 kB\n",
+        "proc/cpuinfo": x86(extra=""),
+        ".dockerenv": "",
+    }
+    found = whole(write(tmp_path, files))
+    assert found.cpu.quota_cores == 1.5
+    assert found.memory_bytes == 2**30
+    assert hardware_name(found, CPU).endswith("1.5 cores (container)") or (
+        found.cpu.available_cores == 1
+    )
+
+
+def test_version_1_and_its_unlimited_memory(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "3:cpu,cpuacct:/x\n5:memory:/x\n",
+        "sys/fs/cgroup/cpu/x/cpu.cfs_quota_us": "400000\n",
+        "sys/fs/cgroup/cpu/x/cpu.cfs_period_us": "100000\n",
+        "sys/fs/cgroup/memory/x/memory.limit_in_bytes": "9223372036854771712\n",
+    }
+    write(tmp_path, files)
+    assert cgroup.quota_cores(tmp_path) == 4.0
+    assert cgroup.memory_bytes(tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("release", "kept"),
+    [
+        ("6.8.0-1017-aws", "6.8.0-1017-aws"),
+        ("5.14.0-503.11.1.el9_5.x86_64", "5.14.0-503.11.1.el9_5.x86_64"),
+        ("6.11.4-301.fc41.x86_64", "6.11.4-301.fc41.x86_64"),
+        ("6.6.1-alices-box", "6.6.1"),
+        ("6.6.1-alice.planted.example.org", "6.6.1"),
+        ("", None),
+    ],
+)
+def test_a_kernel_named_after_its_builder_loses_the_name(release: str, kept: str | None) -> None:
+    assert linux.kernel_without_names(release) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("0-3,8\n", [0, 1, 2, 3, 8]), ("", []), ("5-3", []), ("x,1", [1]), ("0-999999", None)],
+)
+def test_lists_of_processors(text: str, numbers: list[int] | None) -> None:
+    found = parse_list(text)
+    assert found == numbers if numbers is not None else len(found) <= 4096
+
+
+FILES = [
+    "proc/cpuinfo",
+    "proc/meminfo",
+    "etc/os-release",
+    "proc/self/cgroup",
+    "proc/self/mountinfo",
+    "proc/1/environ",
+    "sys/fs/cgroup/cpu.max",
+    "sys/fs/cgroup/memory.max",
+    "sys/class/dmi/id/sys_vendor",
+    "sys/class/dmi/id/product_name",
+    "sys/devices/system/cpu/online",
+    "sys/devices/system/cpu/cpu0/topology/physical_package_id",
+    "sys/devices/system/cpu/cpu0/cpu_capacity",
+    "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq",
+]
+ODD = st.one_of(
+    st.sampled_from(
+        [
+            "",
+            "\x00\x1b[2J",
+            "9" * 400,
+            "-1",
+            "model name\t: " + "x" * 5000,
+            "flags: " + "avx " * 9,
+            'PRETTY_NAME="Box of 5EC2E7ED-0000-4000-8000-00000000CAFE /home/planteduser/x"',
+            "0::/../../../docker/5ec2e7ed5ec2e7ed5ec2e7ed5ec2e7ed5ec2e7ed",
+            "planteduser@plantedhost.example.org",
+        ]
+    ),
+    st.text(max_size=40),
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(files=st.dictionaries(st.sampled_from(FILES), ODD, max_size=8))
+def test_no_odd_file_raises_and_no_identifier_leaks(
+    files: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    root = tmp_path_factory.mktemp("root")
+    base = {
+        "proc/cpuinfo": x86(),
+        "etc/os-release": OS_RELEASE,
+        "etc/machine-id": "plantedmachineid0123456789abcdef\n",
+        "etc/hostname": "plantedhost\n",
+        "sys/class/dmi/id/product_uuid": "5EC2E7ED-0000-4000-8000-00000000CAFE",
+    }
+    odd = {name: text.encode("utf-8", "replace").decode() for name, text in files.items()}
+    found = whole(write(root, base | odd), {"HOSTNAME": "plantedhost", "USER": "planteduser"})
+    text = found.model_dump_json().lower()
+    assert Machine.model_validate_json(found.model_dump_json()) == found
+    assert "planted" not in text
+    assert "5ec2e7ed" not in text
+
+
+def test_this_machine_is_read_and_tells_no_names(tmp_path: Path) -> None:
+    import getpass
+    import platform
+
+    from bench_agent.home import Home
+
+    found = machine.read_machine(Home(tmp_path))
+    text = found.model_dump_json()
+    assert Machine.model_validate_json(text) == found
+    for name in (platform.node(), str(Path.home()), str(tmp_path)):
+        assert len(name) < 4 or name not in text
+    assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
+    assert machine.read_machine(Home(tmp_path)).machine_hash == found.machine_hash
+    assert machine.read_machine(Home(tmp_path / "other")).machine_hash != found.machine_hash

@@ -1,0 +1,166 @@
+"""NVIDIA's GPUs through a fake management library, in the order that frameworks count them."""
+
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.fakes.nvml import FakeGpu, FakeNvml, NVMLError, h200
+
+from bench_agent.machine import cuda, nvidia
+from bench_protocol.machine import Gpu
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Puts a fake library in place; without ``listed`` the CUDA driver does not answer."""
+
+    def put(*gpus: FakeGpu, listed: list[dict[str, Any]] | None = None, **options: Any) -> FakeNvml:
+        fake = FakeNvml(*gpus, **options)
+        found = None if listed is None else cuda.parse_devices(json.dumps(listed))
+        monkeypatch.setitem(sys.modules, "pynvml", fake)
+        monkeypatch.setattr(cuda, "devices", lambda environ: found)
+        return fake
+
+    return put
+
+
+def listed(gpu: FakeGpu, **fields: Any) -> dict[str, Any]:
+    digits = gpu.uuid.partition("-")[2].replace("-", "")
+    return {"uuid": digits, "name": "NVIDIA H200", "multiprocessors": 132} | fields
+
+
+def test_without_a_driver_there_is_nothing(driver: Any) -> None:
+    driver(broken="NVML Shared Library Not Found")
+    assert nvidia.gpus({}) == ()
+    assert nvidia.driver_version() is None
+    assert nvidia.why_no_driver() == "NVML Shared Library Not Found"
+
+
+def test_a_gpu_with_all_its_facts(driver: Any) -> None:
+    one = h200(1)
+    driver(one, listed=[listed(one)])
+    assert nvidia.gpus({}) == (
+        Gpu(
+            kind="cuda",
+            index=0,
+            name="NVIDIA H200",
+            cores=132,
+            memory_bytes=150_000_000_000,
+            driver="580.65.06",
+            compute_capability="9.0",
+            mig=False,
+            ecc=True,
+            power_limit_watts=650.0,
+            default_power_limit_watts=700.0,
+            maximum_clock_mhz=1980,
+            maximum_memory_clock_mhz=1980,
+        ),
+    )
+
+
+def test_a_gpu_that_supports_no_question_is_still_there(driver: Any) -> None:
+    driver(FakeGpu("GPU-1"), driver=NVMLError("Unknown Error"))
+    assert nvidia.gpus({}) == (Gpu(kind="cuda", index=0, name="NVIDIA GPU"),)
+
+
+def test_the_cuda_driver_decides_the_order(driver: Any) -> None:
+    slow, fast = h200(1, GetName="NVIDIA L4"), h200(2)
+    library = driver(slow, fast, listed=[listed(fast), listed(slow)])
+    assert [gpu.name for gpu in nvidia.gpus({})] == ["NVIDIA H200", "NVIDIA L4"]
+    assert nvidia.handle_of(library, 0, {}) is fast
+    assert nvidia.handle_of(library, 2, {}) is None
+
+
+def test_without_it_the_variable_is_read(driver: Any) -> None:
+    driver(h200(1, GetName="NVIDIA L4"), h200(2))
+    found = nvidia.gpus({"CUDA_VISIBLE_DEVICES": "1"})
+    assert [(gpu.index, gpu.name) for gpu in found] == [(0, "NVIDIA H200")]
+    assert nvidia.gpus({"CUDA_VISIBLE_DEVICES": ""}) == ()
+
+
+@pytest.mark.parametrize(
+    ("setting", "places"),
+    [
+        (None, [0, 1, 2]),
+        ("", []),
+        ("-1", []),
+        ("2,0", [2, 0]),
+        ("1,9,0", [1]),
+        ("0,0", [0]),
+        ("GPU-b", [1]),
+        ("GPU-a", []),
+        ("GPU-a1,2", [0, 2]),
+        ("NoDevFiles", []),
+    ],
+)
+def test_the_variable_as_cuda_reads_it(setting: str | None, places: list[int]) -> None:
+    assert cuda.visible(setting, ["GPU-a1", "GPU-b2", "GPU-a3"]) == places
+
+
+def test_a_slice_is_named_by_its_profile_and_has_no_power(driver: Any) -> None:
+    part = h200(3, GetName="NVIDIA H200 MIG 1g.18gb", IsMigDeviceHandle=1)
+    driver(part, listed=[listed(part, multiprocessors=16)])
+    (found,) = nvidia.gpus({})
+    assert (found.name, found.mig, found.mig_profile) == ("NVIDIA H200", True, "1g.18gb")
+    assert found.power_limit_watts is None
+    assert found.cores == 16
+
+
+def test_a_chip_that_shares_the_machines_memory(driver: Any) -> None:
+    chip = h200(4, GetName="NVIDIA GB10", GetMemoryInfo=NVMLError("Not Supported"))
+    facts = listed(chip, memory_bytes=128_000_000_000, integrated=1, capability=[12, 1])
+    driver(chip, listed=[facts])
+    (found,) = nvidia.gpus({})
+    assert found.unified_memory
+    assert found.memory_bytes == 128_000_000_000
+
+
+def test_identifiers_stay_here(driver: Any) -> None:
+    one = h200(1)
+    driver(one, listed=[listed(one)])
+    text = "".join(gpu.model_dump_json() for gpu in nvidia.gpus({}))
+    assert "cafe" not in text
+    assert "PLANTED" not in text
+
+
+ODD = st.one_of(
+    st.none(),
+    st.integers(-(2**70), 2**70),
+    st.floats(),
+    st.text(max_size=300),
+    st.binary(max_size=20),
+    st.tuples(st.integers(-5, 99), st.none()),
+    st.builds(lambda total: SimpleNamespace(total=total), st.integers(-1, 2**70)),
+    st.just(NVMLError("Not Supported")),
+    st.just(UnicodeDecodeError("utf-8", b"", 0, 1, "x")),
+)
+QUESTIONS = sorted(h200(1).answers)
+
+
+@given(
+    odd=st.dictionaries(st.sampled_from(QUESTIONS), ODD),
+    version=ODD,
+    said=st.one_of(st.none(), st.dictionaries(st.text(max_size=9), st.integers(), max_size=2)),
+)
+def test_no_odd_answer_raises(odd: dict[str, Any], version: Any, said: Any) -> None:
+    one = h200(1, **odd)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "pynvml", FakeNvml(one, driver=version))
+        found = None if said is None else cuda.parse_devices(json.dumps([listed(one) | said]))
+        patch.setattr(cuda, "devices", lambda environ: found)
+        for gpu in nvidia.gpus({}):
+            assert Gpu.model_validate_json(gpu.model_dump_json()) == gpu
+
+
+@given(st.one_of(st.text(max_size=50), st.just("[" * 5000), st.just('[{"capability": [1, null]}]')))
+def test_any_text_of_the_script_is_parsed(text: str) -> None:
+    assert cuda.parse_devices(text) is None or isinstance(cuda.parse_devices(text), tuple)
+
+
+def test_the_script_ends_quietly_without_a_driver() -> None:
+    found = cuda.devices()
+    assert found is None or isinstance(found, tuple)
