@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bench_protocol.layers import Conv2D
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -138,7 +139,11 @@ class NaiveSession(JaxSession):
 
 
 class TunedSession(JaxSession):
-    """Any number of steps in one program: data on the device, batches gathered there."""
+    """Data on the device, batches gathered there; one program for any number of steps.
+
+    A convolution inside a loop of XLA's is slow on a CPU (twenty times, JAX 0.10): there each step
+    is a program of its own, and Python runs ahead of it.
+    """
 
     fast = True
 
@@ -152,9 +157,12 @@ class TunedSession(JaxSession):
         self._y = jnp.asarray(data.train_y)
         self._order = jnp.asarray(data.order)
         self._shuffle_key = jax.random.key(1)
-        self._program = jax.jit(self._steps, donate_argnums=0)
+        convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
+        self._looped = not (convolves and self._device().platform == "cpu")
+        program = self._steps if self._looped else self._single
+        self._program = jax.jit(program, donate_argnums=0)
         self.settings = {
-            "loop": "lax.fori_loop",
+            "loop": "lax.fori_loop" if self._looped else "jit of a step",
             "input": "gather on the device",
             "data_on_device": "uint8" if keep_bytes else "float32",
         }
@@ -166,34 +174,48 @@ class TunedSession(JaxSession):
             if first == 0 and self._trained:
                 key = jax.random.fold_in(self._shuffle_key, self._trained)
                 self._order = jax.random.permutation(key, self._order)
-            self._state, self._loss = self._program(
-                self._state,
-                self._frozen,
-                (self._x, self._y, self._order),
-                self._key,
-                np.array([first, count, self._trained], np.int32),
-            )
+            if self._looped:
+                self._run(first, self._trained, count)
+            else:
+                for offset in range(count):
+                    self._run(first + offset, self._trained + offset)
             self._position = first + count
             self._trained += count
+
+    def _run(self, *numbers: int) -> None:
+        self._state, self._loss = self._program(
+            self._state,
+            self._frozen,
+            (self._x, self._y, self._order),
+            self._key,
+            np.array(numbers, np.int32),
+        )
 
     def _random_kind(self) -> str | None:
         return "rbg"
 
-    def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
-        """Train ``numbers[1]`` steps from step ``numbers[0]`` of the epoch, ``numbers[2]`` ever."""
+    def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train step ``numbers[0]`` of the epoch; ``numbers[1]`` were trained before, ever."""
         import jax
         import jax.numpy as jnp
 
         data_x, data_y, order = data
-        first, count, trained = numbers
+        step, trained = numbers
         batch = self._batch_size
+        rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
+        x, y = data_x[rows], data_y[rows]
+        if x.dtype == jnp.uint8:
+            x = x.astype(jnp.float32) / 255
+        return self._step(state, frozen, x, y, key, trained + 1)
+
+    def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""
+        import jax
+        import jax.numpy as jnp
+
+        first, trained, count = numbers
 
         def body(offset: Any, carry: Any) -> Any:
-            state, _ = carry
-            rows = jax.lax.dynamic_slice(order, ((first + offset) * batch,), (batch,))
-            x, y = data_x[rows], data_y[rows]
-            if x.dtype == jnp.uint8:
-                x = x.astype(jnp.float32) / 255
-            return self._step(state, frozen, x, y, key, trained + offset + 1)
+            return self._single(carry[0], frozen, data, key, (first + offset, trained + offset))
 
         return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))
