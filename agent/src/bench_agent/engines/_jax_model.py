@@ -157,9 +157,7 @@ def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, num
     match settings:
         case RMSprop():
             rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
-            squares = jax.tree.map(
-                lambda v, g: rho * v + (1 - rho) * g * g, state[0], gradients
-            )
+            squares = jax.tree.map(lambda v, g: rho * v + (1 - rho) * g * g, state[0], gradients)
             parameters = jax.tree.map(
                 lambda w, v, g: w - rate * g / jnp.sqrt(v + epsilon), parameters, squares, gradients
             )
@@ -170,9 +168,7 @@ def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, num
             power_1, power_2 = jnp.float32(beta_1) ** t, jnp.float32(beta_2) ** t
             alpha = settings.learning_rate * jnp.sqrt(1 - power_2) / (1 - power_1)
             means = jax.tree.map(lambda m, g: m + (g - m) * (1 - beta_1), state[0], gradients)
-            squares = jax.tree.map(
-                lambda v, g: v + (g * g - v) * (1 - beta_2), state[1], gradients
-            )
+            squares = jax.tree.map(lambda v, g: v + (g * g - v) * (1 - beta_2), state[1], gradients)
             parameters = jax.tree.map(
                 lambda w, m, v: w - alpha * m / (jnp.sqrt(v) + epsilon), parameters, means, squares
             )

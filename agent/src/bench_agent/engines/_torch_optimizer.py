@@ -40,7 +40,7 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
 
     rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
 
-    class KerasRMSprop(torch.optim.Optimizer):  # type: ignore[misc, name-defined]
+    class KerasRMSprop(torch.optim.Optimizer):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__(parameters, {})
             self._parameters = list(parameters)
@@ -69,7 +69,7 @@ def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
     """PyTorch's with a rate and an epsilon for each step that make its formula Keras'."""
     import torch
 
-    class KerasAdam(torch.optim.Adam):  # type: ignore[misc, name-defined]
+    class KerasAdam(torch.optim.Adam):  # type: ignore[misc]
         def __init__(self) -> None:
             betas = (settings.beta_1, settings.beta_2)
             super().__init__(

@@ -22,7 +22,14 @@ class TorchSession:
     settings: Mapping[str, str]
 
     def __init__(
-        self, workload: Workload, model: Any, batch_size: int, data: Data, device: Any, *, fast: bool
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        device: Any,
+        *,
+        fast: bool,
     ) -> None:
         self._model = model.to(device)
         self._device = device

@@ -60,13 +60,13 @@ class Jax:
         _prepare()
         import jax
 
-        found = []
+        found: list[FoundDevice] = []
         try:
             for seen in jax.devices("cuda"):
                 name = str(seen.device_kind)[:200]
                 found.append(FoundDevice(kind="cuda", index=len(found), name=name))
         except RuntimeError:  # its word for "no such platform"
-            found = []
+            pass
         return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
