@@ -41,7 +41,7 @@ class JaxSession:
         cut = workload.frozen_layers
         self._frozen, trained = parameters[:cut], parameters[cut:]
         self._state = (trained, _jax_model.initial_state(workload.optimizer, trained))
-        self._key = jax.random.key(0, impl=self._random_kind())
+        self._key = jax.random.key(0)
         self._loss: Any = jnp.float32(float("nan"))
         self._logits: Any = None
 
@@ -82,10 +82,6 @@ class JaxSession:
         import jax
 
         return next(iter(jax.tree.leaves(self._state)[0].devices()))
-
-    def _random_kind(self) -> str | None:
-        """How dropout's random numbers are made; None for JAX's default."""
-        return None
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """One training step.
@@ -190,9 +186,6 @@ class TunedSession(JaxSession):
             self._key,
             np.array(numbers, np.int32),
         )
-
-    def _random_kind(self) -> str | None:
-        return "rbg"
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train step ``numbers[0]`` of the epoch; ``numbers[1]`` were trained before, ever."""
