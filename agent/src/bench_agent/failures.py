@@ -12,7 +12,8 @@ from .engines.seam import WrongResult
 OUT_OF_MEMORY_CLASS = re.compile(r"ResourceExhausted|OutOfMemory")
 OUT_OF_MEMORY_TEXT = re.compile(
     r"RESOURCE_EXHAUSTED|out of memory|OOM when allocating|unable to allocate"
-    r"|\[(?:\w+::)?malloc\w*\]|insufficient memory|cudaErrorMemoryAllocation",
+    r"|\[(?:\w+::)?malloc\w*\]|insufficient memory|cudaErrorMemoryAllocation"
+    r"|DefaultCPUAllocator|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED",
     re.IGNORECASE,
 )
 

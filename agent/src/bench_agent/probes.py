@@ -1,7 +1,6 @@
 """Asks every framework, each in a process of its own, which devices it sees on this machine."""
 
 from concurrent.futures import ThreadPoolExecutor
-from importlib.util import find_spec
 from pathlib import Path
 
 from . import engines
@@ -19,7 +18,7 @@ def probe_all(logs: Path, frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
 def probe(framework: str, logs: Path) -> Probe:
     """What one framework sees, or why it sees nothing and what mends that."""
     engine = engines.engine_named(framework)
-    if find_spec(engine.import_name) is None:
+    if not engines.is_installed(engine):
         problem = f"not installed: {engine.install}"
         return Probe(devices=(), environment=None, problem=problem)
     return run_probe(framework, logs / "probes" / f"{framework}.log")

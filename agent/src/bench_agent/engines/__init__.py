@@ -1,6 +1,7 @@
 """Engines: one file a framework (docs/adding.md). Found by listing this folder."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from pkgutil import iter_modules
 
 from .seam import Engine
@@ -24,3 +25,11 @@ def engine_named(name: str) -> Engine:
         raise LookupError(f"unknown framework {name!r}; choose one of: {', '.join(names())}")
     engine: Engine = import_module(f".{name}", __name__).ENGINE
     return engine
+
+
+def is_installed(engine: Engine) -> bool:
+    """Whether an engine's framework is there to be imported. Does not import it."""
+    try:
+        return find_spec(engine.import_name) is not None
+    except ModuleNotFoundError:  # a package above it is missing
+        return False

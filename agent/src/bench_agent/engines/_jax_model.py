@@ -1,0 +1,179 @@
+"""A workload's forward pass and Keras' optimisers as JAX functions.
+
+Layouts are the seeds' own: pictures (batch, height, width, channels), convolution kernels (height,
+width, in, out), dense and LSTM kernels (in, out).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
+
+Parameters = list[dict[str, Any]]
+"""One dictionary a layer, as the seeds have them."""
+Forward = Callable[[Parameters, Any, Any], Any]
+
+
+def forward(workload: Workload, *, fast: bool) -> Forward:
+    """A function (parameters, inputs, key) to logits (batch, classes); ``key`` None: no dropout.
+
+    Args:
+        fast: write pooling so that its gradient is cheap.
+    """
+
+    def apply(parameters: Parameters, x: Any, key: Any) -> Any:
+        import jax
+
+        for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
+            if isinstance(layer, Dropout):
+                if key is not None:
+                    x = _dropout(x, layer.rate, jax.random.fold_in(key, index))
+                continue
+            x = _layer(layer, values, x, fast)
+        return x
+
+    return apply
+
+
+def mean_loss(logits: Any, labels: Any) -> Any:
+    """Softmax cross-entropy of whole-number labels, averaged over the batch."""
+    import jax
+    import jax.numpy as jnp
+
+    logarithms = jax.nn.log_softmax(logits)
+    picked = jnp.take_along_axis(logarithms, labels[:, None], axis=1)
+    return -jnp.mean(picked)
+
+
+def _layer(layer: Layer, values: dict[str, Any], x: Any, fast: bool) -> Any:
+    import jax
+
+    match layer:
+        case Conv2D():
+            x = jax.lax.conv_general_dilated(
+                x,
+                values["kernel"],
+                (layer.stride, layer.stride),
+                _padding(layer, x.shape[1:3]),
+                dimension_numbers=("NHWC", "HWIO", "NHWC"),
+            )
+            x = x + values["bias"]
+        case MaxPool2D():
+            return _max_pool(x, layer, fast)
+        case Flatten():
+            return x.reshape(x.shape[0], -1)
+        case Dense():
+            x = x @ values["kernel"] + values["bias"]
+        case LSTM():
+            return _lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
+        case _:
+            raise NotImplementedError(f"JAX has no form of the layer {layer.kind!r} yet")
+    return jax.nn.relu(x) if layer.activation == "relu" else x
+
+
+def _padding(layer: Conv2D, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Zeros so that ``same`` keeps the size; the odd row and column go to the bottom and right."""
+    if layer.padding == "valid":
+        return [(0, 0), (0, 0)]
+    missing = [
+        max(0, (math.ceil(size / layer.stride) - 1) * layer.stride + layer.kernel - size)
+        for size in sizes
+    ]
+    return [(zeros // 2, zeros - zeros // 2) for zeros in missing]
+
+
+def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    size = layer.size
+    if not (fast and size == layer.stride):
+        window, strides = (1, size, size, 1), (1, layer.stride, layer.stride, 1)
+        return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, strides, "VALID")
+    # The gradient of a window's maximum is a slow operation of its own. Comparisons in turn have a
+    # cheap one, and like it give a tie's whole gradient to the first of the equals.
+    batch, height, width, channels = x.shape
+    rows, columns = height // size, width // size
+    x = x[:, : rows * size, : columns * size]
+    x = x.reshape(batch, rows, size, columns, size, channels)
+    largest = x[:, :, 0, :, 0]
+    for number in range(1, size * size):
+        other = x[:, :, number // size, :, number % size]
+        largest = jnp.where(largest >= other, largest, other)
+    return largest
+
+
+def _dropout(x: Any, rate: float, key: Any) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    kept = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(kept, x / (1 - rate), 0.0)
+
+
+def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
+    """Last output of an LSTM, (batch, steps, features) to (batch, units)."""
+    import jax
+    import jax.numpy as jnp
+
+    # The inputs' products of all time steps at once; what follows needs one step at a time.
+    inputs = jnp.swapaxes(x @ kernel + bias, 0, 1)
+    zeros = jnp.zeros((x.shape[0], recurrent_kernel.shape[0]), x.dtype)
+
+    def one(carry: Any, gates: Any) -> Any:
+        output, cell = carry
+        i, f, g, o = jnp.split(gates + output @ recurrent_kernel, 4, axis=1)
+        cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
+        output = jax.nn.sigmoid(o) * jnp.tanh(cell)
+        return (output, cell), None
+
+    (output, _), _ = jax.lax.scan(one, (zeros, zeros), inputs)
+    return output
+
+
+def initial_state(optimizer: Optimizer, parameters: Parameters) -> Any:
+    """Zeros, as many copies of the parameters as the optimiser keeps."""
+    import jax
+    import jax.numpy as jnp
+
+    copies = 2 if isinstance(optimizer, Adam) else 1
+    return tuple(jax.tree.map(jnp.zeros_like, parameters) for _ in range(copies))
+
+
+def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, number: Any) -> Any:
+    """Keras' optimiser (formulas: ``bench_protocol.workloads``).
+
+    Args:
+        number: how many steps were trained, this one included.
+
+    Returns:
+        New parameters and state.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    match settings:
+        case RMSprop():
+            rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
+            squares = jax.tree.map(lambda v, g: rho * v + (1 - rho) * g * g, state[0], gradients)
+            parameters = jax.tree.map(
+                lambda w, v, g: w - rate * g / jnp.sqrt(v + epsilon), parameters, squares, gradients
+            )
+            return parameters, (squares,)
+        case Adam():
+            beta_1, beta_2, epsilon = settings.beta_1, settings.beta_2, settings.epsilon
+            t = jnp.asarray(number, jnp.float32)
+            power_1, power_2 = jnp.float32(beta_1) ** t, jnp.float32(beta_2) ** t
+            alpha = settings.learning_rate * jnp.sqrt(1 - power_2) / (1 - power_1)
+            means = jax.tree.map(lambda m, g: m + (g - m) * (1 - beta_1), state[0], gradients)
+            squares = jax.tree.map(lambda v, g: v + (g * g - v) * (1 - beta_2), state[1], gradients)
+            parameters = jax.tree.map(
+                lambda w, m, v: w - alpha * m / (jnp.sqrt(v) + epsilon), parameters, means, squares
+            )
+            return parameters, (means, squares)
+        case SGD():
+            rate, momentum = settings.learning_rate, settings.momentum
+            velocities = jax.tree.map(lambda u, g: momentum * u - rate * g, state[0], gradients)
+            return jax.tree.map(lambda w, u: w + u, parameters, velocities), (velocities,)

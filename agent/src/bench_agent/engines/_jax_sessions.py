@@ -1,0 +1,214 @@
+"""JAX's training loops."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import numpy as np
+
+from bench_protocol.layers import Conv2D
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from . import _jax_model
+from ._common import Score, as_floats, evaluation_batches, next_slices
+from .seam import Data
+
+LARGEST_FLOAT_DATA_BYTES = 2**30
+
+
+class JaxSession:
+    """What the loops share. See :class:`.seam.Session`.
+
+    ``_state`` is (trained parameters, optimiser state); frozen layers' parameters stand apart.
+    """
+
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+    fast = False
+
+    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        self._workload = workload
+        self._data = data
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._position = 0
+        self._trained = 0
+        self._forward = _jax_model.forward(workload, fast=self.fast)
+        parameters = [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
+        cut = workload.frozen_layers
+        self._frozen, trained = parameters[:cut], parameters[cut:]
+        self._state = (trained, _jax_model.initial_state(workload.optimizer, trained))
+        self._key = jax.random.key(0)
+        self._loss: Any = jnp.float32(float("nan"))
+        self._logits: Any = None
+
+    def sync(self) -> None:
+        import jax
+
+        jax.block_until_ready((self._state, self._loss))
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def parameter_count(self) -> int:
+        import jax
+
+        return sum(array.size for array in jax.tree.leaves((self._frozen, self._state[0])))
+
+    def peak_memory_bytes(self) -> int | None:
+        statistics = self._device().memory_stats()
+        return int(statistics["peak_bytes_in_use"]) if statistics else None
+
+    def evaluate(self) -> tuple[float, float]:
+        import jax
+
+        if self._logits is None:
+            self._logits = jax.jit(lambda parameters, x: self._forward(parameters, x, None))
+        score = Score()
+        for x, y in evaluation_batches(self._data):
+            score.add(np.asarray(self._logits([*self._frozen, *self._state[0]], x)), y)
+        return score.result()
+
+    def placement(self) -> str:
+        return str(self._device())
+
+    def close(self) -> None:
+        """Nothing runs beside the session, and what it holds goes with it."""
+
+    def _device(self) -> Any:
+        import jax
+
+        return next(iter(jax.tree.leaves(self._state)[0].devices()))
+
+    def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
+        """One training step.
+
+        Args:
+            number: how many steps were trained, this one included.
+
+        Returns:
+            The new state and the batch's mean loss.
+        """
+        import jax
+
+        trained, moments = state
+        key = jax.random.fold_in(key, number)
+
+        def loss_of(trained: Any) -> Any:
+            return _jax_model.mean_loss(self._forward([*frozen, *trained], x, key), y)
+
+        loss, gradients = jax.value_and_grad(loss_of)(trained)
+        state = _jax_model.update(self._workload.optimizer, trained, moments, gradients, number)
+        return state, loss
+
+
+class NaiveSession(JaxSession):
+    """A compiled step, fed a NumPy batch each time, and the loss read every step."""
+
+    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
+        super().__init__(workload, weights, batch_size, data)
+        import jax
+
+        self._inputs = as_floats(data.train_x)
+        self._order = data.order
+        self._shuffle = np.random.default_rng(0)
+        self._compiled = jax.jit(self._step)
+        self.settings = {"loop": "jit of a step", "input": "NumPy batches"}
+
+    def train_block(self, steps: int) -> None:
+        batch = self._batch_size
+        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
+            if first == 0 and self._trained:
+                self._order = self._shuffle.permutation(self._order)
+            for step in range(first, first + count):
+                rows = self._order[step * batch : (step + 1) * batch]
+                x, y = self._inputs[rows], self._data.train_y[rows]
+                self._trained += 1
+                self._state, loss = self._compiled(
+                    self._state, self._frozen, x, y, self._key, self._trained
+                )
+                self._loss = float(loss)
+            self._position = first + count
+
+
+class TunedSession(JaxSession):
+    """Data on the device, batches gathered there; one program for any number of steps.
+
+    A convolution inside a loop of XLA's is slow on a CPU (twenty times, JAX 0.10): there each step
+    is a program of its own, and Python runs ahead of it.
+    """
+
+    fast = True
+
+    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
+        super().__init__(workload, weights, batch_size, data)
+        import jax
+        import jax.numpy as jnp
+
+        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
+        self._x = jnp.asarray(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._y = jnp.asarray(data.train_y)
+        self._order = jnp.asarray(data.order)
+        self._shuffle_key = jax.random.key(1)
+        convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
+        self._looped = not (convolves and self._device().platform == "cpu")
+        program = self._steps if self._looped else self._single
+        self._program = jax.jit(program, donate_argnums=0)
+        self.settings = {
+            "loop": "lax.fori_loop" if self._looped else "jit of a step",
+            "input": "gather on the device",
+            "data_on_device": "uint8" if keep_bytes else "float32",
+        }
+
+    def train_block(self, steps: int) -> None:
+        import jax
+
+        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
+            if first == 0 and self._trained:
+                key = jax.random.fold_in(self._shuffle_key, self._trained)
+                self._order = jax.random.permutation(key, self._order)
+            if self._looped:
+                self._run(first, self._trained, count)
+            else:
+                for offset in range(count):
+                    self._run(first + offset, self._trained + offset)
+            self._position = first + count
+            self._trained += count
+
+    def _run(self, *numbers: int) -> None:
+        self._state, self._loss = self._program(
+            self._state,
+            self._frozen,
+            (self._x, self._y, self._order),
+            self._key,
+            np.array(numbers, np.int32),
+        )
+
+    def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train step ``numbers[0]`` of the epoch; ``numbers[1]`` were trained before, ever."""
+        import jax
+        import jax.numpy as jnp
+
+        data_x, data_y, order = data
+        step, trained = numbers
+        batch = self._batch_size
+        rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
+        x, y = data_x[rows], data_y[rows]
+        if x.dtype == jnp.uint8:
+            x = x.astype(jnp.float32) / 255
+        return self._step(state, frozen, x, y, key, trained + 1)
+
+    def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""
+        import jax
+        import jax.numpy as jnp
+
+        first, trained, count = numbers
+
+        def body(offset: Any, carry: Any) -> Any:
+            return self._single(carry[0], frozen, data, key, (first + offset, trained + offset))
+
+        return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))

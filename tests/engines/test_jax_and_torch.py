@@ -1,0 +1,88 @@
+"""What is particular to the JAX and the PyTorch engine: other ways to the same result."""
+
+import math
+
+import numpy as np
+import pytest
+from tests.fakes.workloads import TINY, small, variant
+
+from bench_agent import engines
+from bench_agent.engines import _jax_sessions, _torch_optimizer, _torch_sessions
+from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import Device
+from bench_protocol.workloads import SGD, Adam, Workload
+
+from .conftest import Opener, losses
+
+FRAMEWORKS = [name for name in ("jax", "torch") if engines.is_installed(engines.engine_named(name))]
+CNN = variant(small(workload_named("mnist-cnn"), 64), optimizer=SGD())
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("workload", [TINY, CNN], ids=lambda workload: workload.name)
+def test_pictures_too_many_for_floats_stay_bytes(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, workload: Workload
+) -> None:
+    floats = losses(opened(framework, workload, "tuned", 16), 3)
+    for module in (_jax_sessions, _torch_sessions):
+        monkeypatch.setattr(module, "LARGEST_FLOAT_DATA_BYTES", 0)
+    session = opened(framework, workload, "tuned", 16)
+    assert session.settings["data_on_device"] == "uint8"
+    assert losses(session, 3) == pytest.approx(floats, rel=1e-5)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
+    engine = engines.engine_named(framework)
+    if any(found.kind == "cuda" for found in engine.devices()):
+        return
+    with pytest.raises(LookupError, match="cuda"):
+        engine.load(Device(kind="cuda"), "float32")
+
+
+@pytest.mark.parametrize("step", [1, 2, 10, 1000])
+def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
+    """Both formulas, in double precision, on the same moments."""
+    settings = Adam(learning_rate=0.01, epsilon=1e-3)
+    values = _torch_optimizer.torch_adam_values(settings, step)
+    mean, square = 0.3, 0.02
+    corrections = [1 - beta**step for beta in (settings.beta_1, settings.beta_2)]
+    root = math.sqrt(square) / math.sqrt(corrections[1])
+    torchs = values["lr"] / corrections[0] * mean / (root + values["eps"])
+    alpha = settings.learning_rate * math.sqrt(corrections[1]) / corrections[0]
+    keras = alpha * mean / (math.sqrt(square) + settings.epsilon)
+    # Keras rounds 1 - beta^t in single precision, and so must this.
+    assert torchs == pytest.approx(keras, rel=1e-4)
+
+
+@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
+def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
+    import jax
+
+    from bench_agent.engines import _jax_model
+    from bench_protocol.layers import MaxPool2D
+
+    # Odd sizes: the last row and column belong to no window. Small whole numbers: many ties.
+    x = np.random.default_rng(0).integers(0, 3, (2, 7, 5, 3)).astype(np.float32)
+
+    def pooled(x: object, fast: bool) -> object:
+        return (_jax_model._max_pool(x, MaxPool2D(), fast) ** 2).sum()
+
+    for fast, plain in zip(
+        *(jax.value_and_grad(pooled)(x, fast) for fast in (True, False)), strict=True
+    ):
+        np.testing.assert_array_equal(fast, plain)
+
+
+@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
+def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None:
+    import jax
+
+    single, looped = (opened("jax", CNN, "tuned", 16) for _ in range(2))
+    assert single.settings["loop"] == "jit of a step"
+    looped._looped = True  # type: ignore[attr-defined]
+    looped._program = jax.jit(looped._steps, donate_argnums=0)  # type: ignore[attr-defined]
+    for session in (single, looped):
+        session.train_block(3)
+        session.sync()
+    assert looped.loss() == pytest.approx(single.loss(), rel=1e-5)
