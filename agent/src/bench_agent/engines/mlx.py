@@ -87,9 +87,12 @@ class Mlx:
         return product
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
-        from . import _mlx_model
+        import mlx.core as mx
+
+        from . import _common, _mlx_model
         from ._mlx_sessions import NaiveSession, TunedSession
 
+        mx.random.seed(_common.FRAMEWORK_SEED)
         model = _mlx_model.build(workload, weights)
         if cell.recipe == "naive":
             return NaiveSession(workload, model, cell.batch_size, data)

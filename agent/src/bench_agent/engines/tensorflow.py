@@ -111,12 +111,14 @@ class TensorFlow:
         return product
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        import keras
         import tensorflow as tf
 
-        from . import _keras_model
+        from . import _common, _keras_model
         from ._tf_fit import FitSession
         from ._tf_steps import StepsSession
 
+        keras.utils.set_random_seed(_common.FRAMEWORK_SEED)
         with tf.device(self._place):
             layers = self._right_layers(cell.device.kind)
             model = _keras_model.build(workload, weights, safe=layers == "safe")

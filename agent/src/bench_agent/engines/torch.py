@@ -105,9 +105,10 @@ class Torch:
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import torch
 
-        from . import _torch_model
+        from . import _common, _torch_model
         from ._torch_sessions import NaiveSession, TunedSession
 
+        torch.manual_seed(_common.FRAMEWORK_SEED)
         device = self._device
         if cell.recipe == "naive":
             model = _torch_model.build(workload, weights)
