@@ -1,5 +1,6 @@
 """A server with a board worth looking at, and a browser to look at it with."""
 
+import itertools
 import os
 import shutil
 from collections.abc import Iterator
@@ -54,6 +55,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         with httpx.Client(base_url=address, timeout=30) as http:
             site = _fill(Poster(http), address)
         yield site
+
+
+@pytest.fixture(scope="session")
+def lone_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a server with one machine in four set-ups, three repeats each."""
+    with _server(tmp_path_factory.mktemp("lone")) as address:
+        with httpx.Client(base_url=address, timeout=30) as http:
+            post = Poster(http)
+            post.enroll()
+            for number, (framework, recipe) in enumerate(
+                itertools.product(("tensorflow", "mlx"), ("tuned", "naive")), 1
+            ):
+                cell = results.make_cell(framework=framework, recipe=recipe)
+                for repeat in (1, 2, 3):
+                    step_ns = 1_000_000 * number + 9_000 * repeat
+                    post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
+        yield address
 
 
 @pytest.fixture(scope="session")

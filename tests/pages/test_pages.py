@@ -87,6 +87,29 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     context.close()
 
 
+def test_set_ups_of_a_single_machine_can_be_compared(browser: Browser, lone_site: str) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(lone_site)
+    expect(page.locator("input[name=ids]")).to_have_count(0)
+    expect(page.get_by_role("button", name="Compare ticked")).to_have_count(0)
+    page.get_by_role("link", name="Compare its set-ups").click()
+    expect(page.locator(".board-foot")).to_contain_text(
+        "Speed-up against Intel Core i7-8700, mlx naive."
+    )
+    expect(page.locator(".explain")).to_contain_text("Level 1 means signed by a known key")
+    page.get_by_label("Compare Intel Core i7-8700, tensorflow tuned").check()
+    page.get_by_label("Compare Intel Core i7-8700, mlx tuned").check()
+    page.get_by_role("button", name="Compare ticked").click()
+    table = page.locator("table.comparison")
+    expect(table.locator("thead")).to_contain_text("Intel Core i7-8700, mlx tuned")
+    expect(table).to_contain_text("% slower, 95 % CI")
+    page.goto(f"{lone_site}/compare?ids=intel-core-i7-8700")
+    expect(page.locator("main")).to_contain_text("Tick at least two different things")
+    page.get_by_role("link", name="every set-up").click()
+    expect(page.locator("input[name=ids]")).to_have_count(4)
+    page.close()
+
+
 def test_keyboard_alone_reaches_the_content(browser: Browser, site: Site) -> None:
     page = browser.new_page()
     page.goto(site.address)
@@ -165,6 +188,8 @@ def test_an_empty_board_says_how_to_be_the_first(browser: Browser, empty_site: s
     page.goto(empty_site)
     expect(page.get_by_role("heading", name="Be the first")).to_be_visible()
     expect(page.locator("pre")).to_contain_text("bench-agent run")
+    expect(page.locator("pre")).to_contain_text("git clone")
+    expect(page.locator("pre")).not_to_contain_text("pip install")
     page.goto(f"{empty_site}/compare")
     expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
     page.close()

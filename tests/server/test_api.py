@@ -1,6 +1,7 @@
 """What the API answers: boards, comparisons, pages of results, and its own description."""
 
 import re
+from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
@@ -36,6 +37,7 @@ def test_board(post: Poster) -> None:
             "workload": "mnist-cnn",
             "hardware": "Intel Core i7-8700",
             "hardware_slug": "intel-core-i7-8700",
+            "setup": "tensorflow naive",
         }
     ]
     first, second = answer["rows"]
@@ -98,6 +100,68 @@ def test_compare(post: Poster) -> None:
     assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "repeats")
     assert result["kind"] == "too_few_runs"
     assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
+
+
+def test_compare_set_ups_of_one_machine(post: Poster) -> None:
+    """Frameworks and recipes are compared where no hardware is, with the verdict's usual rules."""
+    ids = []
+    for number, (framework, recipe, repeats) in enumerate(
+        [("tensorflow", "naive", 3), ("tensorflow", "tuned", 3), ("mlx", "naive", 2)], 1
+    ):
+        cell = results.make_cell(framework=framework, recipe=recipe)
+        for repeat in range(1, repeats + 1):
+            last = post.made(
+                cell=cell, run_id="f" * 32, repeat=repeat, step_ns=1_000_000 // number + repeat
+            )
+        ids.append(last)
+
+    def compared(*items: str) -> dict[str, Any]:
+        answer = post.http.get("/api/v1/compare", params={"ids": ",".join(items)})
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+    answer = compared(*(f"setup-{identity}" for identity in ids))
+    assert (answer["common_cells"], answer["all_cells"]) == (1, 1)
+    assert [thing["name"] for thing in answer["things"]] == [
+        "Intel Core i7-8700, tensorflow naive",
+        "Intel Core i7-8700, tensorflow tuned",
+        "Intel Core i7-8700, mlx naive",
+    ]
+    (row,) = answer["rows"]
+    assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
+    _, tuned, mlx = row["cells"]
+    assert tuned["verdict"] == "100 % faster, 95 % CI 100 to 100"
+    assert mlx["verdict"] == "too few runs (2 and 3 repeats)"
+    single = compared(*ids)
+    assert single["common_cells"] == 1
+    assert single["rows"][0]["cells"][1]["verdict"] == "too few runs (1 and 1 repeats)"
+    assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
+    assert compared("intel-core-i7-8700", ids[0])["rows"][0]["framework"] == "tensorflow"
+
+
+def test_set_ups_that_differ_in_more_have_names_of_their_own(post: Poster) -> None:
+    ids = [post.made(cell=results.make_cell(batch_size=size)) for size in (64, 256)]
+    query = ",".join(f"setup-{identity}" for identity in ids)
+    answer = post.http.get(f"/api/v1/compare?ids={query}").json()
+    assert answer["common_cells"] == 0
+    names = [thing["name"] for thing in answer["things"]]
+    assert "batch 64, generated data, on cpu" in names[0]
+    assert "batch 256" in names[1]
+
+
+def test_unsteady_rows_are_marked_and_ranked(post: Poster) -> None:
+    cell = results.make_cell()
+    steady = post.made(cell=cell, machine=M2, step_ns=2_000_000)
+    blocks = results.make_measurement(cell).blocks
+    rough = blocks.model_copy(update={"durations_ns": (10_000_000, 13_000_000, 16_000_000) * 4})
+    shaky = post.made(cell=cell, measurement=results.make_measurement(cell, blocks=rough))
+    rows = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["rows"]
+    assert [(row["result_id"], row["unsteady"]) for row in rows] == [(shaky, True), (steady, False)]
+    for identity, marked in ((shaky, True), (steady, False)):
+        assert post.http.get(f"/api/v1/results/{identity}").json()["unsteady"] is marked
+        assert (">unsteady</span>" in post.http.get(f"/results/{identity}").text) is marked
+    assert post.http.get("/?workload=mnist-cnn").text.count(">unsteady</span>") == 1
 
 
 def test_results_page_by_page_while_more_arrive(post: Poster) -> None:

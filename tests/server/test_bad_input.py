@@ -197,6 +197,7 @@ def assert_problem(answer: Any, status: int, code: str, field: str) -> None:
     assert document["title"]
     assert document["detail"]
     assert document["field"] == field
+    assert document["mend"]
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -335,16 +336,40 @@ def test_addresses(http: TestClient, address: str, status: int) -> None:
     if status >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"]
+        assert answer.json()["mend"]
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
 def test_other_methods(http: TestClient, method: str) -> None:
-    assert_problem(http.request(method, "/api/v1/results"), 405, "method_not_allowed", "")
+    answer = http.request(method, "/api/v1/results")
+    assert_problem(answer, 405, "method_not_allowed", "")
+    assert answer.headers["allow"] == "GET, POST"
+    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD"
 
 
-@pytest.mark.parametrize("address", ["/results/zz", "/compare?ids=a", "/nothing", "/?device=x"])
+@pytest.mark.parametrize(
+    "query", ["batch_size=many", "batch_size=0", "limit=x", "precision=float8", "nonsense=1"]
+)
+def test_a_wrong_parameter_is_named_as_it_was_sent(http: TestClient, query: str) -> None:
+    name = query.split("=")[0]
+    path = "results" if name == "limit" else "leaderboard"
+    answer = http.get(f"/api/v1/{path}?{query}")
+    assert_problem(answer, 422, "invalid_query", name)
+    assert answer.json()["detail"].startswith(f"{name}: ")
+
+
+@pytest.mark.parametrize("address", ["/results/zz", "/compare?ids=a,b", "/nothing", "/?device=x"])
 def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
     answer = http.get(address, headers={"Accept": "text/html"})
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"].startswith("text/html")
     assert "To the leaderboard" in answer.text
+    assert "/api/" not in answer.text
+
+
+@pytest.mark.parametrize("query", ["ids=a", "ids=a&ids=a", "ids=a,a"])
+def test_one_thing_alone_gets_the_chooser(http: TestClient, query: str) -> None:
+    answer = http.get(f"/compare?{query}", headers={"Accept": "text/html"})
+    assert answer.status_code == 200
+    assert "Tick at least two different things" in answer.text
+    assert http.get(f"/api/v1/compare?{query.split('&')[0]}").status_code == 422

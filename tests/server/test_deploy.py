@@ -65,11 +65,11 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
     from tests.fakes.live import running_server
 
     environment = os.environ | {"BENCH_SERVER_DATABASE_URL": empty_database_url}
-    for before in ("empty", schema.head()):
+    for says in (f"empty -> {schema.head()}", f"already at {schema.head()}"):
         done = subprocess.run(
             [*PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=True
         )
-        assert done.stdout.endswith(f"{before} -> {schema.head()}\n")
+        assert done.stdout.endswith(f": {says}\n")
     with running_server(empty_database_url, tmp_path) as address:
         assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
 
@@ -97,6 +97,39 @@ def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
     assert done.returncode == 2
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "says"),
+    [
+        (["migrate", "--to", "9999"], {}, "--to: there is no version '9999'; possible are base, "),
+        (["serve", "--port", "99999"], {}, "--port: "),
+        (
+            ["migrate"],
+            {"BENCH_SERVER_DATABASE_URL": "mysql://me:secret@127.0.0.1/x"},
+            "BENCH_SERVER_DATABASE_URL: mysql:// is not supported; possible are sqlite:///PATH",
+        ),
+        (["serve", "--database-url", "postgresql://x@y/z"], {}, "--database-url: postgresql://"),
+        (["migrate", "--database-url", "nonsense"], {}, "--database-url: "),
+        (["migrate", "--database-url", "sqlite:////dev/null/x.db"], {}, "cannot make the folder"),
+    ],
+)
+def test_wrong_usage_is_one_line(
+    tmp_path: Path, arguments: list[str], settings: dict[str, str], says: str
+) -> None:
+    done = subprocess.run(
+        [*PROGRAM, *arguments],
+        env=os.environ | {"BENCH_SERVER_DATABASE_URL": f"sqlite:///{tmp_path / 'x.db'}"} | settings,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("bench-server: ")
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
 
 
 @pytest.mark.long

@@ -7,7 +7,7 @@ from typing import Any
 
 from bench_protocol.workloads import Workload
 
-from .rank import Figure
+from .rank import Figure, unsteady
 from .tables import Measurement, SigningKey, Submission
 
 
@@ -80,6 +80,7 @@ class ResultAnswer:
     samples_per_second: float | None
     epoch_ns: int | None
     spread: float | None
+    unsteady: bool
     startup_ns: int | None
     parameter_count: int | None
     last_loss: float | None
@@ -107,7 +108,9 @@ class ResultDetail(ResultAnswer):
 class FigureAnswer:
     """One hardware in one set-up: the median over owners of machines of repeats.
 
-    ``fastest`` and ``slowest`` span the repeats; ``spread`` is within one run, not an interval;
+    ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
+    within a run, not an interval; ``unsteady`` where it is above 20 %; ``epoch_seconds`` are the
+    full batches of an epoch;
     ``provisional`` below three owners; ``result_id`` is the repeat closest to the figure.
     """
 
@@ -124,6 +127,7 @@ class FigureAnswer:
     fastest_samples_per_second: float
     epoch_seconds: float
     spread: float
+    unsteady: bool
     repeats: int
     machines: int
     owners: int
@@ -162,11 +166,13 @@ class UnrankedRow:
 
 @dataclass(frozen=True)
 class Board:
-    """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked."""
+    """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked;
+    ``baseline_setup`` is the set-up in which the baseline was measured."""
 
     workload: WorkloadAnswer
     baseline: str | None
     baseline_slug: str | None
+    baseline_setup: str | None
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
 
@@ -178,6 +184,7 @@ class Baseline:
     workload: str
     hardware: str | None
     hardware_slug: str | None
+    setup: str | None
 
 
 @dataclass(frozen=True)
@@ -192,7 +199,9 @@ class LeaderboardAnswer:
 def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
     """Boards as one list."""
     return LeaderboardAnswer(
-        tuple(Baseline(b.workload.name, b.baseline, b.baseline_slug) for b in boards),
+        tuple(
+            Baseline(b.workload.name, b.baseline, b.baseline_slug, b.baseline_setup) for b in boards
+        ),
         tuple(row for board in boards for row in board.rows),
         tuple(row for board in boards for row in board.unranked),
     )
@@ -225,12 +234,13 @@ def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
     own = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
-        if name not in ("id", "payload_sha256", "verdicts")
+        if name not in ("id", "payload_sha256", "unsteady", "verdicts")
     }
     found = tuple(VerdictAnswer(**verdict) for verdict in json.loads(row.verdicts))
     return own | {
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
+        "unsteady": unsteady(row.spread),
         "verdicts": found,
     }
 
@@ -248,6 +258,7 @@ def figure_fields(figure: Figure, train_samples: int) -> dict[str, Any]:
         "fastest_samples_per_second": 1e9 / figure.fastest_ns_per_sample,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
         "spread": figure.spread,
+        "unsteady": figure.unsteady,
         "repeats": figure.repeats,
         "machines": figure.machines,
         "owners": figure.owners,

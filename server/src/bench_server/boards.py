@@ -38,6 +38,7 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
+        baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baseline, workload) for row in ranked) if baseline else (),
         unranked=tuple(_unranked(row) for row in unranked),
     )

@@ -1,6 +1,7 @@
 """``bench-server``: serve and migrate."""
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 from pydantic import ValidationError
@@ -10,7 +11,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from . import schema, serving
 from .app import create_app
-from .db import Store, open_engine
+from .db import Store, UnknownDatabase, open_engine
 from .settings import Settings
 
 main = typer.Typer(
@@ -31,9 +32,9 @@ def serve(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Serve API and pages until interrupted."""
-    settings = _settings(host=host, port=port, database_url=database_url)
+    settings, url_from = _settings(host=host, port=port, database_url=database_url)
+    store = _opened(Store, settings, url_from)
     try:
-        store = Store(settings.database_url)
         schema.require_current(store.engine)
         serving.serve(create_app(settings, store), settings.host, settings.port)
     except schema.SchemaMismatch as error:
@@ -52,30 +53,59 @@ def migrate(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Bring the database to this program's version."""
-    settings = _settings(database_url=database_url)
+    settings, url_from = _settings(database_url=database_url)
+    engine = _opened(open_engine, settings, url_from)
     try:
-        engine = open_engine(settings.database_url)
         before = schema.current(engine)
         schema.migrate(engine, to)
+        after = schema.current(engine)
+    except schema.UnknownVersion as error:
+        raise _stop(f"--to: {error}") from None
     except schema.SchemaMismatch as error:
         raise _stop(str(error)) from None
     except SQLAlchemyError as error:
         raise _stop(f"the database does not answer: {error}") from None
     where = make_url(settings.database_url).render_as_string(hide_password=True)
-    print(f"{where}: {before or 'empty'} -> {schema.current(engine) or 'empty'}")
+    if before == after:
+        print(f"{where}: already at {after}" if after else f"{where}: already empty")
+    else:
+        print(f"{where}: {before or 'empty'} -> {after or 'empty'}")
 
 
-def _settings(**given: object) -> Settings:
+Opened = TypeVar("Opened")
+
+
+def _opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> Opened:
+    """What ``make`` makes of the database's address, or one line that says what is wrong."""
+    try:
+        return make(settings.database_url)
+    except (UnknownDatabase, ArgumentError) as error:
+        raise _stop(f"{url_from}: {error}") from None
+    except ImportError:
+        words = "the driver is not installed; run: pip install 'bench-server[postgresql]'"
+        raise _stop(f"{url_from}: {words}") from None
+    except OSError as error:
+        raise _stop(f"{url_from}: cannot make the folder of the database: {error}") from None
+
+
+def _settings(**given: object) -> tuple[Settings, str]:
+    """The settings, and where the database's address comes from. Options go before variables, and
+    whichever was wrong is named."""
+
+    def source(name: str) -> str:
+        variable = f"BENCH_SERVER_{name.upper()}"
+        return variable if given.get(name) is None else f"--{name.replace('_', '-')}"
+
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         make_url(settings.database_url)
     except ValidationError as error:
         first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"]).upper()
-        raise _stop(f"BENCH_SERVER_{name}: {first['msg']}") from None
+        name = "_".join(str(part) for part in first["loc"])
+        raise _stop(f"{source(name)}: {first['msg']}") from None
     except ArgumentError as error:
-        raise _stop(f"BENCH_SERVER_DATABASE_URL: {error}") from None
-    return settings
+        raise _stop(f"{source('database_url')}: {error}") from None
+    return settings, source("database_url")
 
 
 def _stop(reason: str) -> typer.Exit:

@@ -15,6 +15,11 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlmodel import Session
 
 BUSY_TIMEOUT_MS = 10_000
+DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
+
+
+class UnknownDatabase(ValueError):
+    """A database this program does not work with; the message says which it does."""
 
 
 class Store:
@@ -52,8 +57,19 @@ class Store:
 
 
 def open_engine(database_url: str) -> Engine:
-    """Make the engine for an address; for SQLite also the folder of the file."""
+    """Make the engine for an address; for SQLite also the folder of the file.
+
+    Raises:
+        UnknownDatabase: the address is of another kind of database, or of another driver.
+        ImportError: the driver is not installed.
+        OSError: the folder cannot be made.
+    """
     url = make_url(database_url)
+    if url.drivername not in DRIVERS:
+        raise UnknownDatabase(
+            f"{url.drivername}:// is not supported; possible are sqlite:///PATH and "
+            "postgresql+psycopg://USER@HOST/NAME"
+        )
     if url.get_backend_name() != "sqlite":
         # In UTC the driver can read back every moment that was stored, the year 1 included.
         return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c timezone=utc"})

@@ -9,6 +9,7 @@ from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 from .problems import InvalidQuery
 
 MOST_COMPARED = 20
+MEND_IDS = "ids=A,B with hardware slugs, result ids, or setup-ID for the set-up of result ID"
 
 
 def _empty_is_none(value: Any) -> Any:
@@ -76,22 +77,24 @@ class ResultFilters(CellFilters):
     )
 
 
-def compared_ids(text: str) -> tuple[str, ...]:
-    """Read ``ids=a,b,c``: hardware slugs and result ids, each once.
+def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
+    """Read ``ids=a,b,c``: hardware slugs, ids of results and of set-ups, each once.
 
     Raises:
-        InvalidQuery: fewer than two, more than twenty, or not of that form.
+        InvalidQuery: fewer than ``at_least``, more than twenty, or not of that form.
     """
     ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-    if not 2 <= len(ids) <= MOST_COMPARED:
+    if not at_least <= len(ids) <= MOST_COMPARED:
         raise InvalidQuery(
             f"ids names {len(ids)} different things, 2 to {MOST_COMPARED} can be compared",
             field="ids",
-            mend="ids=SLUG,SLUG with hardware slugs or result ids",
+            mend=MEND_IDS,
         )
     for item in ids:
         if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
             raise InvalidQuery(
-                f"{item[:100]!r} is neither a hardware slug nor a result id", field="ids"
+                f"{item[:100]!r} is neither a hardware slug nor a result id",
+                field="ids",
+                mend=MEND_IDS,
             )
     return ids

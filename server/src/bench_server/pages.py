@@ -34,7 +34,8 @@ class Choice:
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``narrowed``: a filter is in force."""
+    """``/``: how fast does hardware train? ``narrowed``: a filter is in force. ``boxes``: the page
+    lists two different things or more that can be ticked and compared."""
 
     title: str
     json_href: str
@@ -46,6 +47,7 @@ class LeaderboardPage:
     frameworks: tuple[str, ...]
     narrowed: bool
     any_results: bool
+    boxes: bool
 
 
 @dataclass(frozen=True)
@@ -73,12 +75,14 @@ class ResultPage:
 
 @dataclass(frozen=True)
 class ComparePage:
-    """``/compare``: which is faster, and is that certain? ``answer`` is null before choosing."""
+    """``/compare``: which is faster, and is that certain? ``answer`` is null before choosing,
+    ``too_few`` says that less than two different things were chosen."""
 
     title: str
     json_href: str | None
     answer: comparing.CompareAnswer | None
     hardware: tuple[Choice, ...]
+    too_few: bool
 
 
 @dataclass(frozen=True)
@@ -104,13 +108,19 @@ class DocsPage:
 def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage:
     shown = boards.leaderboard(session, filters)
     chosen = filters.model_dump(exclude_none=True)
+    most = 10**6 if filters.workload else ROWS_WITH_ALL_WORKLOADS
+    rows = [row for board in shown for row in board.rows[:most]]
+    if filters.group == "setup":
+        tickable = {row.result_id for row in rows}
+    else:
+        tickable = {row.hardware_slug for row in rows}
     names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
         json_href=_address("/api/v1/leaderboard", chosen),
         filters=filters,
         boards=shown,
-        rows_shown=10**6 if filters.workload else ROWS_WITH_ALL_WORKLOADS,
+        rows_shown=most,
         workloads=tuple(
             Choice(_with(chosen, "workload", name), label, (filters.workload or "") == name)
             for name, label in names
@@ -122,6 +132,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         frameworks=tuple(queries.frameworks(session)),
         narrowed=bool(chosen.keys() - {"workload", "group", "baseline"}),
         any_results=any(board.rows or board.unranked for board in shown),
+        boxes=len(tickable) > 1,
     )
 
 
@@ -164,13 +175,14 @@ def compare_page(session: Session, ids: tuple[str, ...]) -> ComparePage:
     hardware = tuple(
         Choice(slug, name, slug in ids) for slug, name in queries.ranked_hardware(session)
     )
-    if not ids:
-        return ComparePage("Compare", None, None, hardware)
+    if len(ids) < 2:
+        return ComparePage("Compare", None, None, hardware, too_few=bool(ids))
     answer = comparing.compare(session, ids)
     names = " and ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
     title = f"{names} and {more} more" if more > 0 else names
-    return ComparePage(title, _address("/api/v1/compare", {"ids": ",".join(ids)}), answer, hardware)
+    json_href = _address("/api/v1/compare", {"ids": ",".join(ids)})
+    return ComparePage(title, json_href, answer, hardware, too_few=False)
 
 
 def docs_page(openapi: dict[str, Any]) -> DocsPage:

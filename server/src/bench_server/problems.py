@@ -3,6 +3,7 @@
 Every refusal has a stable ``code``, the offending ``field`` and what would ``mend`` it.
 """
 
+from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +13,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match, Mount
 
 from bench_protocol.errors import ProtocolError
 
@@ -76,6 +78,19 @@ STATUS_OF_CODE = {
 }
 
 
+MEND_OF_STATUS = {
+    400: "send what docs/protocol.md describes, as one JSON document",
+    403: "enroll the key, and sign exactly the bytes that are sent",
+    404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
+    405: "use one of the methods that the header Allow names",
+    415: "send application/json",
+    422: "correct the field; /docs lists every parameter with its limits",
+    500: "try again; if it lasts, tell whoever runs this server",
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+LOST = "The address may be mistyped, or what it names may be on another server."
+
+
 def problem(status: int, code: str, detail: str, field: str = "", mend: str = "") -> Problem:
     """Fill in the document's members that follow from the others."""
     return Problem(
@@ -85,7 +100,7 @@ def problem(status: int, code: str, detail: str, field: str = "", mend: str = ""
         detail=detail,
         code=code,
         field=field,
-        mend=mend,
+        mend=mend or MEND_OF_STATUS.get(status, "see /docs"),
     )
 
 
@@ -93,7 +108,9 @@ def answer(request: Request, document: Problem, headers: dict[str, str] | None =
     """The problem as JSON; as a page where a browser asks for one outside the API."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
-        return error_page(request, document.status, document.title, document.detail, document.mend)
+        # What mends a lost address is for programs; the page itself links to the leaderboard.
+        mend = LOST if document.status == 404 else document.mend
+        return error_page(request, document.status, document.title, document.detail, mend)
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
@@ -109,16 +126,17 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:
-        first: dict[str, Any] = error.errors()[0]
-        field = ".".join(str(part) for part in first["loc"][1:]) or str(first["loc"][0])
+        errors: Sequence[dict[str, Any]] = error.errors()
+        # A place in an address is a parameter; what follows names pydantic's own alternatives.
+        field = str(errors[0]["loc"][:2][-1])
+        own = [found["msg"] for found in errors if str(found["loc"][:2][-1]) == field]
         return answer(
             request,
             problem(
                 422,
                 InvalidQuery.code,
-                f"{field}: {first['msg']}"[:2000],
+                f"{field}: {'; or '.join(dict.fromkeys(own))}"[:2000],
                 field,
-                "correct the parameter; /docs lists every one with its limits",
             ),
         )
 
@@ -126,11 +144,12 @@ def install(app: FastAPI) -> None:
     def _http(request: Request, error: HTTPException) -> Response:
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
         detail = f"{request.method} {request.url.path}: {error.detail}"
-        return answer(
-            request,
-            problem(error.status_code, code, detail[:2000], mend="see /docs"),
-            dict(error.headers or {}),
-        )
+        headers = dict(error.headers or {})
+        if error.status_code == 404:
+            detail = f"nothing is at {request.url.path}"
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods(request))
+        return answer(request, problem(error.status_code, code, detail[:2000]), headers)
 
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:
@@ -143,3 +162,19 @@ def install(app: FastAPI) -> None:
     def _bug(request: Request, _error: Exception) -> Response:
         # The traceback goes to the log (Starlette raises it again), never to the client.
         return answer(request, problem(500, "internal_error", "the server made a mistake"))
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method of a path; each of its routes knows only its own, so all are asked for all."""
+    # Within a mount the root path is the mount's.
+    root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
+
+    def answers(method: str) -> bool:
+        scope = {**request.scope, "root_path": root, "method": method}
+        return any(
+            method in ("GET", "HEAD") if isinstance(route, Mount) else True
+            for route in request.app.routes
+            if route.matches(dict(scope))[0] == Match.FULL
+        )
+
+    return [method for method in METHODS if answers(method)]

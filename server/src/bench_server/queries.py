@@ -111,6 +111,11 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
     return found
 
 
+def setup_of(row: Measurement) -> Setup:
+    """How a row's workload was trained."""
+    return Setup._make(getattr(row, name) for name in Setup._fields)
+
+
 def as_repeat(row: Measurement) -> Repeat:
     """A measured row as the ranking sees it, whether it counts or not."""
     return _repeat([getattr(row, name) for name in REPEAT_COLUMNS])

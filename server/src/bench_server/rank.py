@@ -16,6 +16,7 @@ from . import stats
 
 OWNERS_FOR_A_FIGURE = 3
 REPEATS_FOR_A_VERDICT = 3
+UNSTEADY_SPREAD = 0.2
 
 
 class Setup(NamedTuple):
@@ -27,6 +28,13 @@ class Setup(NamedTuple):
     batch_size: int
     precision: str
     data: str
+
+    @property
+    def words(self) -> str:
+        """Framework and recipe, which tell set-ups of one board apart, and a precision that is not
+        the usual one."""
+        unusual = "" if self.precision == "float32" else f" {self.precision}"
+        return f"{self.framework} {self.recipe}{unusual}"
 
 
 class Repeat(NamedTuple):
@@ -69,6 +77,11 @@ class Figure:
         """Fewer owners than a figure needs to be more than one person's word."""
         return self.owners < OWNERS_FOR_A_FIGURE
 
+    @property
+    def unsteady(self) -> bool:
+        """The block times within a run differ so much that the figure says little; it counts."""
+        return unsteady(self.spread)
+
 
 @dataclass(frozen=True)
 class RankedRow:
@@ -77,6 +90,11 @@ class RankedRow:
     rank: int
     figure: Figure
     others: tuple[Figure, ...] = ()
+
+
+def unsteady(spread: float | None) -> bool:
+    """Half of a run's block times lie further apart than a fifth of their median."""
+    return spread is not None and spread > UNSTEADY_SPREAD
 
 
 def figures(repeats: Iterable[Repeat]) -> list[Figure]:

@@ -15,6 +15,10 @@ class SchemaMismatch(RuntimeError):
     """The database is not at the version this program works with; the message says what to run."""
 
 
+class UnknownVersion(ValueError):
+    """No migration has this name; the message lists those there are."""
+
+
 def migrations_folder() -> Path:
     """The migrations: in an installed wheel inside the package, in a checkout at its root."""
     for folder in (PACKAGE / "migrations", PACKAGE.parents[2] / "migrations"):
@@ -38,8 +42,16 @@ def current(engine: Engine) -> str | None:
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Upgrade, or downgrade where ``revision`` is ``base`` or one before the database's own."""
+    """Upgrade, or downgrade where ``revision`` is ``base`` or one before the database's own.
+
+    Raises:
+        UnknownVersion: there is no such version to go to.
+        SchemaMismatch: the database is at a version this program does not know.
+    """
     known = {script.revision for script in _scripts().walk_revisions()}
+    if revision not in {"base", "head", *known}:
+        possible = ", ".join(["base", *sorted(known), "head"])
+        raise UnknownVersion(f"there is no version {revision!r}; possible are {possible}")
     before = current(engine)
     if before is not None and before not in known:
         raise SchemaMismatch(_newer(before))

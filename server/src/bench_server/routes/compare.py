@@ -13,11 +13,17 @@ router = APIRouter(prefix="/api/v1", tags=["ranking"])
 
 @router.get(
     "/compare",
-    summary="Compare two to twenty hardware or results, cell by cell, with intervals",
+    summary="Compare two to twenty hardware, set-ups or results, with intervals",
     responses=problems(404, 422),
 )
 def comparison(
     session: Reading,
-    ids: Annotated[str, Query(max_length=8200, description="hardware slugs or result ids: a,b")],
+    ids: Annotated[
+        str,
+        Query(
+            max_length=8200,
+            description="a,b: hardware slugs, result ids, setup-ID for the set-up of a result",
+        ),
+    ],
 ) -> CompareAnswer:
     return compare(session, compared_ids(ids))

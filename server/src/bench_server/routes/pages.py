@@ -30,7 +30,7 @@ def compare(
     session: Reading,
     ids: Annotated[list[str] | None, Query(max_length=100)] = None,
 ) -> HTMLResponse:
-    chosen = compared_ids(",".join(ids)) if ids else ()
+    chosen = compared_ids(",".join(ids), at_least=0) if ids else ()
     return render.page(request, "compare.html", pages.compare_page(session, chosen))
 
 
