@@ -20,7 +20,8 @@ SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--budget-seconds", "0.
 def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[], Server]) -> None:
     server = make_server()
     address = server.start()
-    ran = agent("run", "--preset", "smoke", *SMALL, "--server", address, "--yes", "--json")
+    both = ("--framework", "tensorflow", "--framework", "mlx")
+    ran = agent("run", "--preset", "smoke", *SMALL, *both, "--server", address, "--yes", "--json")
     assert ran.code == 0, ran.stderr
     results = ran.json()["results"]
     cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
