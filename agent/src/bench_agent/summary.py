@@ -62,8 +62,8 @@ def closing_lines(summary: RunSummary, home: Home) -> list[str]:
     unsteady = sum(_spread([result]) > UNSTEADY for result in measured)
     if unsteady:
         lines.append(
-            f"{unsteady} of {len(measured)} measurements were unsteady (spread above "
-            f"{UNSTEADY:.0%}): other work was going on; measure again on an idle machine."
+            f"Unsteady: {unsteady} of {len(measured)} measurements (spread above "
+            f"{people.percent(UNSTEADY)}). Other work was going on: measure again when idle."
         )
     kept = len(summary.results)
     lines.append(f"{kept} results kept in {home.outbox}, {summary.sent} sent now.")
