@@ -185,6 +185,42 @@ def run(
 
 
 @app.command()
+def conformance(
+    workload: Workloads = [],
+    framework: Frameworks = [],
+    device: Devices = [],
+    recipe: Recipes = [],
+    precision: Precisions = [],
+    as_json: Json = False,
+) -> None:
+    """Check that every framework trains the same: each step's loss against the reference."""
+    from . import conform
+    from .plan import Selection
+
+    selection = Selection(
+        workloads=tuple(workload),
+        frameworks=tuple(framework),
+        devices=tuple(device),
+        recipes=tuple(recipe),
+        precisions=tuple(precision),
+    )
+    made = _make_plan("quick", selection)
+    if not made.cells:
+        _stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
+    checked = []
+    for one in conform.check(made, _home().logs):
+        checked.append(one)
+        if not as_json:
+            typer.echo(conform.line(one))
+    if as_json:
+        _print_json(conform.document(checked, made))
+    else:
+        typer.echo(conform.summary(checked, made))
+    if any(one.failed for one in checked):
+        raise typer.Exit(Exit.SOME_FAILED)
+
+
+@app.command()
 def submit(server: Server = None, as_json: Json = False) -> None:
     """Post the results that wait in the outbox, each once."""
     from .client import ServerUnreachable

@@ -4,7 +4,7 @@ import math
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import seeded
+from bench_protocol import conformance, seeded
 from bench_protocol.machine import Environment
 from bench_protocol.result import (
     Evaluation,
@@ -15,10 +15,11 @@ from bench_protocol.result import (
     Phase,
     Placement,
     Startup,
+    Trace,
     Warn,
 )
 
-from . import environment, failures
+from . import environment, failures, traces
 from .engines.seam import Data, Engine, Session
 from .job import BlockDone, Job, PhaseBegan
 from .measure import measure
@@ -52,7 +53,8 @@ class Repeat:
         """Measure, or say what kept it from being measured; what was measured by then is kept."""
         try:
             startup = self._start()
-            self._measured = self._measure(startup)
+            found = self._traces()
+            self._measured = self._measure(startup, found)
             self._measured = self._evaluated(self._measured)
             return self._judged(self._measured)
         except Exception as error:
@@ -109,7 +111,21 @@ class Repeat:
         order = seeded.order(data_set.train_samples, 0, job.seed)
         return Data(train_x, train_y, test_x, test_y, order)
 
-    def _measure(self, startup: Startup) -> Measurement:
+    def _traces(self) -> tuple[Trace, ...]:
+        """The cell's own step on the trace's small job, in this process, after the start-up.
+
+        Before it, the frameworks would be warm when the start-up is timed. The sessions are closed
+        one by one, so what they hold is not there any more while blocks are timed.
+        """
+        job = self._job
+        if not traces.has_reference(job.workload):
+            return ()
+        self._enter("conformance")
+        found = traces.both(self._engine, job.workload, job.cell)
+        self._enter("warm_up")
+        return found
+
+    def _measure(self, startup: Startup, found: tuple[Trace, ...]) -> Measurement:
         job, session = self._job, self._open_session()
         blocks = measure(
             session,
@@ -129,6 +145,7 @@ class Repeat:
             # Before the matrix product and the evaluation, which need memory of their own.
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
+            traces=found,
             gemm=self._gemm(),
             placement=self._placement(session),
             recipe_settings=dict(session.settings),
@@ -141,6 +158,8 @@ class Repeat:
         right_count = measurement.parameter_count == self._job.workload.parameter_count
         if not (right_count and measurement.placement.matches):
             return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
+            return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return Measured(measurement=measurement)
 
     def _placement(self, session: Session) -> Placement:

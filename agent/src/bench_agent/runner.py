@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from bench_protocol.result import Failed, FailureKind, Phase
 
-from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
+from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, Traced
 
 LONGEST_LINE_BYTES = 8 * 1024 * 1024
 KILL_WAIT_SECONDS = 10.0
@@ -114,6 +114,16 @@ def run_probe(framework: str, log: Path, limits: Limits | None = None) -> Probe:
     return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
 
 
+def run_traces(job: Job, log: Path, limits: Limits | None = None) -> Traced:
+    """Train the traces of a job's cell in a fresh process; ``problem`` says why there are none."""
+    command = [*worker_command(), "--trace"]
+    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
+    if isinstance(last, Traced):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return Traced(traces=(), environment=None, problem=why)
+
+
 def run_worker(
     command: Sequence[str],
     job: bytes,
@@ -121,7 +131,7 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Answer | Probe | Failed:
+) -> Answer | Probe | Traced | Failed:
     """Start a worker, feed it, listen until its last message, its end, or the end of patience."""
     reading, writing = os.pipe()
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +167,7 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | Failed:
+) -> Answer | Probe | Traced | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
     heard = clock()
@@ -184,7 +194,7 @@ def _listen(
                     message = MESSAGE.validate_json(line)
                 except ValidationError:
                     return _failed("crashed", progress.phase, "GarbledAnswer")
-                if isinstance(message, Answer | Probe):
+                if isinstance(message, Answer | Probe | Traced):
                     return message
                 if isinstance(message, PhaseBegan):
                     progress.phase = message.phase

@@ -92,7 +92,8 @@ def _resnet_stage(blocks: int, filters: int, stride: int) -> tuple[Layer, ...]:
             Conv2D(
                 filters=4 * filters, kernel=1, stride=stride, padding="valid", activation="linear"
             ),
-            BatchNorm(activation="linear"),
+            # Halved four times, the pooled features stay small enough for SGD on the last layer.
+            BatchNorm(gamma=0.5, activation="linear"),
         ),
     )
     return (first, *(Residual(main=main(1)),) * (blocks - 1))
