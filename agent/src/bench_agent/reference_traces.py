@@ -9,7 +9,6 @@ weights, the pictures (uint8 / 255), and Adam's bias correction, whose ``1 - bet
 framework takes from beta as float32 (1.3e-5 off the decimal 0.999).
 """
 
-import json
 import sys
 from typing import Any
 
@@ -36,13 +35,17 @@ Values = dict[str, Any]
 
 
 def main() -> int:
-    """Print the traces of the whole catalogue as JSON, one a line."""
-    lines = [
-        json.dumps(reference(workload, optimizer).model_dump(mode="json"))
-        for workload in CATALOGUE
-        for optimizer in conformance.TRACED
-    ]
-    sys.stdout.write("[\n" + ",\n".join(lines) + "\n]\n")
+    """Print the traces of the catalogue, or of the workloads named, as JSON, one a line."""
+    wanted = sys.argv[1:]
+    between = "[\n"
+    for workload in CATALOGUE:
+        for optimizer in conformance.TRACED:
+            if wanted and workload.name not in wanted:
+                continue
+            sys.stdout.write(between + reference(workload, optimizer).model_dump_json())
+            sys.stdout.flush()
+            between = ",\n"
+    sys.stdout.write("\n]\n")
     return 0
 
 
