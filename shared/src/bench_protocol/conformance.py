@@ -95,15 +95,17 @@ def references() -> Mapping[tuple[str, str], Reference]:
 # Largest relative deviation allowed at each step. None: not measured for this kind of device, so
 # nothing can be said to agree, and only what no rounding explains is wrong.
 #
-# CPU, float32, measured with TensorFlow and MLX on x86-64 (docs/measured.md): under SGD the largest
-# deviation found in five steps is below 2e-6, so 1e-5 leaves room for another BLAS or another order
-# of sums, while the planted faults of tests/engines/test_faults.py are all above 1e-4.
+# CPU, float32, measured with TensorFlow and MLX on x86-64 (docs/measured.md): seven of eight
+# workloads stay below 1e-5 in all five steps in MLX, six in TensorFlow. Two do not, under SGD:
+# cifar100-vgg16 in TensorFlow reaches 1.5e-5 at step 5, and fashion-convnet 5.3e-5 from step 4 on,
+# the same in both frameworks, so the float64 reference is what stands apart. Three steps are held
+# to 1e-5, the last two to 1e-4; every planted fault of tests/engines/test_faults.py is above that.
 # RMSprop and Adam divide by the root of a mean square: a weight whose gradient is nearly zero moves
-# a full step in a direction that rounding decides, so what is allowed grows with the steps.
+# a full step in a direction that rounding decides, so more steps than these would say less.
 Tolerances = tuple[float, ...]
 TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
-    ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
-    ("cpu", "float32", "workload"): (1e-5, 1e-5, 1e-5, 1e-5, 1e-5),
+    ("cpu", "float32", "sgd"): (1e-5, 1e-5, 1e-5, 1e-4, 1e-4),
+    ("cpu", "float32", "workload"): (1e-5, 1e-5, 1e-5, 1e-4, 1e-4),
 }
 # Under SGD, whatever the device and precision: beyond this the computation is another one.
 CERTAINLY_WRONG = 1e-2
