@@ -98,7 +98,7 @@ def references() -> Mapping[tuple[str, str], Reference]:
 # CPU, float32, measured with TensorFlow and MLX on x86-64 (docs/measured.md): seven of eight
 # workloads stay below 1e-5 in all five steps in MLX, six in TensorFlow. Two do not, under SGD:
 # cifar100-vgg16 in TensorFlow reaches 1.5e-5 at step 5, and fashion-convnet 5.3e-5 from step 4 on,
-# the same in both frameworks, so the float64 reference is what stands apart. Three steps are held
+# alike in both frameworks (cause not found; a ReLU or maximum at a tie?). Three steps are held
 # to 1e-5, the last two to 1e-4; every planted fault of tests/engines/test_faults.py is above that.
 # RMSprop and Adam divide by the root of a mean square: a weight whose gradient is nearly zero moves
 # a full step in a direction that rounding decides, so more steps than these would say less.
