@@ -20,18 +20,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from bench_server.cli import main; main()"]
 
 
-def has_compose() -> bool:
-    docker = shutil.which("docker")
-    if docker is None:
-        return False
-    asked = subprocess.run([docker, "compose", "version"], capture_output=True, check=False)
-    return asked.returncode == 0
+def compose() -> list[str]:
+    """The compose program of this machine, as plug-in or by itself; empty if there is none."""
+    for command in (["docker", "compose"], ["docker-compose"]):
+        if shutil.which(command[0]):
+            asked = subprocess.run([*command, "version"], capture_output=True, check=False)
+            if asked.returncode == 0:
+                return command
+    return []
 
 
-@pytest.mark.skipif(not has_compose(), reason="docker compose is not installed")
+@pytest.mark.skipif(not compose(), reason="docker compose is not installed")
 def test_compose_accepts_the_file() -> None:
     subprocess.run(
-        ["docker", "compose", "config", "--quiet"],
+        [*compose(), "config", "--quiet"],
         cwd=ROOT,
         env=os.environ | {"TRAINMARK_DB_PASSWORD": "x"},
         check=True,
