@@ -313,7 +313,7 @@ ODD = st.one_of(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(files=st.dictionaries(st.sampled_from(FILES), ODD, max_size=8))
 def test_no_odd_file_raises_and_no_identifier_leaks(
     files: dict[str, str], tmp_path_factory: pytest.TempPathFactory

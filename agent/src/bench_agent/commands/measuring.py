@@ -1,0 +1,116 @@
+"""``plan`` and ``run``: what would be measured, and measuring it."""
+
+import secrets
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import (
+    Exit,
+    Json,
+    PresetName,
+    Server,
+    choosing_cells,
+    open_home,
+    print_json,
+    probe_frameworks,
+    stop,
+)
+
+if TYPE_CHECKING:
+    from ..plan import Plan, Selection
+
+LONG_PLAN_SECONDS = 24 * 3600
+
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a plan above 24 h.")]
+Resume = Annotated[
+    bool,
+    typer.Option(
+        "--resume/--fresh", help="Go on with a run that was cut off (it keeps its own filters)."
+    ),
+]
+
+
+@choosing_cells
+def plan(
+    selection: "Selection",
+    preset: PresetName = "quick",
+    as_json: Json = False,
+) -> None:
+    """Show every cell a run would measure, how long it takes, and what is left out and why."""
+    from .. import overview
+
+    made = _make_plan(preset, selection)
+    if as_json:
+        print_json(overview.plan_document(made))
+    else:
+        overview.print_plan(made)
+
+
+@choosing_cells
+def run(
+    selection: "Selection",
+    preset: PresetName = "quick",
+    server: Server = None,
+    yes: Yes = False,
+    resume: Resume = False,
+    as_json: Json = False,
+) -> None:
+    """Measure, sign and keep the results; with a server, post them."""
+    from rich.console import Console
+
+    from bench_protocol.seeded import DEFAULT_SEED
+
+    from ..client import checked_address
+    from ..display import Display
+    from ..interrupt import gentle_interrupt
+    from ..journal import begin, unfinished
+    from ..keys import load_or_create_key
+    from ..overview import summary_document
+    from ..run import run_plan
+    from ..summary import closing_lines, summary_table
+
+    home = open_home()
+    load_or_create_key(home)  # before anything long: a folder that cannot be used is said now
+    if server:
+        checked_address(server)
+    journal = unfinished(home) if resume else None
+    if journal is None:
+        made = _make_plan(preset, selection)
+        _check_plan(made, yes)
+        journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
+    console = Console(stderr=as_json)
+    with Display(console) as display, gentle_interrupt(display.note) as stop_asked:
+        summary = run_plan(journal, home, server, display, stop_asked)
+    if as_json:
+        print_json(summary_document(summary))
+    else:
+        if summary.results:
+            console.print(summary_table(summary.results))
+        for line in closing_lines(summary, home):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    if summary.interrupted:
+        raise typer.Exit(Exit.INTERRUPTED)
+    if summary.server_unreachable:
+        stop(Exit.SERVER_UNREACHABLE, "results are safe in the outbox: bench-agent submit")
+    if summary.failed or summary.refused:
+        raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _make_plan(preset: str, selection: "Selection") -> "Plan":
+    from ..plan import check_names, make_plan
+    from ..presets import preset_named
+
+    chosen = preset_named(preset)
+    check_names(selection)
+    return make_plan(chosen, selection, probe_frameworks(selection.frameworks))
+
+
+def _check_plan(made: "Plan", yes: bool) -> None:
+    from bench_protocol import format as people
+
+    if not made.cells:
+        stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
+    if made.estimate_seconds > LONG_PLAN_SECONDS and not yes:
+        length = people.rough(made.estimate_seconds)
+        typer.confirm(f"This takes about {length}. Go on?", abort=True, err=True)
