@@ -7,7 +7,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bench_server import rank, stats
+from bench_server import rank
 from bench_server.rank import Repeat, Setup
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
@@ -110,23 +110,3 @@ def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
     two = [repeat(200, "o2", f"n{i % 3}") for i in range(9)]
     found = rank.compare(one, two)
     assert (found.unit, found.n_a, found.n_b, found.kind) == ("machines", 1, 3, "too_few_runs")
-
-
-def test_interval_by_hand() -> None:
-    """exp of a Welch interval on logarithms: equal variances, so 4 degrees of freedom."""
-    a = [math.exp(x) for x in (0.1, 0.2, 0.3)]
-    b = [math.exp(x) for x in (0.0, 0.1, 0.2)]
-    low, high = stats.log_ratio_interval(a, b)
-    margin = 2.7764451 * math.sqrt(0.01 / 3 + 0.01 / 3)
-    assert math.isclose(low, math.exp(0.1 - margin), rel_tol=1e-7)
-    assert math.isclose(high, math.exp(0.1 + margin), rel_tol=1e-7)
-
-
-def test_the_interval_of_a_ratio_by_hand() -> None:
-    # Logarithms 0, 0.1, 0.2 against 1, 1.1, 1.2: variances 0.01, 4 degrees of freedom, t 2.776445.
-    low, high = stats.log_ratio_interval(
-        [math.exp(0.1 * n) for n in range(3)], [math.exp(1 + 0.1 * n) for n in range(3)]
-    )
-    margin = 2.776445 * math.sqrt(0.02 / 3)
-    assert math.isclose(low, math.exp(-1 - margin), rel_tol=1e-6)
-    assert math.isclose(high, math.exp(-1 + margin), rel_tol=1e-6)

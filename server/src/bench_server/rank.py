@@ -9,13 +9,12 @@ until owners exist.
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import geometric_mean, median
+from statistics import median
 from typing import Literal, NamedTuple
 
-from . import stats
+from bench_protocol import verdicts
 
 OWNERS_FOR_A_FIGURE = 3
-REPEATS_FOR_A_VERDICT = 3
 UNSTEADY_SPREAD = 0.2
 
 
@@ -122,7 +121,7 @@ def by_setup(found: Sequence[Figure]) -> list[RankedRow]:
     return [RankedRow(rank, figure) for rank, figure in enumerate(found, 1)]
 
 
-Kind = Literal["faster", "slower", "no_difference", "too_few_runs"]
+Kind = verdicts.Kind
 
 
 @dataclass(frozen=True)
@@ -144,36 +143,16 @@ def compare(a: Sequence[Repeat], b: Sequence[Repeat]) -> Comparison:
     """Compare two sides that ran the same set-up, each with at least one repeat.
 
     The values are repeats where both sides are one machine each, else machines: repeats on one
-    machine say nothing about how machines differ. See :func:`.stats.log_ratio_interval`.
+    machine say nothing about how machines differ. See :mod:`bench_protocol.verdicts`.
     """
     machines = max(len({r.machine_id for r in side}) for side in (a, b))
     unit: Literal["repeats", "machines"] = "repeats" if machines == 1 else "machines"
-    times_a, times_b = ([*_values(side, unit)] for side in (a, b))
-    n_a, n_b = len(times_a), len(times_b)
-    if min(n_a, n_b) < REPEATS_FOR_A_VERDICT:
-        speed_up = _of_owners(b) / _of_owners(a)
-        words = f"too few runs ({n_a} and {n_b} {unit})"
-        return Comparison(speed_up, None, None, n_a, n_b, unit, "too_few_runs", words)
-    speed_up = geometric_mean(times_b) / geometric_mean(times_a)
-    low, high = stats.log_ratio_interval(times_b, times_a)
-    kind, words = _verdict(speed_up, low, high)
-    return Comparison(speed_up, low, high, n_a, n_b, unit, kind, words)
-
-
-def _verdict(speed_up: float, low: float, high: float) -> tuple[Kind, str]:
-    if low <= 1 <= high:
-        return "no_difference", "no credible difference"
-    if low > 1:
-        kind: Kind = "faster"
-        changes = [speed_up - 1, low - 1, high - 1]
-    else:
-        kind = "slower"
-        changes = [1 - speed_up, 1 - high, 1 - low]
-    share, lower, upper = (100 * change for change in changes)
-    digits = 0 if share >= 10 else 1
-    return kind, (
-        f"{share:,.{digits}f} % {kind}, 95 % CI {lower:,.{digits}f} to {upper:,.{digits}f}"
-    )
+    times_a, times_b = _values(a, unit), _values(b, unit)
+    found = verdicts.compare(times_a, times_b, unit)
+    few = found.kind == "too_few_runs"
+    speed_up = _of_owners(b) / _of_owners(a) if few else found.speed_up
+    counts = len(times_a), len(times_b)
+    return Comparison(speed_up, found.low, found.high, *counts, unit, found.kind, found.words)
 
 
 def _values(side: Sequence[Repeat], unit: str) -> list[float]:

@@ -1,0 +1,120 @@
+"""Is one side faster than the other, by how much, and how sure is that: interval and verdict.
+
+The values compared are times of whole processes (or machines), never blocks of one process: blocks
+are correlated, and processes differ, so an interval over blocks is far too narrow.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import fmean, geometric_mean, variance
+from typing import Literal
+
+RUNS_FOR_A_VERDICT = 3
+CONFIDENCE = 0.95
+
+Kind = Literal["faster", "slower", "no_difference", "too_few_runs"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How many times as fast one side is as the other, and what may be said of it.
+
+    ``low`` and ``high`` bound ``speed_up`` with 95 % confidence; None with too few runs.
+    """
+
+    speed_up: float
+    low: float | None
+    high: float | None
+    kind: Kind
+    words: str
+
+
+def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -> Verdict:
+    """Compare two sides measured independently of one another.
+
+    Args:
+        times, base: one positive time a process (or machine), at least one each, any unit.
+        unit: what a value is, for the words.
+    """
+    speed_up = geometric_mean(base) / geometric_mean(times)
+    if min(len(times), len(base)) < RUNS_FOR_A_VERDICT:
+        return too_few(speed_up, f"{len(times)} and {len(base)} {unit}")
+    return _verdict(speed_up, *log_ratio_interval(base, times))
+
+
+def compare_pairs(times: Sequence[float], base: Sequence[float]) -> Verdict:
+    """Compare two sides measured in turns: the n-th of each are neighbours in time.
+
+    What slows both of a pair alike (heat, other work) falls out of their ratio.
+
+    Raises:
+        ValueError: the sides differ in length.
+    """
+    ratios = [b / a for a, b in zip(times, base, strict=True)]
+    speed_up = geometric_mean(ratios)
+    if len(ratios) < RUNS_FOR_A_VERDICT:
+        return too_few(speed_up, f"{len(ratios)} pair{'s' * (len(ratios) != 1)}")
+    return _verdict(speed_up, *log_mean_interval(ratios))
+
+
+def too_few(speed_up: float, count: str) -> Verdict:
+    """The verdict where no interval can be stated; ``count`` says how many values there were."""
+    return Verdict(speed_up, None, None, "too_few_runs", f"too few runs ({count})")
+
+
+def log_ratio_interval(
+    numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Confidence interval of the ratio of two geometric means.
+
+    Welch's t interval on the difference of the mean logarithms, with the degrees of freedom of
+    Welch (1947) and Satterthwaite (1946), taken back by exp.
+
+    Args:
+        numerator, denominator: two or more positive values each, independent of one another.
+    """
+    a, b = ([math.log(value) for value in side] for side in (numerator, denominator))
+    part_a, part_b = variance(a) / len(a), variance(b) / len(b)
+    squared_error = part_a + part_b
+    freedom = 1.0
+    if squared_error:
+        freedom = squared_error**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
+    return _interval(fmean(a) - fmean(b), math.sqrt(squared_error), freedom, confidence)
+
+
+def log_mean_interval(
+    values: Sequence[float], confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Confidence interval of a geometric mean: Student's (1908) t interval on the logarithms.
+
+    Args:
+        values: two or more positive values, independent of one another.
+    """
+    logs = [math.log(value) for value in values]
+    error = math.sqrt(variance(logs) / len(logs))
+    return _interval(fmean(logs), error, len(logs) - 1, confidence)
+
+
+def _interval(
+    centre: float, error: float, freedom: float, confidence: float
+) -> tuple[float, float]:
+    from scipy.special import stdtrit  # here: most commands never need it
+
+    margin = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    return math.exp(centre - margin), math.exp(centre + margin)
+
+
+def _verdict(speed_up: float, low: float, high: float) -> Verdict:
+    if low <= 1 <= high:
+        return Verdict(speed_up, low, high, "no_difference", "no credible difference")
+    if low > 1:
+        kind: Kind = "faster"
+        changes = [speed_up - 1, low - 1, high - 1]
+    else:
+        kind = "slower"
+        changes = [1 - speed_up, 1 - high, 1 - low]
+    share, lower, upper = (100 * change for change in changes)
+    digits = 0 if share >= 10 else 1
+    words = f"{share:,.{digits}f} % {kind}, 95 % CI {lower:,.{digits}f} to {upper:,.{digits}f}"
+    return Verdict(speed_up, low, high, kind, words)
