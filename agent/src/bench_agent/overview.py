@@ -6,6 +6,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from bench_protocol import doubts
 from bench_protocol import format as people
 from bench_protocol.figures import samples_per_second
 from bench_protocol.hardware import hardware_name
@@ -123,7 +124,7 @@ def summary_document(summary: RunSummary) -> Document:
 
 
 def result_document(result: Result) -> Document:
-    """One repeat: its cell, outcome and speed."""
+    """One repeat: its cell, outcome, speed and what is doubtful about it."""
     outcome = result.outcome
     failed = isinstance(outcome, Failed)
     rate = (
@@ -139,6 +140,7 @@ def result_document(result: Result) -> Document:
         "status": "failed" if failed else "measured",
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
         "samples_per_second": rate,
+        "warnings": [{"code": w.code, "words": doubts.words(w)} for w in result.warnings],
     }
 
 

@@ -7,10 +7,12 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bench_protocol import doubts
 from bench_protocol.machine import Machine
-from bench_protocol.result import Measured, Result
+from bench_protocol.result import Measured, Result, Telemetry
 
 from .awake import awake
+from .bystanders import Bystanders
 from .client import Client, Delivery, ServerUnreachable
 from .home import Home
 from .interrupt import Stop
@@ -138,10 +140,26 @@ def _one_repeat(
     job = Job(workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing)
     limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
     started = run.clock.now()
-    with Sampler(planned.cell.device, run.clock.since_start_ns) as sampler:
+    with Sampler(planned.cell.device, run.clock.since_start_ns) as sampler, Bystanders() as others:
         answer = run_job(job, log, limits, reporter.heard)
     finished = run.clock.now()
-    return make_result(run, planned.cell, repeat, answer, started, finished, sampler.telemetry())
+    telemetry = sampler.telemetry()
+    answer = _with_doubts(answer, telemetry, others.busy_cores, run.machine)
+    return make_result(run, planned.cell, repeat, answer, started, finished, telemetry)
+
+
+def _with_doubts(
+    answer: Answer, telemetry: Telemetry, other_cores: float, machine: Machine
+) -> Answer:
+    """The answer with what the blocks, the sensors and other programs give to doubt."""
+    measurement = answer.outcome.measurement
+    found = [
+        *answer.warnings,
+        *(doubts.of_blocks(measurement.blocks) if measurement else ()),
+        *doubts.of_telemetry(telemetry),
+        *doubts.of_other_load(other_cores, machine.cpu.logical_cores or 1),
+    ]
+    return answer.model_copy(update={"warnings": tuple(found)})
 
 
 class Posting:

@@ -5,18 +5,16 @@ from statistics import median
 from rich import box
 from rich.table import Table
 
+from bench_protocol import doubts
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed, Measured, Measurement, Result
+from bench_protocol.result import Measured, Measurement, Result, Warn
 
 from .display import one_line
 from .home import Home
 from .run import RunSummary
-
-# Above this, other work was going on beside the measurement, or the machine was throttling.
-UNSTEADY = 0.2
 
 
 def summary_table(results: list[Result]) -> Table:
@@ -57,14 +55,7 @@ def summary_table(results: list[Result]) -> Table:
 
 def closing_lines(summary: RunSummary, home: Home) -> list[str]:
     """What the figures are worth, where the results are, and how to go on."""
-    lines = []
-    measured = [result for result in summary.results if not isinstance(result.outcome, Failed)]
-    unsteady = sum(_spread([result]) > UNSTEADY for result in measured)
-    if unsteady:
-        lines.append(
-            f"Unsteady: {unsteady} of {len(measured)} measurements (spread above "
-            f"{people.percent(UNSTEADY)}). Other work was going on: measure again when idle."
-        )
+    lines = doubt_lines(summary.results)
     kept = len(summary.results)
     lines.append(f"{kept} results kept in {home.outbox}, {summary.sent} sent now.")
     if summary.waiting:
@@ -72,6 +63,19 @@ def closing_lines(summary: RunSummary, home: Home) -> list[str]:
     if summary.interrupted:
         lines.append("Interrupted: bench-agent run --resume goes on with what is missing.")
     return lines
+
+
+def doubt_lines(results: list[Result]) -> list[str]:
+    """One line a kind of doubt: how many measurements have it, and the first of them."""
+    found: dict[str, list[tuple[Cell, Warn]]] = {}
+    for result in results:
+        for warn in result.warnings:
+            found.setdefault(warn.code, []).append((result.cell, warn))
+    return [
+        f"Warning, {len(own)} of {len(results)} measurements: {doubts.words(own[0][1])}"
+        + (f" ({own[0][0]}{', and others' if len(own) > 1 else ''})")
+        for own in found.values()
+    ]
 
 
 def _measurements(repeats: list[Result]) -> list[Measurement]:

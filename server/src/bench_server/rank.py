@@ -13,9 +13,9 @@ from statistics import median
 from typing import Literal, NamedTuple
 
 from bench_protocol import verdicts
+from bench_protocol.doubts import UNSTEADY_SPREAD
 
 OWNERS_FOR_A_FIGURE = 3
-UNSTEADY_SPREAD = 0.2
 
 
 class Setup(NamedTuple):

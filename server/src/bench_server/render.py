@@ -10,6 +10,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from bench_protocol import doubts
 from bench_protocol import format as people
 
 FOLDER = Path(__file__).resolve().parent
@@ -26,6 +27,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
+        doubt=doubts.words,
         duration=people.seconds,
         nanoseconds=people.nanoseconds,
         rate=people.rate,

@@ -1,0 +1,51 @@
+"""What other programs did on the processor while a worker ran."""
+
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+
+import psutil
+
+IDLE = ("idle", "iowait", "steal", "guest", "guest_nice")  # guest time is also in user time
+
+
+@dataclass(frozen=True)
+class Used:
+    """Processor seconds so far: of all programs, and of this one with its ended children."""
+
+    at: float
+    everyone: float
+    ours: float
+
+
+def read_used() -> Used:
+    """Read the counters of the system and of this process."""
+    times = psutil.cpu_times()._asdict()
+    everyone = sum(seconds for kind, seconds in times.items() if kind not in IDLE)
+    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return Used(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in own))
+
+
+class Bystanders:
+    """A context manager around a worker, from before its start until it was waited for."""
+
+    def __init__(self, read: Callable[[], Used] = read_used) -> None:
+        self._read = read
+        self.busy_cores = 0.0
+
+    def __enter__(self) -> "Bystanders":
+        self._began = self._read()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Set ``busy_cores``: how many cores others kept busy on average."""
+        ended, began = self._read(), self._began
+        others = (ended.everyone - began.everyone) - (ended.ours - began.ours)
+        self.busy_cores = max(0.0, others / max(ended.at - began.at, 1e-9))

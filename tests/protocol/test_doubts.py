@@ -1,0 +1,117 @@
+"""Doubts: each is found where it was planted, none on a steady machine, and all can be said."""
+
+import random
+from itertools import cycle, islice
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from bench_protocol import doubts
+from bench_protocol.result import Blocks, Telemetry, Warn
+
+MS = 1_000_000
+STEADY = [200 * MS + n * MS // 10 for n in (3, -2, 5, 0, -4, 1, 2, -1, 4, -3, 0, 1)]
+
+
+def blocks(durations: list[int]) -> Blocks:
+    return Blocks(
+        steps_per_block=10,
+        durations_ns=tuple(durations),
+        stop_reason="budget",
+        warm_up_steps=1,
+        warm_up_ns=1,
+    )
+
+
+def codes(durations: list[int]) -> list[str]:
+    return [warn.code for warn in doubts.of_blocks(blocks(durations))]
+
+
+@pytest.mark.parametrize(
+    ("durations", "expected"),
+    [
+        (STEADY, []),
+        ([200 * MS] * 10, []),
+        (STEADY[:9], ["few_blocks"]),
+        ([200 * MS, 100 * MS], ["few_blocks"]),
+        ([*STEADY, 800 * MS], ["outliers"]),
+        ([*STEADY * 2, 800 * MS], []),  # one in twenty-five moves no median
+        ([260 * MS, *STEADY * 2], ["slow_first_blocks"]),
+        ([200 * MS + n * 2 * MS for n in range(20)], ["drift"]),
+        ([200 * MS - n * 2 * MS for n in range(20)], ["drift"]),
+        ([200 * MS + n * MS // 10 for n in range(20)], []),  # a trend too small to matter
+        (list(islice(cycle([200 * MS, 300 * MS]), 20)), ["unsteady"]),
+    ],
+)
+def test_each_is_found_where_it_was_planted(durations: list[int], expected: list[str]) -> None:
+    assert codes(durations) == expected
+
+
+def test_noise_without_a_trend_is_seldom_called_drift() -> None:
+    draw = random.Random(1)
+    trials = 500
+    noisy = ([round(200 * MS * draw.lognormvariate(0, 0.1)) for _ in range(30)] for _ in range(500))
+    assert sum("drift" in codes(durations) for durations in noisy) <= 0.02 * trials
+
+
+@pytest.mark.parametrize(
+    ("bits", "throttled"),
+    [
+        ([0x1, 0x0, 0x2] * 5, False),  # idle, nothing, clocks set by an application
+        ([0x4, *[0x0] * 19], False),
+        ([0x4, 0x20, *[0x0] * 8], True),
+        ([0x40], True),
+        ([None, None], False),
+        ([], False),
+    ],
+)
+def test_throttling(bits: list[float | None], throttled: bool) -> None:
+    telemetry = Telemetry(at_ns=tuple(range(len(bits))), columns={"gpu_throttle_bits": tuple(bits)})
+    assert bool(doubts.of_telemetry(telemetry)) == throttled
+
+
+def test_throttling_names_the_reasons() -> None:
+    telemetry = Telemetry(at_ns=(1, 2), columns={"gpu_throttle_bits": (0x24, 0x41)})
+    (warn,) = doubts.of_telemetry(telemetry)
+    assert warn.figures == {"share_of_samples": 1.0, "reason_bits": float(0x64)}
+    assert doubts.of_telemetry(Telemetry()) == []
+
+
+def test_other_load() -> None:
+    assert doubts.of_other_load(0.19, 2) == []
+    (warn,) = doubts.of_other_load(0.9, 2)
+    assert doubts.words(warn) == "other programs kept 0.9 of 2 cores busy"
+
+
+def test_every_code_is_in_the_documents() -> None:
+    docs = Path(__file__).parents[2] / "docs"
+    protocol, methodology = ((docs / f"{n}.md").read_text() for n in ("protocol", "methodology"))
+    for code in get_args(doubts.Code):
+        assert f"`{code}`" in protocol
+        assert f"| {code.replace('_', ' ')} |" in methodology
+
+
+def test_every_code_can_be_said() -> None:
+    assert set(doubts.WORDS) == set(get_args(doubts.Code))
+    said = {warn.code: doubts.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
+    assert said == {"few_blocks": "only 1 block timed"}
+    (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
+    assert doubts.words(drift).startswith("blocks grew slower by 1")
+    (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))
+    assert doubts.words(outliers).startswith("1 of 13 blocks lie far from the others, the farthest")
+
+
+@pytest.mark.parametrize(
+    ("warn", "words"),
+    [
+        (
+            Warn(code="gemm_failed", figures={"exception_class": "X"}),
+            "gemm failed (exception class X)",
+        ),
+        (Warn(code="drift"), "drift"),
+        (Warn(code="drift", figures={"change": "much"}), "drift (change much)"),
+    ],
+)
+def test_unknown_doubts_are_spelt_out(warn: Warn, words: str) -> None:
+    assert doubts.words(warn) == words
