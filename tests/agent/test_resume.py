@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.results import make_measurement
 
-from bench_agent import journal
+from bench_agent import journal, paces
 from bench_agent.client import Delivery, ServerUnreachable
 from bench_agent.home import Home
 from bench_agent.interrupt import Stop
@@ -103,6 +103,17 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert len(kept(home)) == 8
     assert {r.run_id for r in summary.results} == {RUN_ID}
     assert journal.unfinished(home) is None
+
+
+def test_a_run_notes_the_pace_of_every_cell_and_what_is_doubtful(home: Home) -> None:
+    def three_blocks(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        measurement = make_measurement(job.cell, block_count=3)
+        return Answer(outcome=Measured(measurement=measurement), environment=None)
+
+    begun(home)
+    summary, _ = go_on(home, three_blocks)
+    assert set(paces.load(home.paces).cells) == {digest for digest, _ in kept(home)}
+    assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
 
 
 def test_the_plan_comes_back_as_it_was(home: Home) -> None:

@@ -33,6 +33,10 @@ class Home:
         return self.root / "run.json"
 
     @property
+    def paces(self) -> Path:
+        return self.root / "paces.json"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 

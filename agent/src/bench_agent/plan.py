@@ -7,21 +7,17 @@ from typing import TypeVar
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
-from bench_protocol.matrix import Cell, Device, DeviceKind, why_not
+from bench_protocol.matrix import Cell, Device, why_not
 from bench_protocol.workloads import Workload
 
 from . import engines
 from .job import FoundDevice, Probe, Timing
+from .paces import Paces
 from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
 from .problems import UsageProblem
 
 Choice = TypeVar("Choice", bound=str)
-
-# Seconds from a fresh process to the first timed block, before this machine has been measured.
-START_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 10.0, "torch": 6.0}
-UNKNOWN_START_SECONDS = 8.0
-# Sustained FLOP/s assumed before this machine has been measured; only for the estimate shown.
-ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda": 5e12}
+NOTHING_KNOWN = Paces()
 
 
 @dataclass(frozen=True)
@@ -82,11 +78,13 @@ def make_plan(
     selection: Selection,
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
+    paces: Paces = NOTHING_KNOWN,
 ) -> Plan:
     """Lay out the matrix.
 
     Args:
         probes: what each framework said about its devices on this machine.
+        paces: how long repeats took here so far, for the estimates.
 
     Raises:
         UsageProblem: a filter names nothing there is, or nothing is left to run.
@@ -107,7 +105,7 @@ def make_plan(
                         excluded.append(planned)
                     else:
                         cells.append(planned)
-    cells = _share_budget(cells, preset, selection)
+    cells = _share_budget(cells, preset, selection, paces)
     cells.sort(key=lambda planned: _position(planned, catalogue))
     repeats = selection.repeats or preset.repeats
     return Plan(preset, tuple(cells), tuple(excluded), repeats)
@@ -182,35 +180,22 @@ def _cells(
 
 
 def _share_budget(
-    cells: list[PlannedCell], preset: Preset, selection: Selection
+    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: Paces
 ) -> list[PlannedCell]:
     """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds
     if budget is None and preset.total_seconds is not None and cells:
-        starts = sum(_start_seconds(planned.cell.framework) for planned in cells)
-        share = (preset.total_seconds - starts) / len(cells)
+        overhead = sum(paces.overhead_seconds(planned.cell, planned.workload) for planned in cells)
+        share = (preset.total_seconds - overhead) / len(cells)
         budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
     shared = []
     for planned in cells:
         timing = planned.timing
         if budget is not None:
             timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
-        estimate = _start_seconds(planned.cell.framework) + _timed_seconds(planned, timing)
+        estimate = paces.repeat_seconds(planned.cell, planned.workload, timing)
         shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
     return shared
-
-
-def _timed_seconds(planned: PlannedCell, timing: Timing) -> float:
-    if timing.epochs is None:
-        return timing.warm_up_seconds + timing.budget_seconds
-    workload, batch_size = planned.workload, planned.cell.batch_size
-    samples = timing.epochs * workload.steps_per_epoch(batch_size) * batch_size
-    flops = samples * workload.training_flops_per_sample
-    return flops / ASSUMED_FLOPS[planned.cell.device.kind]
-
-
-def _start_seconds(framework: str) -> float:
-    return START_SECONDS.get(framework, UNKNOWN_START_SECONDS)
 
 
 def _chosen_devices(

@@ -11,6 +11,7 @@ from bench_protocol import doubts
 from bench_protocol.machine import Machine
 from bench_protocol.result import Measured, Result, Telemetry
 
+from . import paces
 from .awake import awake
 from .bystanders import Bystanders
 from .client import Client, Delivery, ServerUnreachable
@@ -112,6 +113,7 @@ def run_plan(
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 result = _one_repeat(run, planned, repeat, log, run_job, reporter)
                 outbox.put(sign(result, key))
+                _note_pace(home, planned, result)
                 summary.results.append(result)
                 reporter.finished(result)
                 post.waiting()
@@ -146,6 +148,15 @@ def _one_repeat(
     telemetry = sampler.telemetry()
     answer = _with_doubts(answer, telemetry, others.busy_cores, run.machine)
     return make_result(run, planned.cell, repeat, answer, started, finished, telemetry)
+
+
+def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
+    if measurement := result.measurement:
+        wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
+        pace = paces.pace_of(
+            planned.cell, planned.workload, measurement, planned.timing, wall_seconds
+        )
+        paces.note(home.paces, planned.cell, pace)
 
 
 def _with_doubts(

@@ -98,12 +98,18 @@ def run(
 
 
 def _make_plan(preset: str, selection: "Selection") -> "Plan":
+    from .. import calibration, paces
     from ..plan import check_names, make_plan
     from ..presets import preset_named
 
     chosen = preset_named(preset)
     check_names(selection)
-    return make_plan(chosen, selection, probe_frameworks(selection.frameworks))
+    probes, home = probe_frameworks(selection.frameworks), open_home()
+    made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))
+    if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
+        calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
+        made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))
+    return made
 
 
 def _check_plan(made: "Plan", yes: bool) -> None:
