@@ -6,9 +6,9 @@ from typing import NoReturn
 
 import typer
 
-from .commands import looking, measuring, sending
+from .commands import data, looking, measuring, sending
 from .commands.options import Exit
-from .problems import HomeProblem, UsageProblem
+from .problems import DataProblem, HomeProblem, UsageProblem
 
 app = typer.Typer(
     name="bench-agent",
@@ -25,13 +25,14 @@ app.command()(measuring.run)
 app.command()(sending.submit)
 app.command()(sending.status)
 app.command()(sending.enroll)
+app.add_typer(data.app, name="data")
 
 
 def main() -> None:
     """Run the command line; problems a person can mend end in one line, not in a traceback."""
     try:
         app()
-    except (UsageProblem, HomeProblem) as problem:
+    except (UsageProblem, HomeProblem, DataProblem) as problem:
         _leave(Exit.WRONG_USAGE, str(problem))
     except KeyboardInterrupt:
         _leave(

@@ -7,6 +7,7 @@ from bench_protocol.result import FailureKind, Phase
 from bench_protocol.units import plain_text
 
 from .engines.seam import WrongResult
+from .problems import DataProblem
 
 # TensorFlow's ResourceExhaustedError, Torch's OutOfMemoryError, JAX's and MLX's plain RuntimeError.
 OUT_OF_MEMORY_CLASS = re.compile(r"ResourceExhausted|OutOfMemory")
@@ -29,6 +30,8 @@ def kind_of(error: BaseException, phase: Phase) -> FailureKind:
         return "out_of_memory"
     if any(isinstance(link, WrongResult) for link in chain):
         return "wrong_result"
+    if isinstance(error, DataProblem):
+        return "unavailable"
     # LookupError: the engine's word for a device that is not there.
     missing = (ImportError, LookupError) if phase in ("start", "import") else ImportError
     if isinstance(error, missing):

@@ -7,3 +7,7 @@ class UsageProblem(Exception):
 
 class HomeProblem(Exception):
     """A file of the agent's folder cannot be used; the message says what mends it."""
+
+
+class DataProblem(Exception):
+    """A data set is missing, wrong or cannot be brought; the message says what mends it."""

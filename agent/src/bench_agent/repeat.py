@@ -18,7 +18,7 @@ from bench_protocol.result import (
     Warn,
 )
 
-from . import environment, failures
+from . import data, environment, failures
 from .engines.seam import Data, Engine, Session
 from .job import BlockDone, Job, PhaseBegan
 from .measure import measure
@@ -47,6 +47,7 @@ class Repeat:
         self._phase: Phase = "start"
         self._session: Session | None = None
         self._measured: Measurement | None = None
+        self._data_digest: str | None = None
 
     def run(self) -> Measured | Failed:
         """Measure, or say what kept it from being measured; what was measured by then is kept."""
@@ -77,13 +78,13 @@ class Repeat:
 
         self._enter("data")
         began = clock()
-        data = self._data()
+        samples = self._data()
         weights = seeded.initial_weights(job.workload, job.seed)
         data_ns = clock() - began
 
         self._enter("build")
         began = clock()
-        self._session = engine.open(job.workload, job.cell, weights, data)
+        self._session = engine.open(job.workload, job.cell, weights, samples)
         self._session.sync()
         build_ns = clock() - began
 
@@ -100,14 +101,12 @@ class Repeat:
         )
 
     def _data(self) -> Data:
-        job, data_set = self._job, self._job.workload.data_set
-        if job.cell.data != "generated":
-            raise LookupError("real data sets come with a later version")
-        # All of them, also for a short repeat: that the data do not fit a cache is part of it.
-        train_x, train_y = seeded.generated_data(data_set, "train")
-        test_x, test_y = seeded.generated_data(data_set, "test")
-        order = seeded.order(data_set.train_samples, 0, job.seed)
-        return Data(train_x, train_y, test_x, test_y, order)
+        """All samples, also for a short repeat: that they do not fit a cache is part of it."""
+        data_set = self._job.workload.data_set
+        train, *_, test = splits = data.load(data_set, self._job.cell.data)
+        self._data_digest = seeded.data_digest(*splits)
+        order = seeded.order(data_set.train_samples, 0, self._job.seed)
+        return Data(*train, *test, order)
 
     def _measure(self, startup: Startup) -> Measurement:
         job, session = self._job, self._open_session()
@@ -129,6 +128,7 @@ class Repeat:
             # Before the matrix product and the evaluation, which need memory of their own.
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
+            data_digest=self._data_digest,
             gemm=self._gemm(),
             placement=self._placement(session),
             recipe_settings=dict(session.settings),

@@ -1,0 +1,77 @@
+"""Data sets: the manifest of the real ones, where they are, how they come, and their arrays."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench_protocol import seeded
+from bench_protocol.matrix import DataKind
+from bench_protocol.workloads import DataSet
+
+from ..problems import DataProblem
+from . import sources
+from .manifest import MANIFEST, RealData, real_data_named
+from .parse import Arrays, Split
+
+Manifest = tuple[RealData, ...]
+
+
+def load(
+    data_set: DataSet,
+    kind: DataKind,
+    places: Sequence[Path] | None = None,
+    manifest: Manifest = MANIFEST,
+) -> tuple[Split, ...]:
+    """A workload's samples, all of them.
+
+    Args:
+        places: folders to look for real data in; by default as the environment says.
+
+    Returns:
+        Pictures uint8 (samples, *sample_shape) and labels int32 (samples,) of the splits train,
+        validation (if the data set has one) and test: what ``seeded.data_digest`` takes.
+
+    Raises:
+        DataProblem: real data is missing, wrong, or not of the data set's shape.
+    """
+    if kind == "generated":
+        names = (
+            ("train", "validation", "test") if data_set.validation_samples else ("train", "test")
+        )
+        return tuple(seeded.generated_data(data_set, name) for name in names)
+    real = real_data_named(data_set.name, manifest)
+    if real is None:
+        raise DataProblem(f"there is no real data set {data_set.name!r}; take --data generated")
+    if places is None:
+        places = sources.folders()
+    return cut(real.parse(*sources.contents(real, places)), data_set)
+
+
+def cut(arrays: Arrays, data_set: DataSet) -> tuple[Split, ...]:
+    """The published training samples in order, the last of them for validation; then the test.
+
+    Raises:
+        DataProblem: there are too few samples, or they have another shape.
+    """
+    first, validation = data_set.train_samples, data_set.validation_samples
+    parts = [_part(arrays.train, 0, first, data_set)]
+    if validation:
+        parts.append(_part(arrays.train, first, validation, data_set))
+    return (*parts, _part(arrays.test, 0, data_set.test_samples, data_set))
+
+
+def _part(split: Split, start: int, count: int, data_set: DataSet) -> Split:
+    stop = start + count
+    pictures, labels = split[0][start:stop], split[1][start:stop]
+    if len(labels) < count:
+        raise DataProblem(
+            f"{data_set.name} has {len(split[1]):,} samples, {start + count:,} needed"
+        )
+    if int(labels.max()) >= data_set.classes:
+        raise DataProblem(f"{data_set.name} has a label {labels.max()} of {data_set.classes}")
+    try:
+        return pictures.reshape(count, *data_set.sample_shape), labels
+    except ValueError:
+        shape = pictures.shape[1:]
+        raise DataProblem(
+            f"{data_set.name} has samples of shape {shape}, not {data_set.sample_shape}"
+        ) from None

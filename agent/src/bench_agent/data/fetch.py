@@ -1,0 +1,136 @@
+"""Brings a data set's files from their mirrors.
+
+A download goes to ``NAME.partial`` beside its target, and gets the target's name once size and
+SHA-256 are right. What an interrupted one left is continued where it stopped.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+
+from ..problems import DataProblem
+from . import sources
+from .manifest import DataFile
+
+TIMEOUT = httpx.Timeout(30.0, connect=15.0)
+
+Listener = Callable[[int], None]
+"""Is told how many bytes of the file are here."""
+
+
+class _MirrorFailed(Exception):
+    """This mirror did not give the file."""
+
+
+def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
+    """A client for mirrors: they redirect, and must not compress on the way."""
+    return httpx.Client(
+        timeout=timeout, follow_redirects=True, headers={"Accept-Encoding": "identity"}
+    )
+
+
+def fetch(
+    file: DataFile, folder: Path, client: httpx.Client, listener: Listener = lambda done: None
+) -> Path:
+    """Bring one file into the data folder, from the first mirror that gives it right.
+
+    Raises:
+        DataProblem: no mirror gave it, or it cannot be written; what is here of it stays.
+    """
+    target = folder / file.path
+    partial = target.with_name(f"{target.name}.partial")
+    failures: list[str] = []
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        for mirror in file.mirrors:
+            try:
+                _from_mirror(mirror, file, partial, client, listener)
+            except _MirrorFailed as failure:
+                failures.append(f"{mirror}: {failure}")
+                continue
+            _settle(partial, target)
+            return target
+    except OSError as error:
+        raise DataProblem(
+            f"cannot write {partial}: {error.strerror}; make room there, or choose another folder "
+            "with BENCH_DATA_DIR"
+        ) from error
+    raise DataProblem(
+        f"no mirror gave {file.path}:\n  " + "\n  ".join(failures) + "\n"
+        f"Try again (a cut download goes on where it stopped), or put the file into {folder}"
+    )
+
+
+def _from_mirror(
+    mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
+) -> None:
+    """Complete the partial file and verify it.
+
+    Raises:
+        _MirrorFailed: it did not become the right file.
+        OSError: it cannot be written.
+    """
+    resumed = partial.exists()
+    _download(mirror, file, partial, client, listener)
+    try:
+        sources.verified(file, partial)
+    except DataProblem as problem:
+        partial.unlink()
+        if resumed:  # what an earlier attempt left may have been the wrong part
+            return _from_mirror(mirror, file, partial, client, listener)
+        raise _MirrorFailed(str(problem)) from problem
+
+
+def _download(
+    mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
+) -> None:
+    """Stream until the file is whole, resuming after a cut as long as each attempt brings more."""
+    while (here := _size(partial)) != file.size_bytes:
+        if here > file.size_bytes:
+            partial.unlink()
+            here = 0
+        reason = ""
+        try:
+            _stream(mirror, file, partial, here, client, listener)
+        except httpx.HTTPError as error:
+            reason = f": {error or type(error).__name__}"
+        if (now := _size(partial)) <= here:
+            raise _MirrorFailed(f"{now:,} of {file.size_bytes:,} bytes came{reason}")
+
+
+def _stream(
+    mirror: str, file: DataFile, partial: Path, here: int, client: httpx.Client, listener: Listener
+) -> None:
+    """One request; appends to the ``here`` bytes there are if the server can, else begins anew."""
+    headers = {"Range": f"bytes={here}-"} if here else {}
+    with client.stream("GET", mirror, headers=headers) as answer:
+        if answer.status_code not in (200, 206):
+            raise _MirrorFailed(f"answered {answer.status_code}")
+        goes_on = answer.headers.get("Content-Range", "").startswith(f"bytes {here}-")
+        if answer.status_code == 206 and not goes_on:
+            raise _MirrorFailed("sent another part of the file than was asked for")
+        done = here if answer.status_code == 206 else 0
+        with partial.open("ab" if done else "wb") as out:
+            for chunk in answer.iter_raw():
+                done += len(chunk)
+                if done > file.size_bytes:
+                    raise _MirrorFailed(f"sends more than {file.size_bytes:,} bytes")
+                out.write(chunk)
+                listener(done)
+            out.flush()
+            os.fsync(out.fileno())
+
+
+def _settle(partial: Path, target: Path) -> None:
+    partial.replace(target)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0

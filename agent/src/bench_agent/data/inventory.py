@@ -1,0 +1,148 @@
+"""What the ``data`` commands do and show: one document for programs, one table of it for people."""
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.table import Table
+
+from bench_protocol import format as people
+from bench_protocol import seeded
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.workloads import Workload
+
+from ..problems import DataProblem
+from . import cut, fetch, sources
+from .manifest import RealData
+
+Document = dict[str, Any]
+
+
+def fetch_all(
+    chosen: Sequence[RealData], console: Console, places: Sequence[Path] | None = None
+) -> int:
+    """Bring what is missing or wrong into the first of ``places``; how many files failed."""
+    places = places or sources.folders()
+    failed = 0
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+    )
+    with fetch.open_client() as client, Progress(*columns, console=console) as progress:
+        for data in chosen:
+            if _is_right(data, places):
+                console.print(f"{data.name} is here", highlight=False)
+                continue
+            for file in data.files:
+                task = progress.add_task(file.path, total=file.size_bytes)
+                show = partial(_show, progress, task)
+                try:
+                    path = fetch.fetch(file, places[0], client, show)
+                    console.print(f"{path} is right", highlight=False, soft_wrap=True)
+                except DataProblem as problem:
+                    failed += 1
+                    console.print(str(problem), markup=False, highlight=False, soft_wrap=True)
+    return failed
+
+
+def _show(progress: Progress, task: TaskID, done: int) -> None:
+    progress.update(task, completed=done)
+
+
+def _is_right(data: RealData, places: Sequence[Path]) -> bool:
+    try:
+        sources.contents(data, places)
+    except DataProblem:
+        return False
+    return True
+
+
+def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
+    """Each data set with its files; their contents are not looked at."""
+    places = places or sources.folders()
+    return {
+        "folder": str(places[0]),
+        "data_sets": [
+            {
+                "name": data.name,
+                "licence": data.licence,
+                "bytes": data.size_bytes,
+                "files": {file.path: _found(sources.locate(file, places)) for file in data.files},
+                "workloads": [workload.name for workload in _users(data)],
+            }
+            for data in chosen
+        ],
+    }
+
+
+def print_list(document: Document) -> None:
+    """Table of :func:`list_document`."""
+    table = Table()
+    for heading in ("data set", "size", "here", "workloads", "licence"):
+        table.add_column(heading)
+    for item in document["data_sets"]:
+        found = [place for place in item["files"].values() if place]
+        whole = len(found) == len(item["files"])
+        here = (
+            str(Path(found[0]).parent) if whole else f"{len(found)} of {len(item['files'])} files"
+        )
+        table.add_row(
+            item["name"],
+            people.size(item["bytes"]),
+            here,
+            ", ".join(item["workloads"]),
+            item["licence"],
+        )
+    console = Console()
+    console.print(table)
+    console.print(f"bring them: bench-agent data fetch (into {document['folder']})", soft_wrap=True)
+
+
+def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
+    """Each data set's problem, or the digests of its arrays as each workload gets them."""
+    places = places or sources.folders()
+    return {"data_sets": [_verified(data, places) for data in chosen]}
+
+
+def print_verified(document: Document) -> None:
+    """Lines of :func:`verify_document`."""
+    console = Console()
+    for item in document["data_sets"]:
+        told = item["problem"] or "every file is the one that is meant; its arrays are"
+        console.print(f"{item['name']}: {told}", markup=False, highlight=False, soft_wrap=True)
+        for workload, digest in item["digests"].items():
+            console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)
+
+
+def _verified(data: RealData, places: Sequence[Path]) -> Document:
+    try:
+        arrays = data.parse(*sources.contents(data, places))
+        digests = {
+            workload.name: seeded.data_digest(*cut(arrays, workload.data_set))
+            for workload in _users(data)
+        }
+        return {"name": data.name, "problem": None, "digests": digests}
+    except DataProblem as problem:
+        return {"name": data.name, "problem": str(problem), "digests": {}}
+
+
+def _users(data: RealData) -> list[Workload]:
+    return [workload for workload in CATALOGUE if workload.data_set.name == data.name]
+
+
+def _found(path: Path | None) -> str | None:
+    return str(path) if path else None

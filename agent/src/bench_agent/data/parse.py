@@ -1,0 +1,134 @@
+"""From the bytes of a data set's files to arrays. The bytes were verified before (sources).
+
+Nothing is unpacked to disk, and a pickle can make nothing but NumPy arrays and plain containers.
+"""
+
+import gzip
+import io
+import math
+import pickle
+import tarfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, ParamSpec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problems import DataProblem
+
+Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
+"""Pictures, uint8 (samples, ...), and labels, int32 (samples,)."""
+
+IDX_UINT8 = b"\x00\x00\x08"
+# What NumPy's pickles call to make an array, under the name it had before NumPy 2 and has since.
+RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
+ARRAY_PARTS: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy", "dtype"): np.dtype,
+    ("numpy.core.multiarray", "_reconstruct"): RECONSTRUCT,
+    ("numpy._core.multiarray", "_reconstruct"): RECONSTRUCT,
+}
+P = ParamSpec("P")
+
+
+@dataclass(frozen=True)
+class Arrays:
+    """A data set as published, before it is cut for a workload."""
+
+    train: Split
+    test: Split
+
+
+def _advising(parser: Callable[P, Arrays]) -> Callable[P, Arrays]:
+    """Whatever a parser stumbles over becomes one kind of error."""
+
+    @wraps(parser)
+    def parse(*args: P.args, **kwargs: P.kwargs) -> Arrays:
+        try:
+            return parser(*args, **kwargs)
+        except DataProblem:
+            raise
+        except Exception as error:
+            what = f"{type(error).__name__}: {error}"[:200]
+            raise DataProblem(f"the file's content is not of the form expected ({what})") from error
+
+    return parse
+
+
+@_advising
+def mnist_npz(content: bytes) -> Arrays:
+    """``mnist.npz`` as Keras publishes it: x_train, y_train, x_test, y_test.
+
+    Raises:
+        DataProblem: the content is not of that form.
+    """
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return Arrays(
+            _split(arrays["x_train"], arrays["y_train"]), _split(arrays["x_test"], arrays["y_test"])
+        )
+
+
+@_advising
+def idx_gz(train_x: bytes, train_y: bytes, test_x: bytes, test_y: bytes) -> Arrays:
+    """Four files in LeCun's IDX format, compressed.
+
+    Raises:
+        DataProblem: the content is not of that form.
+    """
+    return Arrays(_split(_idx(train_x), _idx(train_y)), _split(_idx(test_x), _idx(test_y)))
+
+
+@_advising
+def cifar_100(content: bytes) -> Arrays:
+    """The archive of CIFAR-100's Python version; labels are the hundred fine ones.
+
+    Raises:
+        DataProblem: the content is not of that form, or its pickle asks for anything but arrays.
+    """
+    with tarfile.open(fileobj=io.BytesIO(content), mode="r:gz") as archive:
+        return Arrays(
+            _cifar(archive, "cifar-100-python/train"), _cifar(archive, "cifar-100-python/test")
+        )
+
+
+def _idx(content: bytes) -> NDArray[np.uint8]:
+    raw = gzip.decompress(content)
+    if raw[:3] != IDX_UINT8:
+        raise DataProblem("the file is not in IDX format with bytes as values")
+    dimensions = raw[3]
+    start = 4 + 4 * dimensions
+    shape = tuple(int(size) for size in np.frombuffer(raw[4:start], ">u4"))
+    if len(raw) != start + math.prod(shape):
+        raise DataProblem(f"the IDX file says shape {shape} and holds {len(raw) - start} values")
+    return np.frombuffer(raw, np.uint8, offset=start).reshape(shape)
+
+
+def _cifar(archive: tarfile.TarFile, name: str) -> Split:
+    member = archive.getmember(name)
+    file = archive.extractfile(member) if member.isreg() else None
+    if file is None:
+        raise DataProblem(f"{name} in the archive is not a plain file")
+    batch = _ArraysOnly(file, encoding="bytes").load()
+    # Channels first, each row 3 x 32 x 32.
+    pictures = np.asarray(batch[b"data"]).reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+    return _split(pictures, np.asarray(batch[b"fine_labels"]))
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Unpickles arrays in plain containers, nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        try:
+            return ARRAY_PARTS[module, name]
+        except KeyError:
+            raise DataProblem(f"the pickle asks for {module}.{name}: refused") from None
+
+
+def _split(pictures: NDArray[Any], labels: NDArray[Any]) -> Split:
+    if pictures.dtype != np.uint8:
+        raise DataProblem(f"pictures are {pictures.dtype}, not uint8")
+    if labels.dtype.kind not in "iu" or labels.shape != pictures.shape[:1]:
+        raise DataProblem(f"{labels.shape} {labels.dtype} labels for {len(pictures)} pictures")
+    return np.ascontiguousarray(pictures), labels.astype(np.int32)

@@ -1,0 +1,93 @@
+"""Where the files of a data set are on this machine, and their contents, verified."""
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bench_protocol import format as people
+
+from ..home import find_home
+from ..problems import DataProblem
+from .manifest import DataFile, RealData
+
+
+def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where data sets are put: ``BENCH_DATA_DIR``, or ``data`` in the agent's folder."""
+    chosen = environ.get("BENCH_DATA_DIR")
+    return Path(chosen).expanduser() if chosen else find_home(environ).root / "data"
+
+
+def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
+    """Where to look, best first: the data folder, then Keras' cache."""
+    keras = Path(environ.get("KERAS_HOME") or "~/.keras").expanduser()
+    return data_folder(environ), keras / "datasets"
+
+
+def locate(file: DataFile, places: Sequence[Path]) -> Path | None:
+    """The first file of that name and size; its content is not looked at."""
+    return next(
+        (path for path in _candidates(file, places) if _size(path) == file.size_bytes), None
+    )
+
+
+def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
+    """The files that are nowhere."""
+    return tuple(file for file in data.files if locate(file, places) is None)
+
+
+def contents(data: RealData, places: Sequence[Path]) -> list[bytes]:
+    """The files' contents, in order; size and SHA-256 were checked.
+
+    Raises:
+        DataProblem: a file is missing, wrong or cannot be read.
+    """
+    return [_content(data, file, places) for file in data.files]
+
+
+def _content(data: RealData, file: DataFile, places: Sequence[Path]) -> bytes:
+    wrong: list[str] = []
+    for path in _candidates(file, places):
+        try:
+            return verified(file, path)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            wrong.append(f"{path} cannot be read: {error.strerror}")
+        except DataProblem as problem:
+            wrong.append(str(problem))
+    found = "; ".join(wrong) or f"{data.name} is not on this machine"
+    raise DataProblem(
+        f"{found}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
+        f"or put {file.path} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
+    )
+
+
+def verified(file: DataFile, path: Path) -> bytes:
+    """A file's content, if it is the one that the manifest means.
+
+    Raises:
+        DataProblem: size or SHA-256 differ.
+        OSError: it cannot be read.
+    """
+    size = path.stat().st_size
+    if size != file.size_bytes:
+        raise DataProblem(f"{path} has {size:,} bytes instead of {file.size_bytes:,}")
+    content = path.read_bytes()
+    found = hashlib.sha256(content).hexdigest()
+    if found != file.sha256:
+        raise DataProblem(f"{path} has SHA-256 {found} instead of {file.sha256}")
+    return content
+
+
+def _candidates(file: DataFile, places: Sequence[Path]) -> Iterator[Path]:
+    for place in places:
+        for name in (file.path, *file.other_paths):
+            yield place / name
+
+
+def _size(path: Path) -> int | None:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return None

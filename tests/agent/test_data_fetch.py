@@ -1,0 +1,239 @@
+"""Bringing data sets from mirrors that cut, lie, stall or are away; folders that take nothing."""
+
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import httpx
+import pytest
+from rich.console import Console
+from tests.fakes import datasets
+from tests.fakes.mirror import Mirror, serving
+
+from bench_agent.data import inventory
+from bench_agent.data.fetch import fetch, open_client
+from bench_agent.data.manifest import DataFile
+from bench_agent.problems import DataProblem
+
+CONTENT = bytes(range(256)) * 400
+HALF = len(CONTENT) // 2
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.fixture
+def client() -> Iterator[httpx.Client]:
+    with open_client(httpx.Timeout(0.5)) as opened:
+        yield opened
+
+
+def file_at(*mirrors: Mirror | str) -> DataFile:
+    urls = (mirror if isinstance(mirror, str) else mirror.url for mirror in mirrors)
+    return datasets.entry("set/file.gz", CONTENT, *urls)
+
+
+def left(folder: Path) -> set[str]:
+    """Files below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def nobody() -> str:
+    """An address where nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{probe.getsockname()[1]}/file"
+
+
+def test_a_file_comes_whole_and_progress_is_told(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    told: list[int] = []
+    path = fetch(file_at(mirror), tmp_path, client, told.append)
+    assert path.read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.gz"}
+    assert told == sorted(told)
+    assert told[-1] == len(CONTENT)
+
+
+@pytest.mark.parametrize("tells_length", [True, False])
+def test_a_cut_download_goes_on_where_it_stopped(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client, tells_length: bool
+) -> None:
+    cutting = Mirror(CONTENT, cut_after=HALF + 1, tells_length=tells_length)
+    mirror = stack.enter_context(serving(cutting))
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+    assert mirror.asked == [None, f"bytes={HALF + 1}-"]
+
+
+def test_an_interrupted_download_goes_on_in_another_run(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    datasets.put(tmp_path, "set/file.gz.partial", CONTENT[:HALF])
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+    assert mirror.asked == [f"bytes={HALF}-"]
+
+
+def test_a_mirror_that_knows_no_ranges_begins_anew(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT, ranges=False)))
+    datasets.put(tmp_path, "set/file.gz.partial", CONTENT[:HALF])
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("rest", [CONTENT[:HALF][::-1], CONTENT * 2, CONTENT[::-1]])
+def test_a_wrong_rest_of_an_earlier_attempt_is_thrown_away(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client, rest: bytes
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    datasets.put(tmp_path, "set/file.gz.partial", rest)
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        (Mirror(CONTENT[:-1] + b"?"), "SHA-256"),
+        (Mirror(CONTENT + b"more"), "more than 102,400 bytes"),
+        (Mirror(b"<html>log in to the network</html>"), "34 of 102,400 bytes"),
+        (Mirror(CONTENT, status=404), "answered 404"),
+        (Mirror(CONTENT, status=503), "answered 503"),
+        (Mirror(CONTENT, cut_after=0), "0 of 102,400 bytes"),
+        (Mirror(CONTENT, cut_after=HALF, ranges=False), "51,200 of 102,400 bytes"),
+        (Mirror(CONTENT, cut_after=0, stalls=True), "timed out"),
+        (Mirror(CONTENT, cut_after=HALF, stalls=True, ranges=False), "timed out"),
+    ],
+)
+def test_a_bad_mirror_is_named_with_its_reason_and_the_next_one_asked(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client, bad: Mirror, reason: str
+) -> None:
+    bad.asked.clear()
+    bad.ended.clear()
+    stack.enter_context(serving(bad))
+    with pytest.raises(DataProblem, match=reason) as raised:
+        fetch(file_at(bad), tmp_path, client)
+    assert bad.url in str(raised.value)
+    assert str(tmp_path) in str(raised.value)
+    assert "set/file.gz" not in left(tmp_path)
+    good = stack.enter_context(serving(Mirror(CONTENT)))
+    path = fetch(file_at(bad, nobody(), good), tmp_path, client)
+    assert path.read_bytes() == CONTENT
+    assert left(tmp_path) == {"set/file.gz"}
+
+
+def test_a_mirror_that_is_away(tmp_path: Path, client: httpx.Client) -> None:
+    with pytest.raises(DataProblem, match="refused"):
+        fetch(file_at(nobody()), tmp_path, client)
+
+
+def test_a_stalling_mirror_is_asked_again_while_it_brings_more(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT, cut_after=HALF, stalls=True)))
+    assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
+    assert mirror.asked == [None, f"bytes={HALF}-"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    datasets.put(tmp_path, "taken", b"a file where a folder should be")
+    with pytest.raises(DataProblem, match=r"cannot write .*taken.*BENCH_DATA_DIR"):
+        fetch(file_at(mirror), tmp_path / "taken", client)
+
+
+IN_A_CHILD = """
+import encodings.idna, os, sys
+from pathlib import Path
+from bench_agent.data.fetch import fetch, open_client
+from bench_agent.data.manifest import DataFile
+from bench_agent.problems import DataProblem
+if os.geteuid() == 0:
+    os.setgid(65534), os.setuid(65534)
+path, size, sha256, url, folder = sys.argv[1:]
+try:
+    with open_client() as client:
+        fetch(DataFile(path, int(size), sha256, (url,)), Path(folder), client)
+except DataProblem as problem:
+    print(problem)
+"""
+
+
+def in_a_child(file: DataFile, folder: Path, largest_file: int = -1) -> str:
+    """Fetch as an ordinary user who may write files of a size; what the problem says."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+    ended = subprocess.run(
+        [sys.executable, "-c", IN_A_CHILD, file.path, str(file.size_bytes), file.sha256,
+         file.mirrors[0], str(folder)],
+        preexec_fn=limit,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def test_no_permission(tmp_path: Path, stack: ExitStack) -> None:
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    locked = tmp_path / "locked"
+    locked.mkdir(mode=0o555)
+    assert "Permission denied" in in_a_child(file_at(mirror), locked)
+    assert left(locked) == set()
+
+
+def test_a_full_disk_keeps_what_came_and_the_next_run_goes_on(
+    tmp_path: Path, stack: ExitStack, client: httpx.Client
+) -> None:
+    """A limit on the size of files fails a write as a full disk does."""
+    mirror = stack.enter_context(serving(Mirror(CONTENT)))
+    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
+        folder.chmod(0o755)
+    room = tmp_path / "room"
+    room.mkdir()
+    room.chmod(0o777)
+    said = in_a_child(file_at(mirror), room, largest_file=HALF)
+    assert "File too large" in said
+    assert "BENCH_DATA_DIR" in said
+    assert left(room) == {"set/file.gz.partial"}
+    (room / "set").chmod(0o777)
+    assert fetch(file_at(mirror), room, client).read_bytes() == CONTENT
+    assert mirror.asked[-1] not in (None, "bytes=0-")
+
+
+def test_fetching_all_takes_what_is_there_and_says_what_failed(
+    tmp_path: Path, stack: ExitStack
+) -> None:
+    content = datasets.npz()
+    mirror = stack.enter_context(serving(Mirror(content)))
+    manifest = datasets.mnist_manifest(mirror.url)
+    console = Console(record=True, width=200)
+    places = (tmp_path / "data", tmp_path / "keras")
+    assert inventory.fetch_all((manifest,), console, places) == 0
+    assert (places[0] / "mnist.npz").read_bytes() == content
+    assert inventory.fetch_all((manifest,), console, places) == 0
+    assert len(mirror.asked) == 1
+    (places[0] / "mnist.npz").write_bytes(bytes(len(content)))
+    assert inventory.fetch_all((manifest,), console, places) == 0
+    assert (places[0] / "mnist.npz").read_bytes() == content
+    gone = datasets.mnist_manifest(nobody())
+    assert inventory.fetch_all((gone,), console, (tmp_path / "other",)) == 1
+    assert "no mirror gave mnist.npz" in console.export_text()

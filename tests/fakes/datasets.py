@@ -1,0 +1,132 @@
+"""Small data sets in the layout of the real ones, with a manifest of their own."""
+
+import gzip
+import hashlib
+import io
+import struct
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_agent.data import parse
+from bench_agent.data.manifest import DataFile, RealData
+from bench_protocol import seeded
+from bench_protocol.workloads import DataSet
+
+TRAIN, TEST = 60, 20
+MNIST = DataSet(
+    name="mnist", sample_shape=(28, 28, 1), classes=10, train_samples=TRAIN, test_samples=TEST
+)
+CIFAR = DataSet(
+    name="cifar-100", sample_shape=(32, 32, 3), classes=100, train_samples=TRAIN, test_samples=TEST
+)
+
+
+def samples(data_set: DataSet = MNIST) -> tuple[parse.Split, parse.Split]:
+    """Train and test samples, pictures of one channel without their last axis."""
+    found = []
+    for split in ("train", "test"):
+        pictures, labels = seeded.generated_data(data_set, split)
+        found.append((pictures[..., 0] if pictures.shape[-1] == 1 else pictures, labels))
+    return found[0], found[1]
+
+
+def npz() -> bytes:
+    """As ``mnist.npz``."""
+    (train_x, train_y), (test_x, test_y) = samples()
+    out = io.BytesIO()
+    np.savez_compressed(
+        out,
+        x_train=train_x,
+        y_train=train_y.astype(np.uint8),
+        x_test=test_x,
+        y_test=test_y.astype(np.uint8),
+    )
+    return out.getvalue()
+
+
+def idx(values: NDArray[np.uint8]) -> bytes:
+    """As ``train-images-idx3-ubyte.gz``."""
+    head = struct.pack(f">HBB{values.ndim}I", 0, 8, values.ndim, *values.shape)
+    return gzip.compress(head + values.tobytes(), mtime=0)
+
+
+def fashion() -> dict[str, bytes]:
+    """The four files of Fashion-MNIST."""
+    (train_x, train_y), (test_x, test_y) = samples()
+    return {
+        "train-images-idx3-ubyte.gz": idx(train_x),
+        "train-labels-idx1-ubyte.gz": idx(train_y.astype(np.uint8)),
+        "t10k-images-idx3-ubyte.gz": idx(test_x),
+        "t10k-labels-idx1-ubyte.gz": idx(test_y.astype(np.uint8)),
+    }
+
+
+def python_2_batch(pictures: NDArray[np.uint8], labels: Sequence[int]) -> bytes:
+    """A batch of CIFAR-100 as Python 2 and NumPy 1 pickled it (protocol 2, byte strings)."""
+    rows = pictures.transpose(0, 3, 1, 2).reshape(len(pictures), -1)
+    count, width = rows.shape
+
+    def text(value: bytes) -> bytes:
+        return b"U" + bytes([len(value)]) + value
+
+    def number(value: int) -> bytes:
+        return b"J" + struct.pack("<i", value)
+
+    raw = rows.tobytes()
+    dtype = (
+        b"cnumpy\ndtype\n" + text(b"u1") + number(0) + number(1) + b"\x87R"
+        b"(" + number(3) + text(b"|") + b"NNN" + number(-1) + number(-1) + number(0) + b"tb"
+    )
+    array = (
+        b"cnumpy.core.multiarray\n_reconstruct\ncnumpy\nndarray\n"
+        + number(0) + b"\x85" + text(b"b") + b"\x87R("
+        + number(1) + number(count) + number(width) + b"\x86" + dtype + b"\x89"
+        + b"T" + struct.pack("<i", len(raw)) + raw + b"tb"
+    )  # fmt: skip
+    fine = b"](" + b"".join(map(number, labels)) + b"e"
+    return b"\x80\x02}(" + text(b"data") + array + text(b"fine_labels") + fine + b"u."
+
+
+def tar(members: dict[str, bytes], links: dict[str, str] | None = None) -> bytes:
+    """A compressed archive of plain files, and of symbolic links."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as archive:
+        for name, content in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(content)
+            archive.addfile(entry, io.BytesIO(content))
+        for name, target in (links or {}).items():
+            entry = tarfile.TarInfo(name)
+            entry.type, entry.linkname = tarfile.SYMTYPE, target
+            archive.addfile(entry)
+    return out.getvalue()
+
+
+def cifar() -> bytes:
+    """As ``cifar-100-python.tar.gz``."""
+    train, test = (python_2_batch(x, y.tolist()) for x, y in samples(CIFAR))
+    return tar({"cifar-100-python/train": train, "cifar-100-python/test": test})
+
+
+def entry(path: str, content: bytes, *mirrors: str, other_paths: tuple[str, ...] = ()) -> DataFile:
+    """What a manifest says of a file."""
+    digest = hashlib.sha256(content).hexdigest()
+    return DataFile(path, len(content), digest, mirrors, other_paths)
+
+
+def mnist_manifest(*mirrors: str, content: bytes | None = None) -> RealData:
+    """MNIST as one file."""
+    file = entry("mnist.npz", npz() if content is None else content, *mirrors)
+    return RealData("mnist", "none", (file,), parse.mnist_npz)
+
+
+def put(folder: Path, name: str, content: bytes) -> Path:
+    """Write a file below a folder."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return path

@@ -1,0 +1,68 @@
+"""A mirror on loopback: a real HTTP server that can cut, lie and stall."""
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+@dataclass
+class Mirror:
+    """What it serves under any path, and how badly.
+
+    ``cut_after``: bytes of each answer before the connection is dropped. ``stalls``: it sends that
+    much and then nothing until the test ends. ``ranges``: whether it knows what a range is.
+    """
+
+    content: bytes
+    cut_after: int | None = None
+    stalls: bool = False
+    ranges: bool = True
+    tells_length: bool = True
+    status: int | None = None
+    asked: list[str | None] = field(default_factory=list)
+    url: str = ""
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+@contextmanager
+def serving(mirror: Mirror) -> Iterator[Mirror]:
+    """Serve until the block ends; ``mirror.url`` is the address."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            wanted = self.headers.get("Range")
+            mirror.asked.append(wanted)
+            if mirror.status:
+                self.send_error(mirror.status)
+                return
+            start = int(re.fullmatch(r"bytes=(\d+)-", wanted)[1]) if wanted else 0  # type: ignore[index]
+            start *= mirror.ranges
+            body, whole = mirror.content[start:], len(mirror.content)
+            self.send_response(206 if start else 200)
+            if start:
+                self.send_header("Content-Range", f"bytes {start}-{whole - 1}/{whole}")
+            if mirror.tells_length:
+                self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: mirror.cut_after])
+            self.wfile.flush()
+            if mirror.stalls:
+                mirror.ended.wait(60)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    mirror.url = f"http://127.0.0.1:{server.server_port}/file"
+    try:
+        yield mirror
+    finally:
+        mirror.ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
