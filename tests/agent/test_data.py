@@ -10,7 +10,7 @@ import pytest
 from tests.fakes import datasets
 from tests.fakes.datasets import CIFAR, MNIST, TEST, TRAIN, put
 
-from bench_agent.data import cut, inventory, load, parse, sources
+from bench_agent.data import cut, inventory, load, parse, require, sources
 from bench_agent.data.manifest import MANIFEST, RealData
 from bench_agent.problems import DataProblem
 from bench_protocol.catalogue import CATALOGUE
@@ -92,6 +92,15 @@ def test_missing_data_names_folder_command_and_the_way_out(tmp_path: Path) -> No
         assert part in str(raised.value)
     with pytest.raises(DataProblem, match="no real data set"):
         load(MNIST.model_copy(update={"name": "random-pictures"}), "real", (tmp_path,), manifest)
+
+
+def test_all_that_is_missing_is_said_before_a_run(tmp_path: Path) -> None:
+    manifest = write_all(tmp_path / "all")
+    require(("mnist", "cifar-100"), (tmp_path / "all",), manifest)
+    with pytest.raises(DataProblem) as raised:
+        require(("mnist", "cifar-100"), (tmp_path / "none",), manifest)
+    assert "data fetch mnist" in str(raised.value)
+    assert "data fetch cifar-100" in str(raised.value)
 
 
 def test_a_wrong_file_is_refused_before_it_is_parsed(tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.fakes.datasets import put
 
+from bench_agent.data.manifest import MANIFEST
 from bench_agent.doctor import CHECKS, Finding, examine, look, show, surroundings
 from bench_agent.doctor.surroundings import Surroundings
 from bench_agent.home import Home
@@ -146,10 +148,9 @@ def test_offline(bench: Bench, tmp_path: Path) -> None:
     planned = finding["mend"].replace("bench-agent run", f"{AGENT} plan --json")
     bench.follow(planned)
     # The other way that it names: files from elsewhere.
-    for item in look.data_sets(bench.environment):
-        item.folder.mkdir(parents=True, exist_ok=True)
-        for name in item.missing:
-            (item.folder / name).touch()
+    for file in (file for real in MANIFEST for file in real.files):
+        with put(tmp_path / "data", file.path, b"").open("wb") as sparse:
+            sparse.truncate(file.size_bytes)
     code, findings = bench.doctor("--only", "data")
     assert code == 0
     assert {finding["verdict"] for finding in findings} == {"ok"}

@@ -308,15 +308,15 @@ def test_keys() -> None:
 
 
 def test_data() -> None:
-    here = DataSet("mnist", (), Path("/d"), ())
-    away = DataSet("cifar-100", ("c.tar.gz",), Path("/d"), ("https://example.org/c.tar.gz",))
+    here = DataSet("mnist", (), Path("/d"), "")
+    away = DataSet("cifar-100", ("c.tar.gz",), Path("/d"), "https://example.org/c.tar.gz")
     assert verdicts(storage.check_data((here, away), {"cifar-100": False})) == {
         "data.mnist": "ok",
         "data": "warn",
     }
     found, mend = only(storage.check_data((away,), {"cifar-100": True}))
     assert found == "ok"
-    assert mend == "curl -fL --create-dirs -o /d/c.tar.gz https://example.org/c.tar.gz"
+    assert mend == "bench-agent data fetch cifar-100"
 
 
 def test_server() -> None:

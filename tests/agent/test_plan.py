@@ -3,12 +3,14 @@
 from typing import Any
 
 import pytest
+from tests.fakes.workloads import TINY, variant
 
 from bench_agent import engines
 from bench_agent.job import FoundDevice, Probe
 from bench_agent.plan import Plan, Selection, make_plan
 from bench_agent.presets import PRESETS
 from bench_agent.problems import UsageProblem
+from bench_protocol.catalogue import workload_named
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 GPUS = tuple(FoundDevice(kind="cuda", index=index, name="GPU") for index in (0, 1))
@@ -99,3 +101,17 @@ def test_a_budget_replaces_epochs() -> None:
     plan = planned("standard", budget_seconds=3.0, workloads=("mnist-cnn",))
     assert {(p.timing.budget_seconds, p.timing.epochs) for p in plan.cells} == {(3.0, None)}
     assert plan.repeats == 3
+
+
+def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() -> None:
+    noise = variant(TINY, name="noise")
+    plan = make_plan(
+        PRESETS["quick"],
+        Selection(frameworks=("mlx",), data="real"),
+        HERE,
+        (workload_named("mnist-cnn"), noise),
+    )
+    assert {(p.cell.workload, p.cell.data) for p in plan.cells} == {("mnist-cnn", "real")}
+    assert {e.reason for e in plan.excluded if "noise" in e.what} == {
+        "its data set, tiny-data, is always generated"
+    }

@@ -18,7 +18,9 @@ from bench_agent.engines.seam import WrongResult
 from bench_agent.failures import kind_of
 from bench_agent.job import Answer, BlockDone, PhaseBegan
 from bench_agent.runner import run_job, run_probe
+from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Failed, Measured
+from bench_protocol.seeded import data_digest, generated_data
 
 
 @pytest.fixture
@@ -61,6 +63,25 @@ def test_the_session_gets_all_the_data(engine: FakeEngine) -> None:
     assert data.train_x.shape == (256, 8, 8, 1)
     assert data.test_y.shape == (64,)
     assert sorted(data.order) == list(range(256))
+
+
+def test_the_digest_of_the_data_is_recorded(engine: FakeEngine) -> None:
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Measured)
+    wanted = data_digest(*(generated_data(TINY.data_set, split) for split in ("train", "test")))
+    assert ended.outcome.measurement.data_digest == wanted
+
+
+def test_without_its_data_a_repeat_is_unavailable(
+    engine: FakeEngine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path))
+    job = job_of(workload_named("mnist-cnn"))
+    real = job.model_copy(update={"cell": job.cell.model_copy(update={"data": "real"})})
+    ended = worker.work(real, lambda message: None, engine.clock)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("unavailable", "data")
 
 
 def test_the_environment_names_no_folder(

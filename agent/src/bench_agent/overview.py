@@ -110,7 +110,8 @@ def print_plan(plan: Plan) -> None:
         console.print(f"left out: {what}: {reason}", markup=False, soft_wrap=True)
     total = people.rough(plan.estimate_seconds)
     repeats = f"{plan.repeats} repeat{'s' * (plan.repeats != 1)} each"
-    console.print(f"{len(plan.cells)} cells, {repeats}, about {total}")
+    data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
+    console.print(f"{len(plan.cells)} cells, {repeats}, about {total}, on {data or 'no'} data")
 
 
 def summary_document(summary: RunSummary) -> Document:

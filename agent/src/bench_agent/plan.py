@@ -11,6 +11,7 @@ from bench_protocol.matrix import Cell, Device, why_not
 from bench_protocol.workloads import Workload
 
 from . import engines
+from .data.manifest import real_data_named
 from .job import FoundDevice, Probe, Timing
 from .paces import Paces
 from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
@@ -170,13 +171,22 @@ def _cells(
             precision=precision,
             data=data,
         )
-        reason = why_not(workload, batch_size) or engine.why_not(
-            device.kind, cell.recipe, cell.precision
+        reason = (
+            why_not(workload, batch_size)
+            or _why_no_data(workload, data)
+            or engine.why_not(device.kind, cell.recipe, cell.precision)
         )
         if reason:
             yield Excluded(str(cell), reason)
         else:
             yield PlannedCell(cell, workload, preset.timing, 0.0)
+
+
+def _why_no_data(workload: Workload, kind: str) -> str | None:
+    name = workload.data_set.name
+    if kind == "real" and real_data_named(name) is None:
+        return f"its data set, {name}, is always generated"
+    return None
 
 
 def _share_budget(

@@ -9,7 +9,7 @@ from .job import Timing
 from .problems import UsageProblem
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-ALL_DATA: tuple[DataKind, ...] = ("generated",)
+ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
 ALL_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 
 

@@ -98,7 +98,7 @@ def run(
 
 
 def _make_plan(preset: str, selection: "Selection") -> "Plan":
-    from .. import calibration, paces
+    from .. import calibration, data, paces
     from ..plan import check_names, make_plan
     from ..presets import preset_named
 
@@ -106,6 +106,8 @@ def _make_plan(preset: str, selection: "Selection") -> "Plan":
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
     made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))
+    if selection.data == "real":
+        data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
         made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))

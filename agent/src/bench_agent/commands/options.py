@@ -54,7 +54,12 @@ Precisions = Annotated[
     list[str],
     typer.Option("--precision", help="float32, tf32, mixed_float16, mixed_bfloat16; repeatable."),
 ]
-DataOption = Annotated[str, typer.Option("--data", help="generated; real data comes later.")]
+DataOption = Annotated[
+    str,
+    typer.Option(
+        "--data", help="generated (needs no files) or real (bench-agent data fetch brings it)."
+    ),
+]
 Repeats = Annotated[
     int | None, typer.Option("--repeats", min=1, max=1000, help="Processes per cell.")
 ]

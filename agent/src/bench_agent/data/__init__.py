@@ -1,6 +1,6 @@
 """Data sets: the manifest of the real ones, where they are, how they come, and their arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from bench_protocol import seeded
@@ -38,12 +38,33 @@ def load(
             ("train", "validation", "test") if data_set.validation_samples else ("train", "test")
         )
         return tuple(seeded.generated_data(data_set, name) for name in names)
-    real = real_data_named(data_set.name, manifest)
-    if real is None:
-        raise DataProblem(f"there is no real data set {data_set.name!r}; take --data generated")
-    if places is None:
-        places = sources.folders()
-    return cut(real.parse(*sources.contents(real, places)), data_set)
+    real = _real(data_set.name, manifest)
+    return cut(real.parse(*sources.contents(real, places or sources.folders())), data_set)
+
+
+def require(
+    names: Iterable[str], places: Sequence[Path] | None = None, manifest: Manifest = MANIFEST
+) -> None:
+    """Verify the files of data sets before anything long begins.
+
+    Raises:
+        DataProblem: one is missing or wrong; the message says of each what mends it.
+    """
+    problems: list[str] = []
+    for name in names:
+        try:
+            sources.contents(_real(name, manifest), places or sources.folders())
+        except DataProblem as problem:
+            problems.append(str(problem))
+    if problems:
+        raise DataProblem("\n".join(problems))
+
+
+def _real(name: str, manifest: Manifest) -> RealData:
+    found = real_data_named(name, manifest)
+    if found is None:
+        raise DataProblem(f"there is no real data set {name!r}; take --data generated")
+    return found
 
 
 def cut(arrays: Arrays, data_set: DataSet) -> tuple[Split, ...]:

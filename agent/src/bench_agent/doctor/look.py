@@ -1,7 +1,6 @@
 """Looks at folders, keys, data sets and devices for doctor. Silent where nothing is."""
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,6 +18,8 @@ from bench_protocol.machine import Gpu
 from bench_protocol.matrix import Cell, Device, DeviceKind
 from bench_protocol.result import Failed
 
+from ..data import sources
+from ..data.manifest import MANIFEST
 from ..home import Home
 from ..job import Job, Timing
 from ..machine import nvidia as driver
@@ -29,13 +30,6 @@ from .storage import DataSet, Folder, Secret
 
 HOST_TIMEOUT_SECONDS = 5.0
 MOST_LOG_FILES = 20_000
-KERAS_DATA = "https://storage.googleapis.com/tensorflow/tf-keras-datasets/"
-FASHION_FILES = tuple(
-    f"{part}-{kind}-ubyte.gz"
-    for part in ("train", "t10k")
-    for kind in ("images-idx3", "labels-idx1")
-)
-CIFAR_URL = "https://www.cs.toronto.edu/~kriz/cifar-100-python.tar.gz"
 PROBE_WORKLOAD = "mnist-cnn"
 
 
@@ -111,19 +105,16 @@ def tree_bytes(path: Path) -> int:
 
 
 def data_sets(environ: Mapping[str, str]) -> tuple[DataSet, ...]:
-    """The catalogue's data sets: in BENCH_DATA_DIR, else in Keras' cache."""
-    keras = Path(environ.get("KERAS_HOME") or Path("~/.keras").expanduser()) / "datasets"
-    chosen = environ.get("BENCH_DATA_DIR")
-    base = Path(chosen).expanduser() if chosen else keras
-    return (
-        _data_set("mnist", base, ("mnist.npz",), (f"{KERAS_DATA}mnist.npz",)),
-        _data_set(
-            "fashion-mnist",
-            base / "fashion-mnist",
-            FASHION_FILES,
-            tuple(KERAS_DATA + name for name in FASHION_FILES),
-        ),
-        _data_set("cifar-100", base, ("cifar-100-python.tar.gz",), (CIFAR_URL,)),
+    """The catalogue's data sets: in the data folder, else in Keras' cache."""
+    places = sources.folders(environ)
+    return tuple(
+        DataSet(
+            name=real.name,
+            missing=tuple(file.path for file in sources.missing(real, places)),
+            folder=places[0],
+            url=real.files[0].mirrors[0],
+        )
+        for real in MANIFEST
     )
 
 
@@ -177,25 +168,6 @@ def _nvidia_graphics(devices: Path) -> Iterator[bool]:
     for device in sorted(devices.glob("*")) if _is_dir(devices) else ():
         vendor = file_text(device / "vendor").strip()
         yield vendor == "0x10de" and file_text(device / "class").startswith("0x03")
-
-
-def _data_set(name: str, place: Path, files: tuple[str, ...], urls: tuple[str, ...]) -> DataSet:
-    lacking = [(file, url) for file, url in zip(files, urls, strict=True) if not _has(place, file)]
-    return DataSet(
-        name=name,
-        missing=tuple(file for file, _ in lacking),
-        folder=place,
-        urls=tuple(url for _, url in lacking),
-    )
-
-
-def _has(place: Path, file: str) -> bool:
-    # Keras unpacks archives beside themselves, under their name and "-target".
-    unpacked = re.sub(r"\.tar\.gz$", "", file)
-    names = (file, f"{unpacked}-target") if unpacked != file else (file,)
-    with suppress(OSError):
-        return any((place / name).exists() for name in names)
-    return False
 
 
 def _key_problem(path: Path) -> str | None:

@@ -38,12 +38,12 @@ class Secret:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set's files: what is there, where from, and where they go."""
+    """A data set: the files that are not here, where they go, and an address of one of them."""
 
     name: str
     missing: tuple[str, ...]
     folder: Path
-    urls: tuple[str, ...]
+    url: str
 
 
 def check_home(folder: Folder) -> Iterator[Finding]:
@@ -123,19 +123,16 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
     """Real data must be there or come from the network; generated data needs neither.
 
     Args:
-        reachable: for each set with missing files, whether the hosts of its files answer.
+        reachable: for each set with missing files, whether a mirror answers.
     """
     away: list[DataSet] = []
     for item in sets:
         if not item.missing:
-            yield Finding(f"data.{item.name}", "ok", f"{item.name} is in {item.folder}")
+            yield Finding(f"data.{item.name}", "ok", f"{item.name} is here")
         elif reachable.get(item.name):
-            commands = (
-                f"curl -fL --create-dirs -o {shlex.quote(str(item.folder / name))} {url}"
-                for name, url in zip(item.missing, item.urls, strict=True)
-            )
-            sentence = f"{item.name} is not here yet, and its host answers"
-            yield Finding(f"data.{item.name}", "ok", sentence, " && ".join(commands))
+            sentence = f"{item.name} is not here yet, and its mirror answers"
+            mend = f"bench-agent data fetch {item.name}"
+            yield Finding(f"data.{item.name}", "ok", sentence, mend)
         else:
             away.append(item)
     if away:

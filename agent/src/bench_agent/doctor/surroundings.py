@@ -114,7 +114,7 @@ class Surroundings:
 
     @property
     def reachable(self) -> dict[str, bool]:
-        return {item.name: look.answers(item.urls[0]) for item in self.data_sets if item.missing}
+        return {item.name: look.answers(item.url) for item in self.data_sets if item.missing}
 
     @cached_property
     def metal_probe(self) -> tuple[str | None, str | None]:
