@@ -8,7 +8,7 @@ from tests.fakes.workloads import TINY, variant
 from bench_agent import engines
 from bench_agent.job import FoundDevice, Probe
 from bench_agent.plan import Plan, Selection, make_plan
-from bench_agent.presets import PRESETS
+from bench_agent.presets import ALL_PRECISIONS, LIKE, PRESETS, Preset
 from bench_agent.problems import UsageProblem
 from bench_protocol.catalogue import workload_named
 
@@ -20,9 +20,12 @@ HERE = {
 }
 
 
-def planned(preset: str = "smoke", probes: dict[str, Probe] = HERE, **filters: Any) -> Plan:
+def planned(
+    preset: str | Preset = "smoke", probes: dict[str, Probe] = HERE, **filters: Any
+) -> Plan:
     everywhere = dict.fromkeys(engines.names(), ABSENT) | probes
-    return make_plan(PRESETS[preset], Selection(**filters), everywhere)
+    chosen = PRESETS[preset] if isinstance(preset, str) else preset
+    return make_plan(chosen, Selection(**filters), everywhere)
 
 
 ABSENT = Probe(devices=(), environment=None, problem="not installed: pip install it")
@@ -115,3 +118,58 @@ def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() ->
     assert {e.reason for e in plan.excluded if "noise" in e.what} == {
         "its data set, tiny-data, is always generated"
     }
+
+
+def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -> None:
+    plan = planned("standard", workloads=("mnist-cnn", "fashion-mlp"), frameworks=("tensorflow",))
+    assert plan.repeats == 3
+    assert {p.timing.epochs for p in plan.cells} == {2}
+    passes = plan.accuracy_passes
+    assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
+        (workload, device)
+        for workload in ("mnist-cnn", "fashion-mlp")
+        for device in ("cuda", "cuda:1", "cpu")
+    }
+    assert len(passes) == 6
+    assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {("tuned", p.workload.epochs) for p in passes}
+    steps = list(plan)
+    assert [repeat for repeat, _ in steps[-6:]] == [4] * 6
+    assert len({(repeat, p.cell) for repeat, p in steps}) == len(steps) == len(plan)
+    assert plan.estimate_seconds == sum(p.estimate_seconds for _, p in steps)
+
+
+@pytest.mark.parametrize(
+    ("preset", "filters"),
+    [
+        ("standard", {"budget_seconds": 3.0}),
+        ("standard", {"batch_sizes": (256,)}),
+        ("quick", {}),
+    ],
+)
+def test_without_whole_epochs_at_the_default_batch_there_is_no_accuracy_pass(
+    preset: str, filters: dict[str, Any]
+) -> None:
+    assert planned(preset, workloads=("mnist-cnn",), **filters).accuracy_passes == ()
+
+
+def test_full_covers_every_batch_size_and_precision() -> None:
+    plan = planned("full", workloads=("fashion-mlp",), frameworks=("mlx",), recipes=("tuned",))
+    said = {str(p.cell) for p in plan.cells} | {item.what for item in plan.excluded}
+    assert len(said) == len(workload_named("fashion-mlp").batch_sizes) * len(ALL_PRECISIONS)
+
+
+def test_a_plan_like_a_source_has_its_models_batch_sizes_and_epochs() -> None:
+    plan = planned(LIKE["tensorflow-metal-experiments"], devices=("cpu",))
+    said = {str(p.cell) for p in plan.cells} | {item.what for item in plan.excluded}
+    assert "mnist-cnn tensorflow cpu naive batch 64 float32 generated" in said
+    assert "mnist-cnn mlx cpu pipeline batch 256 float32 generated" in said
+    assert not any("torch" in what or "tuned" in what for what in said)
+    assert all(p.timing.epochs == p.workload.epochs for p in plan.cells)
+    assert plan.repeats == 1
+
+
+def test_filters_hold_in_a_plan_like_a_source_too() -> None:
+    like = LIKE["m2-max-article"]
+    plan = planned(like, workloads=("fashion-lstm",), devices=("cpu",), batch_sizes=(32, 512, 7))
+    assert [p.cell.batch_size for p in plan.cells] == [32, 512]
+    assert {p.workload.data_set.validation_samples for p in plan.cells} == {10_000}

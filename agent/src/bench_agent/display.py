@@ -62,7 +62,7 @@ class Display:
 
     def planned(self, plan: Plan) -> None:
         self._plan = plan
-        total = len(plan.cells) * plan.repeats
+        total = len(plan)
         left = people.rough(plan.estimate_seconds)
         self._console.print(f"{total} measurement{'s' * (total != 1)}, about {left}")
         self._all = self._progress.add_task(
@@ -96,7 +96,7 @@ class Display:
             return
         self._seconds_done += self._current.estimate_seconds
         self._show_left(self._seconds_done)
-        total = len(self._plan.cells) * self._plan.repeats
+        total = len(self._plan)
         self._console.print(
             f"[{self._count}/{total}] {result.cell}: {one_line(result)}",
             markup=False,

@@ -14,7 +14,7 @@ from .home import Home, private_folder
 from .job import Timing
 from .outbox import write_durably
 from .plan import Plan, PlannedCell
-from .presets import PRESETS
+from .presets import LIKE, PRESETS
 
 
 class JournalCell(Wire):
@@ -34,13 +34,28 @@ class Journal(Wire):
     preset: str
     repeats: int
     cells: tuple[JournalCell, ...]
+    accuracy_passes: tuple[JournalCell, ...] = ()
 
     def plan(self) -> Plan:
         """The plan as it was."""
-        cells = tuple(
-            PlannedCell(c.cell, c.workload, c.timing, c.estimate_seconds) for c in self.cells
+        preset = (PRESETS | LIKE)[self.preset]
+        return Plan(preset, _planned(self.cells), (), self.repeats, _planned(self.accuracy_passes))
+
+
+def _planned(cells: tuple[JournalCell, ...]) -> tuple[PlannedCell, ...]:
+    return tuple(PlannedCell(c.cell, c.workload, c.timing, c.estimate_seconds) for c in cells)
+
+
+def _noted(cells: tuple[PlannedCell, ...]) -> tuple[JournalCell, ...]:
+    return tuple(
+        JournalCell(
+            cell=planned.cell,
+            workload=planned.workload,
+            timing=planned.timing,
+            estimate_seconds=planned.estimate_seconds,
         )
-        return Plan(PRESETS[self.preset], cells, (), self.repeats)
+        for planned in cells
+    )
 
 
 def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
@@ -54,15 +69,8 @@ def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
         seed=seed,
         preset=plan.preset.name,
         repeats=plan.repeats,
-        cells=tuple(
-            JournalCell(
-                cell=planned.cell,
-                workload=planned.workload,
-                timing=planned.timing,
-                estimate_seconds=planned.estimate_seconds,
-            )
-            for planned in plan.cells
-        ),
+        cells=_noted(plan.cells),
+        accuracy_passes=_noted(plan.accuracy_passes),
     )
     private_folder(home.journal.parent)
     write_durably(home.journal, journal.model_dump_json().encode())
@@ -75,7 +83,7 @@ def unfinished(home: Home) -> Journal | None:
         journal = Journal.model_validate_json(home.journal.read_bytes())
     except (OSError, ValidationError):
         return None
-    return journal if journal.preset in PRESETS else None
+    return journal if journal.preset in PRESETS | LIKE else None
 
 
 def end(home: Home) -> None:

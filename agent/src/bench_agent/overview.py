@@ -79,6 +79,15 @@ def plan_document(plan: Plan) -> Document:
             }
             for planned in plan.cells
         ],
+        "accuracy_passes": [
+            {
+                **planned.cell.model_dump(mode="json"),
+                "epochs": planned.timing.epochs,
+                "estimate_seconds": round(planned.estimate_seconds, 1),
+            }
+            for planned in plan.accuracy_passes
+        ],
+        "corrections": list(plan.preset.published.corrections) if plan.preset.published else [],
         "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
     }
 
@@ -111,6 +120,10 @@ def print_plan(plan: Plan) -> None:
     total = people.rough(plan.estimate_seconds)
     repeats = f"{plan.repeats} repeat{'s' * (plan.repeats != 1)} each"
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
+    for correction in plan.preset.published.corrections if plan.preset.published else ():
+        console.print(f"otherwise than published: {correction}", markup=False, soft_wrap=True)
+    if passes := len(plan.accuracy_passes):
+        repeats += f", {passes} accuracy pass{'es' * (passes != 1)} over full epochs"
     console.print(f"{len(plan.cells)} cells, {repeats}, about {total}, on {data or 'no'} data")
 
 

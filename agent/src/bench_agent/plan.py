@@ -1,13 +1,13 @@
 """Which cells to run, in which order, about how long that takes, and what is left out and why."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
-from bench_protocol.matrix import Cell, Device, why_not
+from bench_protocol.matrix import Cell, Device, Recipe, why_not
 from bench_protocol.workloads import Workload
 
 from . import engines
@@ -56,22 +56,31 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Plan:
-    """Cells in order, each to be run ``repeats`` times."""
+    """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
+
+    An accuracy pass is one more repeat of its cell, over the workload's own number of epochs.
+    """
 
     preset: Preset
     cells: tuple[PlannedCell, ...]
     excluded: tuple[Excluded, ...]
     repeats: int
+    accuracy_passes: tuple[PlannedCell, ...] = ()
 
     @property
     def estimate_seconds(self) -> float:
-        return self.repeats * sum(cell.estimate_seconds for cell in self.cells)
+        return sum(planned.estimate_seconds for _, planned in self)
+
+    def __len__(self) -> int:
+        return self.repeats * len(self.cells) + len(self.accuracy_passes)
 
     def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
         """(repeat, cell): all cells once, then all again, so that drift meets every cell alike."""
         for repeat in range(1, self.repeats + 1):
             for planned in self.cells:
                 yield repeat, planned
+        for planned in self.accuracy_passes:
+            yield self.repeats + 1, planned
 
 
 def make_plan(
@@ -94,7 +103,7 @@ def make_plan(
     _check_devices(selection.devices, probes)
     cells: list[PlannedCell] = []
     excluded: list[Excluded] = []
-    for framework in selection.frameworks or engines.names():
+    for framework in selection.frameworks or _frameworks(preset):
         probe = probes[framework]
         if not probe.devices:
             excluded.append(Excluded(framework, probe.problem or "sees no device"))
@@ -109,7 +118,8 @@ def make_plan(
     cells = _share_budget(cells, preset, selection, paces)
     cells.sort(key=lambda planned: _position(planned, catalogue))
     repeats = selection.repeats or preset.repeats
-    return Plan(preset, tuple(cells), tuple(excluded), repeats)
+    passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
+    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes)
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
@@ -152,15 +162,10 @@ def _cells(
     preset: Preset, selection: Selection, framework: str, device: FoundDevice, workload: Workload
 ) -> Iterator[PlannedCell | Excluded]:
     engine = engines.engine_named(framework)
-    batches = selection.batch_sizes or (
-        workload.batch_sizes or (workload.batch_size,)
-        if preset.batches == "all"
-        else (workload.batch_size,)
-    )
-    recipes = _checked("recipe", selection.recipes, ALL_RECIPES) or preset.recipes
     precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
     data = _checked("data", (selection.data,), ALL_DATA)[0]
-    for recipe, batch_size, precision in product(recipes, batches, precisions):
+    points = product(_points(preset, selection, workload), precisions)
+    for (recipe, batch_size), precision in points:
         cell = Cell(
             workload=workload.name,
             workload_digest=workload.digest,
@@ -179,7 +184,7 @@ def _cells(
         if reason:
             yield Excluded(str(cell), reason)
         else:
-            yield PlannedCell(cell, workload, preset.timing, 0.0)
+            yield PlannedCell(cell, workload, _timing(preset, workload), 0.0)
 
 
 def _why_no_data(workload: Workload, kind: str) -> str | None:
@@ -187,6 +192,52 @@ def _why_no_data(workload: Workload, kind: str) -> str | None:
     if kind == "real" and real_data_named(name) is None:
         return f"its data set, {name}, is always generated"
     return None
+
+
+def _points(
+    preset: Preset, selection: Selection, workload: Workload
+) -> Iterator[tuple[Recipe, int]]:
+    """Recipes and batch sizes of a workload."""
+    recipes = _checked("recipe", selection.recipes, ALL_RECIPES)
+    if preset.published:
+        for name, recipe, batch_size in preset.published.points:
+            right_recipe = not recipes or recipe in recipes
+            right_batch = not selection.batch_sizes or batch_size in selection.batch_sizes
+            if name == workload.name and right_recipe and right_batch:
+                yield recipe, batch_size
+        return
+    batches = selection.batch_sizes or (
+        workload.batch_sizes or (workload.batch_size,)
+        if preset.batches == "all"
+        else (workload.batch_size,)
+    )
+    yield from product(recipes or preset.recipes, batches)
+
+
+def _accuracy_passes(cells: list[PlannedCell], paces: Paces) -> tuple[PlannedCell, ...]:
+    """One cell a workload, framework and device: its last recipe, default batch, float32.
+
+    With a time budget instead of epochs there is none: accuracy is that of whole epochs.
+    """
+    chosen: dict[tuple[str, str, Device], PlannedCell] = {}
+    for planned in cells:
+        cell, workload = planned.cell, planned.workload
+        default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
+        if default and planned.timing.epochs:
+            timing = planned.timing.model_copy(update={"epochs": workload.epochs})
+            estimate = paces.repeat_seconds(cell, workload, timing)
+            key = (cell.workload, cell.framework, cell.device)
+            chosen[key] = PlannedCell(cell, workload, timing, estimate)
+    return tuple(chosen.values())
+
+
+def _frameworks(preset: Preset) -> Sequence[str]:
+    return preset.published.frameworks if preset.published else engines.names()
+
+
+def _timing(preset: Preset, workload: Workload) -> Timing:
+    epochs = {"epochs": workload.epochs} if preset.published else {}
+    return preset.timing.model_copy(update=epochs)
 
 
 def _share_budget(

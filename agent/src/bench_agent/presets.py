@@ -14,11 +14,25 @@ ALL_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "mixed_float16", "mi
 
 
 @dataclass(frozen=True)
+class Published:
+    """What someone else published: which workloads, in which recipe, at which batch sizes.
+
+    ``corrections``: where we train otherwise than they did, and why figures may differ.
+    """
+
+    points: tuple[tuple[str, Recipe, int], ...]
+    frameworks: tuple[str, ...]
+    corrections: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Preset:
     """What a name like ``quick`` stands for.
 
     ``workloads`` None means the whole catalogue. ``total_seconds``, where set, is shared out
     among the cells: each gets its share for timing, within ``shortest`` and ``longest``.
+    ``accuracy_pass`` adds one repeat over each workload's own number of epochs per framework and
+    device; with ``published`` set every repeat has that many.
     """
 
     name: str
@@ -32,6 +46,8 @@ class Preset:
     total_seconds: float | None = None
     shortest_seconds: float = 2.0
     longest_seconds: float = 30.0
+    accuracy_pass: bool = False
+    published: Published | None = None
 
 
 PRESETS: dict[str, Preset] = {
@@ -54,9 +70,10 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="standard",
-            summary="three repeats of two timed epochs each",
+            summary="three repeats of two timed epochs each, and one accuracy pass",
             timing=Timing(epochs=2),
             repeats=3,
+            accuracy_pass=True,
         ),
         Preset(
             name="full",
@@ -65,6 +82,60 @@ PRESETS: dict[str, Preset] = {
             repeats=3,
             precisions=ALL_PRECISIONS,
             batches="all",
+            accuracy_pass=True,
+        ),
+    )
+}
+
+
+# What is measured like others measured it: their models, epochs, batch sizes and splits.
+LIKE: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="tensorflow-metal-experiments",
+            summary="github.com/MysterionRise/tensorflow-metal-experiments (2026-02-04)",
+            timing=Timing(),
+            repeats=1,
+            published=Published(
+                points=(
+                    ("mnist-cnn", "naive", 64),
+                    ("mnist-cnn", "pipeline", 256),
+                    ("fashion-cnn", "naive", 64),
+                    ("fashion-cnn", "pipeline", 256),
+                    ("cifar100-vgg16", "naive", 128),
+                ),
+                frameworks=("tensorflow", "mlx"),
+                corrections=(
+                    "RMSprop and Adam with Keras' formulas in every framework; its MLX rows used "
+                    "SGD(0.01, momentum 0.9)",
+                    "2x2 'same' convolutions pad at the bottom and right in every framework; its "
+                    "MLX model padded all sides",
+                    "its pipeline rows have batch 256 and its naive rows 64: their ratio is one of "
+                    "recipe and batch together",
+                    "its seconds are those of whole runs with validation; here an epoch is its "
+                    "full batches, validation and start-up apart",
+                ),
+            ),
+        ),
+        Preset(
+            name="m2-max-article",
+            summary="Apple M2 Max GPU vs Nvidia V100, P100 and T4",
+            timing=Timing(),
+            repeats=1,
+            published=Published(
+                points=tuple(
+                    (workload, "naive", batch_size)
+                    for workload in ("fashion-mlp", "fashion-convnet", "fashion-lstm")
+                    for batch_size in (32, 128, 512, 1024)
+                ),
+                frameworks=("tensorflow",),
+                corrections=(
+                    "Adam with Keras' formula and the same weights and order in every framework",
+                    "its tables are pictures, so only the ratios in its text can be compared, and "
+                    "the number of epochs is ours",
+                ),
+            ),
         ),
     )
 }
@@ -76,6 +147,19 @@ def preset_named(name: str) -> Preset:
     Raises:
         UsageProblem: there is none of this name.
     """
-    if name not in PRESETS:
-        raise UsageProblem(f"unknown preset {name!r}; choose one of: {', '.join(PRESETS)}")
-    return PRESETS[name]
+    return _named("preset", name, PRESETS)
+
+
+def like_named(name: str) -> Preset:
+    """Find the preset that measures as a source did.
+
+    Raises:
+        UsageProblem: there is none of this name.
+    """
+    return _named("source", name, LIKE)
+
+
+def _named(what: str, name: str, known: dict[str, Preset]) -> Preset:
+    if name not in known:
+        raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
+    return known[name]

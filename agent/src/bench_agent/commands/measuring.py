@@ -8,6 +8,7 @@ import typer
 from .options import (
     Exit,
     Json,
+    Like,
     PresetName,
     Server,
     choosing_cells,
@@ -34,13 +35,14 @@ Resume = Annotated[
 @choosing_cells
 def plan(
     selection: "Selection",
-    preset: PresetName = "quick",
+    preset: PresetName = None,
+    like: Like = None,
     as_json: Json = False,
 ) -> None:
     """Show every cell a run would measure, how long it takes, and what is left out and why."""
     from .. import overview
 
-    made = _make_plan(preset, selection)
+    made = _make_plan(preset, like, selection)
     if as_json:
         print_json(overview.plan_document(made))
     else:
@@ -50,7 +52,8 @@ def plan(
 @choosing_cells
 def run(
     selection: "Selection",
-    preset: PresetName = "quick",
+    preset: PresetName = None,
+    like: Like = None,
     server: Server = None,
     yes: Yes = False,
     resume: Resume = False,
@@ -76,7 +79,7 @@ def run(
         checked_address(server)
     journal = unfinished(home) if resume else None
     if journal is None:
-        made = _make_plan(preset, selection)
+        made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     console = Console(stderr=as_json)
@@ -97,12 +100,15 @@ def run(
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _make_plan(preset: str, selection: "Selection") -> "Plan":
+def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> "Plan":
     from .. import calibration, data, paces
     from ..plan import check_names, make_plan
-    from ..presets import preset_named
+    from ..presets import like_named, preset_named
+    from ..problems import UsageProblem
 
-    chosen = preset_named(preset)
+    if preset and like:
+        raise UsageProblem("--preset and --like each say what to run: give one of them")
+    chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
     made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))

@@ -35,7 +35,15 @@ Server = Annotated[
     ),
 ]
 PresetName = Annotated[
-    str, typer.Option("--preset", help="How much to run: smoke, quick, standard or full.")
+    str | None,
+    typer.Option("--preset", help="How much to run: smoke, quick (the default), standard or full."),
+]
+Like = Annotated[
+    str | None,
+    typer.Option(
+        "--like",
+        help="Measure what others published: tensorflow-metal-experiments or m2-max-article.",
+    ),
 ]
 Workloads = Annotated[list[str], typer.Option("--workload", help="Only this workload; repeatable.")]
 Frameworks = Annotated[
