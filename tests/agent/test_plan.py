@@ -131,7 +131,9 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
         for device in ("cuda", "cuda:1", "cpu")
     }
     assert len(passes) == 6
-    assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {("tuned", p.workload.epochs) for p in passes}
+    assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {
+        ("tuned", p.workload.epochs) for p in passes
+    }
     steps = list(plan)
     assert [repeat for repeat, _ in steps[-6:]] == [4] * 6
     assert len({(repeat, p.cell) for repeat, p in steps}) == len(steps) == len(plan)

@@ -14,12 +14,13 @@ from bench_agent.interrupt import Stop
 from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
 from bench_agent.outbox import Outbox
 from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
-from bench_agent.presets import PRESETS
+from bench_agent.presets import LIKE, PRESETS, Preset
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
 from bench_protocol.result import Measured, Result
 from bench_protocol.seeded import DEFAULT_SEED
 
+CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 RUN_ID = "a" * 32
 
 
@@ -71,7 +72,7 @@ def home(tmp_path: Path) -> Home:
 
 
 def begun(home: Home) -> journal.Journal:
-    here = {"mlx": Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environment=None)}
+    here = {"mlx": Probe(devices=(CPU,), environment=None)}
     selection = Selection(frameworks=("mlx",), repeats=2)
     return journal.begin(home, RUN_ID, DEFAULT_SEED, make_plan(PRESETS["smoke"], selection, here))
 
@@ -123,6 +124,22 @@ def test_the_plan_comes_back_as_it_was(home: Home) -> None:
     assert again.model_dump() == note.model_dump()
     assert [p.cell for p in note.plan().cells] == [c.cell for c in note.cells]
     assert note.plan().repeats == 2
+
+
+@pytest.mark.parametrize("preset", [PRESETS["standard"], LIKE["m2-max-article"]])
+def test_accuracy_passes_and_published_epochs_come_back_too(home: Home, preset: Preset) -> None:
+    here = {"tensorflow": Probe(devices=(CPU,), environment=None)}
+    selection = Selection(frameworks=("tensorflow",), workloads=("fashion-mlp",))
+    made = make_plan(preset, selection, here)
+    journal.begin(home, RUN_ID, DEFAULT_SEED, made)
+    again = journal.unfinished(home)
+    assert again is not None
+    assert again.plan().preset == preset
+    told, wanted = (
+        [(repeat, planned.cell.digest, planned.timing) for repeat, planned in plan]
+        for plan in (again.plan(), made)
+    )
+    assert told == wanted
 
 
 @pytest.mark.parametrize("content", ["", "{", "null", '{"run_id": "x"}'])
