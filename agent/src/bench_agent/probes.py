@@ -1,5 +1,6 @@
 """Asks every framework, each in a process of its own, which devices it sees on this machine."""
 
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,17 +9,23 @@ from .job import Probe
 from .runner import run_probe
 
 
-def probe_all(logs: Path, frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
-    """One answer a framework, of all there are if none is named; none absent is started."""
+def probe_all(
+    logs: Path, frameworks: tuple[str, ...] = (), command: Sequence[str] | None = None
+) -> dict[str, Probe]:
+    """One answer a framework, of all there are if none is named; none absent is started.
+
+    Args:
+        command: starts a worker, where it is not this interpreter's.
+    """
     names = frameworks or tuple(engines.names())
     with ThreadPoolExecutor() as pool:
-        return dict(pool.map(lambda name: (name, probe(name, logs)), names))
+        return dict(pool.map(lambda name: (name, probe(name, logs, command)), names))
 
 
-def probe(framework: str, logs: Path) -> Probe:
+def probe(framework: str, logs: Path, command: Sequence[str] | None = None) -> Probe:
     """What one framework sees, or why it sees nothing and what mends that."""
     engine = engines.engine_named(framework)
-    if not engines.is_installed(engine):
+    if command is None and not engines.is_installed(engine):
         problem = f"not installed: {engine.install}"
         return Probe(devices=(), environment=None, problem=problem)
-    return run_probe(framework, logs / "probes" / f"{framework}.log")
+    return run_probe(framework, logs / "probes" / f"{framework}.log", command=command)

@@ -105,9 +105,15 @@ def run_job(
     return Answer(outcome=failed, environment=None)
 
 
-def run_probe(framework: str, log: Path, limits: Limits | None = None) -> Probe:
-    """Ask a framework, in a process of its own, which devices it sees."""
-    command = [*worker_command(), "--probe", framework]
+def run_probe(
+    framework: str, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
+) -> Probe:
+    """Ask a framework, in a process of its own, which devices it sees.
+
+    Args:
+        command: starts the worker, where it is not this interpreter's.
+    """
+    command = [*(command or worker_command()), "--probe", framework]
     last = run_worker(command, b"", log, limits or Limits(silence_seconds=120))
     if isinstance(last, Probe):
         return last

@@ -1,0 +1,77 @@
+"""``ab``: two cells, or two environments, in turns."""
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import Exit, Json, choosing_cells, open_home, print_json, stop
+
+if TYPE_CHECKING:
+    from ..ab import Choice, Side
+    from ..home import Home
+    from ..plan import Selection
+
+SideA = Annotated[
+    list[str],
+    typer.Option("--a", help="key=value of side A, as recipe=naive or OMP_NUM_THREADS=1."),
+]
+SideB = Annotated[list[str], typer.Option("--b", help="key=value of side B.")]
+PythonA = Annotated[
+    str | None, typer.Option("--a-python", help="Interpreter of side A, with bench-agent in it.")
+]
+PythonB = Annotated[str | None, typer.Option("--b-python", help="Interpreter of side B.")]
+
+
+@choosing_cells
+def ab(
+    selection: "Selection",
+    a: SideA = [],
+    b: SideB = [],
+    a_python: PythonA = None,
+    b_python: PythonB = None,
+    as_json: Json = False,
+) -> None:
+    """Compare two cells or two environments: short repeats that take turns, a ratio, a verdict.
+
+    The usual filters hold for both sides; --repeats says how many pairs (7), --budget-seconds how
+    long each repeat is timed (3).
+    """
+    from rich.console import Console
+
+    from .. import ab as compare
+    from ..ab_display import AbDisplay, document, lines
+    from ..display import failure
+
+    home = open_home()
+    chosen_a = compare.choose(selection, a, a_python or sys.executable)
+    chosen_b = compare.choose(selection, b, b_python or sys.executable)
+    side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
+    count = selection.repeats or compare.PAIRS
+    done: list[compare.Pair] = []
+    try:
+        with AbDisplay(Console(stderr=as_json), side_a, side_b, count) as display:
+            for pair in compare.pairs(side_a, side_b, count, home.logs / "ab", display.heard):
+                done.append(pair)
+                display.finished(pair)
+    except compare.RunFailed as error:
+        message = f"side {error.side.name} ({error.side.cell}) failed: {failure(error.failed)}"
+        stop(Exit.SOME_FAILED, f"{message}; its log is {error.log}")
+    answer = document(side_a, side_b, done, compare.judge(done))
+    if as_json:
+        print_json(answer)
+    else:
+        for line in lines(answer):
+            typer.echo(line)
+
+
+def _side(name: str, choice: "Choice", home: "Home") -> "Side":
+    from .. import ab, data, paces, probes
+    from ..plan import check_names
+
+    check_names(choice.selection)
+    answers = probes.probe_all(home.logs, choice.selection.frameworks, choice.command)
+    side = ab.side(name, choice, answers, paces.load(home.paces))
+    if side.cell.data == "real":
+        data.require({side.planned.workload.data_set.name: None})
+    return side

@@ -1,0 +1,107 @@
+"""A against B: what the sides are, that they take turns, and what is said of them."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.fakes.results import make_measurement
+
+from bench_agent import ab
+from bench_agent.ab_display import document, lines
+from bench_agent.job import Answer, FoundDevice, Job, Probe
+from bench_agent.paces import Paces
+from bench_agent.plan import Selection
+from bench_agent.problems import UsageProblem
+from bench_agent.runner import Listener
+from bench_protocol.result import Failed, Measured
+
+CPU = FoundDevice(kind="cpu", index=0, name="CPU")
+GPU = FoundDevice(kind="cuda", index=0, name="GPU")
+HERE = {
+    "mlx": Probe(devices=(CPU,), environment=None),
+    "tensorflow": Probe(devices=(CPU, GPU), environment=None),
+}
+MLX = Selection(workloads=("fashion-mlp",), frameworks=("mlx",))
+
+
+def a_side(name: str, *assignments: str, base: Selection = MLX) -> ab.Side:
+    choice = ab.choose(base, list(assignments), sys.executable)
+    frameworks = choice.selection.frameworks
+    return ab.side(name, choice, {name: HERE[name] for name in frameworks}, Paces())
+
+
+def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:
+    """Each recipe takes its time; ``ran`` gets the recipes in their order."""
+
+    def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+        ran.append(job.cell.recipe)
+        measurement = make_measurement(job.cell, step_ns[job.cell.recipe] + 100 * len(ran))
+        return Answer(outcome=Measured(measurement=measurement), environment=None)
+
+    return run_job
+
+
+def test_the_sides_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
+    ran: list[str] = []
+    a, b = a_side("A", "recipe=naive"), a_side("B")
+    steps = {"naive": 1_200_000, "tuned": 1_000_000}
+    done = list(ab.pairs(a, b, 4, tmp_path, run_job=measures(steps, ran)))
+    assert ran == ["naive", "tuned", "tuned", "naive"] * 2
+    verdict = ab.judge(done)
+    assert verdict.kind == "faster"
+    assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
+    said = lines(document(a, b, done, verdict))
+    assert "B is 1.20× as fast as A" in said[0]
+    assert said[1].startswith("B against A: 20 % faster, 95 % CI 20 to 20")
+
+
+def test_the_document_holds_every_run(tmp_path: Path) -> None:
+    a, b = a_side("A", "recipe=naive"), a_side("B", "OMP_NUM_THREADS=1")
+    steps = {"naive": 1_000_000, "tuned": 1_000_000}
+    done = list(ab.pairs(a, b, 2, tmp_path, run_job=measures(steps, [])))
+    found = document(a, b, done, ab.judge(done))
+    assert (found["pairs"], found["kind"], found["low"]) == (2, "too_few_runs", None)
+    assert found["a"]["cell"]["recipe"] == "naive"
+    assert found["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
+    assert found["b"]["samples_per_second"] == [pair.b for pair in done]
+    assert lines(found)[1] == "B against A: too few runs (2 pairs)"
+
+
+def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:
+    def crash(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+        return Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
+
+    with pytest.raises(ab.RunFailed) as caught:
+        list(ab.pairs(a_side("A"), a_side("B"), 3, tmp_path, run_job=crash))
+    assert (caught.value.side.name, caught.value.log.name) == ("A", "001-A.log")
+
+
+def test_axes_and_environment() -> None:
+    side = a_side("A", "batch_size=32", "recipe=naive", "XLA_FLAGS=--x=y z")
+    assert (side.cell.batch_size, side.cell.recipe) == (32, "naive")
+    assert side.command == ("env", "XLA_FLAGS=--x=y z", sys.executable, "-m", "bench_agent.worker")
+    assert a_side("A").cell.recipe == "tuned"
+
+
+def test_without_a_device_the_accelerator_is_meant() -> None:
+    base = Selection(workloads=("fashion-mlp",), frameworks=("tensorflow",))
+    assert str(a_side("A", base=base).cell.device) == "cuda"
+    assert str(a_side("A", "device=cpu", base=base).cell.device) == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: a_side("A", "x=1"), "'x=1' is not key=value with a key of: workload, framework"),
+        (lambda: a_side("A", "recipe"), "'recipe' is not key=value"),
+        (lambda: a_side("A", "batch-size=big"), "batch-size is a whole number from 1 on"),
+        (lambda: a_side("A", "recipe=fast"), "unknown recipe 'fast'; choose one of: naive"),
+        (lambda: a_side("A", "batch-size=70000"), "side A cannot run here"),
+        (lambda: a_side("B", base=Selection(frameworks=("mlx",))), "side B is one cell, but"),
+        (lambda: ab.choose(MLX, [], "/nowhere/python"), "no Python at /nowhere/python"),
+    ],
+)
+def test_what_is_no_side_is_said(make: Callable[[], object], says: str) -> None:
+    with pytest.raises(UsageProblem, match=says):
+        make()
