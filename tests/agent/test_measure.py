@@ -23,7 +23,7 @@ def timed(
         Timing(**timing),
         steps_per_epoch,
         clock=clock,
-        on_block=lambda ns, share: heard.append((ns, share)),
+        on_block=lambda ns, steps, share: heard.append((ns, share)),
     )
     return blocks, session, heard
 
@@ -115,7 +115,7 @@ def test_a_listener_is_not_timed() -> None:
     clock = FakeClock()
     session = FakeSession(clock)
 
-    def slow(duration_ns: int, share_done: float) -> None:
+    def slow(duration_ns: int, steps: int, share_done: float) -> None:
         clock.now_ns += 10_000 * MS
 
     blocks = measure(session, Timing(block_seconds=0.1), 1000, clock=clock, on_block=slow)
@@ -127,7 +127,7 @@ def test_work_left_over_by_a_listener_is_waited_for_before_a_block() -> None:
     clock = FakeClock()
     session = FakeSession(clock)
 
-    def trains(duration_ns: int, share_done: float) -> None:
+    def trains(duration_ns: int, steps: int, share_done: float) -> None:
         clock.busy_ns += 50 * MS
 
     blocks = measure(session, Timing(block_seconds=0.1), 1000, clock=clock, on_block=trains)

@@ -17,6 +17,7 @@ from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.presets import LIKE, PRESETS, Preset
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
+from bench_agent.telemetry import Reading
 from bench_protocol.result import Measured, Result
 from bench_protocol.seeded import DEFAULT_SEED
 
@@ -38,6 +39,8 @@ class Quiet:
     def started(self, repeat: int, planned: PlannedCell) -> None: ...
 
     def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+
+    def sensed(self, reading: Reading) -> None: ...
 
     def finished(self, result: Result) -> None: ...
 

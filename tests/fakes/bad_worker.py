@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 
-BLOCK = {"event": "block", "duration_ns": 1_000_000, "share_done": 0.1}
+BLOCK = {"event": "block", "duration_ns": 1_000_000, "steps": 1, "share_done": 0.1}
 
 
 def say(descriptor: int, message: object) -> None:

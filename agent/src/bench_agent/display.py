@@ -1,14 +1,14 @@
-"""What a person sees of a run: a live bar at a terminal, plain lines elsewhere."""
+"""What a person sees of a run: a live table at a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    Progress,
-    SpinnerColumn,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from bench_protocol import format as people
 from bench_protocol.figures import samples_per_second
@@ -17,6 +17,7 @@ from bench_protocol.result import Failed, Result
 from .client import Delivery, ServerUnreachable
 from .job import BlockDone, PhaseBegan
 from .plan import Plan, PlannedCell
+from .telemetry import Reading
 
 PHASES = {
     "start": "starting",
@@ -28,103 +29,154 @@ PHASES = {
     "timing": "timing",
     "evaluate": "evaluating",
 }
+# What of the sensors is shown, where it is known.
+SENSORS: dict[str, Callable[[float], str]] = {
+    "load_average": lambda value: f"load {value:.1f}",
+    "cpu_utilisation_percent": lambda value: f"processor {value:.0f} %",
+    "cpu_temperature_celsius": lambda value: f"{value:.0f} °C",
+    "cpu_power_watts": lambda value: f"{value:.0f} W",
+    "gpu_utilisation_percent": lambda value: f"GPU {value:.0f} %",
+    "gpu_temperature_celsius": lambda value: f"GPU {value:.0f} °C",
+    "gpu_power_watts": lambda value: f"GPU {value:.0f} W",
+}
+# So much of the estimate is believed before the run's own pace counts.
+BELIEF_SECONDS = 60.0
+
+
+@dataclass
+class State:
+    """Where a run is."""
+
+    total: int
+    estimate_seconds: float
+    began: float
+    count: int = 0
+    estimate_done: float = 0.0
+    skipped_estimate: float = 0.0
+    current: PlannedCell | None = None
+    doing: str = ""
+    share_done: float = 0.0
+    rate: float | None = None
+    reading: Reading = field(default_factory=dict)
+
+    def left_seconds(self, now: float) -> float:
+        """The plan's estimate of what is left, corrected by how the estimate held so far."""
+        share = self.share_done * self.current.estimate_seconds if self.current else 0.0
+        done = self.estimate_done + share
+        left = max(0.0, self.estimate_seconds - self.skipped_estimate - done)
+        return left * (now - self.began + BELIEF_SECONDS) / (done + BELIEF_SECONDS)
 
 
 class Display:
-    """Reports a run on a console; a context manager, so that the live bar ends cleanly."""
+    """Reports a run on a console; a context manager, so that the live table ends cleanly."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
-        self._live = console.is_terminal
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn("{task.fields[note]}"),
-            TimeElapsedColumn(),
-            console=console,
-            disable=not self._live,
-            transient=True,
+        self._clock = clock
+        self._state: State | None = None
+        self._live = Live(
+            console=console, get_renderable=self._view, transient=True, refresh_per_second=4
         )
-        self._all: TaskID | None = None
-        self._cell: TaskID | None = None
-        self._plan: Plan | None = None
-        self._current: PlannedCell | None = None
-        self._seconds_done = 0.0
-        self._count = 0
 
     def __enter__(self) -> "Display":
-        self._progress.start()
+        if self._console.is_terminal:
+            self._live.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        self._live.stop()
 
     def planned(self, plan: Plan) -> None:
-        self._plan = plan
-        total = len(plan)
+        self._state = State(len(plan), plan.estimate_seconds, self._clock())
         left = people.rough(plan.estimate_seconds)
-        self._console.print(f"{total} measurement{'s' * (total != 1)}, about {left}")
-        self._all = self._progress.add_task(
-            "run", total=plan.estimate_seconds, note=f"about {left} left"
-        )
-        self._cell = self._progress.add_task("", total=1.0, note="")
+        self.note(f"{len(plan)} measurement{'s' * (len(plan) != 1)}, about {left}")
 
     def skipped(self, planned: PlannedCell) -> None:
         """Count a repeat that an earlier start of this run has measured."""
-        self._count += 1
-        self._seconds_done += planned.estimate_seconds
+        if self._state:
+            self._state.count += 1
+            self._state.skipped_estimate += planned.estimate_seconds
 
     def started(self, repeat: int, planned: PlannedCell) -> None:
-        self._count += 1
-        self._current = planned
-        if self._cell is not None:
-            self._progress.reset(self._cell, description=str(planned.cell), note="starting")
+        if self._state:
+            self._state.count += 1
+            self._state.current = planned
+            self._state.doing = PHASES["start"]
 
     def heard(self, message: PhaseBegan | BlockDone) -> None:
-        if self._cell is None or self._all is None or self._current is None:
+        if not (self._state and self._state.current):
             return
         if isinstance(message, PhaseBegan):
-            self._progress.update(self._cell, note=PHASES[message.phase])
-            return
-        done = min(1.0, message.share_done)
-        self._progress.update(self._cell, completed=done, note=f"timing, {done:.0%}")
-        self._show_left(self._seconds_done + done * self._current.estimate_seconds)
+            self._state.doing = PHASES[message.phase]
+        else:
+            samples = message.steps * self._state.current.cell.batch_size
+            self._state.rate = samples * 1e9 / message.duration_ns
+            self._state.share_done = min(1.0, message.share_done)
+
+    def sensed(self, reading: Reading) -> None:
+        if self._state:
+            self._state.reading = reading
 
     def finished(self, result: Result) -> None:
-        if self._current is None or self._plan is None:
+        state = self._state
+        if not (state and state.current):
             return
-        self._seconds_done += self._current.estimate_seconds
-        self._show_left(self._seconds_done)
-        total = len(self._plan)
-        self._console.print(
-            f"[{self._count}/{total}] {result.cell}: {one_line(result)}",
-            markup=False,
-            highlight=False,
-            soft_wrap=True,
+        state.estimate_done += state.current.estimate_seconds
+        state.current, state.share_done, state.rate = None, 0.0, None
+        doubtful = f" ({', '.join(w.code.replace('_', ' ') for w in result.warnings)})"
+        left = f"; about {people.rough(state.left_seconds(self._clock()))} left"
+        self.note(
+            f"[{state.count}/{state.total}] {result.cell}: {one_line(result)}"
+            f"{doubtful if result.warnings else ''}"
+            f"{left if state.count < state.total and not self._console.is_terminal else ''}"
         )
 
     def delivered(self, delivery: Delivery) -> None:
         if delivery.state == "refused":
             detail = delivery.answer.get("detail", "no reason given")
-            self._console.print(
-                f"the server refused a result: {detail}", markup=False, soft_wrap=True
-            )
+            self.note(f"the server refused a result: {detail}")
 
     def note(self, text: str) -> None:
         """Say something beside the progress."""
-        self._console.print(text, markup=False, soft_wrap=True)
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def unreachable(self, error: ServerUnreachable) -> None:
-        self._console.print(f"{error}; results wait in the outbox", markup=False, soft_wrap=True)
+        self.note(f"{error}; results wait in the outbox")
 
-    def _show_left(self, seconds_done: float) -> None:
-        if self._plan is None or self._all is None:
-            return
-        left = max(0.0, self._plan.estimate_seconds - seconds_done)
-        self._progress.update(
-            self._all, completed=seconds_done, note=f"about {people.rough(left)} left"
-        )
+    def _view(self) -> Table | Text:
+        return view(self._state, self._clock()) if self._state else Text()
+
+
+def view(state: State, now: float) -> Table:
+    """The live table: the run, the current repeat, the machine."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(width=20)
+    table.add_column(ratio=1)
+    elapsed, left = people.rough(now - state.began), people.rough(state.left_seconds(now))
+    table.add_row(
+        "run",
+        _bar(state.count - bool(state.current) + state.share_done, state.total),
+        f"{state.count} of {state.total}, {elapsed} gone, about {left} left",
+    )
+    if state.current:
+        rate = f", {people.rate(state.rate)} samples/s" if state.rate else ""
+        share = f" {state.share_done:.0%}" if state.share_done else ""
+        table.add_row("now", _bar(state.share_done, 1), str(state.current.cell))
+        table.add_row("", "", f"{state.doing}{share}{rate}")
+    if sensors := sensor_words(state.reading):
+        table.add_row("machine", "", sensors)
+    return table
+
+
+def sensor_words(reading: Reading) -> str:
+    """The sensors that are known and worth showing, in a line."""
+    known = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
+    return ", ".join(words(value) for words, value in known if value is not None)
+
+
+def _bar(done: float, total: float) -> ProgressBar:
+    return ProgressBar(total=max(total, 1e-9), completed=done, width=20)
 
 
 def one_line(result: Result) -> str:

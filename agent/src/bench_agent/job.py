@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell, DeviceKind
 from bench_protocol.result import Outcome, Phase, Seed, Warn
-from bench_protocol.units import DurationNs, Wire
+from bench_protocol.units import DurationNs, PositiveCount, Wire
 from bench_protocol.workloads import Workload
 
 
@@ -50,10 +50,12 @@ class PhaseBegan(Wire):
 
 
 class BlockDone(Wire):
-    """A timed block ended; ``share_done`` is the worker's estimate for the timed part, 0 to 1."""
+    """A timed block of ``steps`` steps ended; ``share_done`` is the worker's estimate for the timed
+    part, 0 to 1."""
 
     event: Literal["block"] = "block"
     duration_ns: DurationNs
+    steps: PositiveCount
     share_done: float
 
 

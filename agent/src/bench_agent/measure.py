@@ -19,7 +19,7 @@ MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
 
 Clock = Callable[[], int]
-BlockListener = Callable[[int, float], None]
+BlockListener = Callable[[int, int, float], None]
 
 
 def measure(
@@ -27,7 +27,7 @@ def measure(
     timing: Timing,
     steps_per_epoch: int,
     clock: Clock = time.perf_counter_ns,
-    on_block: BlockListener = lambda duration_ns, share_done: None,
+    on_block: BlockListener = lambda duration_ns, steps, share_done: None,
     on_timing: Callable[[], None] = lambda: None,
 ) -> Blocks:
     """Warm up, choose the block size, and time blocks until the timing's end.
@@ -36,7 +36,8 @@ def measure(
         session: has trained at least one step, so that compilation is over.
         steps_per_epoch: full batches in an epoch, 1 or more.
         clock: monotonic, in nanoseconds.
-        on_block: told of each block's duration and the estimated share done, outside the timing.
+        on_block: told of each block's duration and steps and of the estimated share done, outside
+            the timing.
         on_timing: told when the warm-up is over.
 
     Returns:
@@ -125,7 +126,7 @@ def _time_steps(
     blocks, rest = divmod(total, steps)
     for number in range(1, blocks + 1):
         durations.append(stopwatch.block(steps))
-        on_block(durations[-1], number * steps / total)
+        on_block(durations[-1], steps, number * steps / total)
     if rest:
         stopwatch.train(rest)
     return durations
@@ -140,7 +141,7 @@ def _time_until_settled(
     while True:
         durations.append(stopwatch.block(steps))
         spent_ns += durations[-1]
-        on_block(durations[-1], min(1.0, spent_ns / budget_ns) if budget_ns else 1.0)
+        on_block(durations[-1], steps, min(1.0, spent_ns / budget_ns) if budget_ns else 1.0)
         enough = len(durations) >= max(2, timing.min_blocks)
         if enough and relative_spread(durations) <= timing.target_spread:
             return durations, "settled"

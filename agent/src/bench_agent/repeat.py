@@ -115,7 +115,7 @@ class Repeat:
             job.timing,
             job.workload.steps_per_epoch(job.cell.batch_size),
             clock=self._clock,
-            on_block=lambda ns, share: self._tell(BlockDone(duration_ns=ns, share_done=share)),
+            on_block=self._tell_block,
             on_timing=lambda: self._enter("timing"),
         )
         loss = session.loss()
@@ -190,6 +190,9 @@ class Repeat:
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
         self._tell(PhaseBegan(phase=phase))
+
+    def _tell_block(self, duration_ns: int, steps: int, share_done: float) -> None:
+        self._tell(BlockDone(duration_ns=duration_ns, steps=steps, share_done=share_done))
 
     def _open_session(self) -> Session:
         if self._session is None:

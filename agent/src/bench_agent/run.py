@@ -26,7 +26,7 @@ from .plan import Plan, PlannedCell
 from .problems import UsageProblem
 from .record import RunClock, RunIdentity, make_result, sign
 from .runner import Limits, Listener, run_job
-from .telemetry import Sampler
+from .telemetry import Reading, Sampler
 
 RunJob = Callable[[Job, Path, Limits, Listener], Answer]
 
@@ -41,6 +41,8 @@ class Reporter(Protocol):
     def started(self, repeat: int, planned: PlannedCell) -> None: ...
 
     def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+
+    def sensed(self, reading: Reading) -> None: ...
 
     def finished(self, result: Result) -> None: ...
 
@@ -142,7 +144,8 @@ def _one_repeat(
     job = Job(workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing)
     limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
     started = run.clock.now()
-    with Sampler(planned.cell.device, run.clock.since_start_ns) as sampler, Bystanders() as others:
+    sampler = Sampler(planned.cell.device, run.clock.since_start_ns, reporter.sensed)
+    with sampler, Bystanders() as others:
         answer = run_job(job, log, limits, reporter.heard)
     finished = run.clock.now()
     telemetry = sampler.telemetry()

@@ -14,6 +14,7 @@ from .machine import nvidia
 
 INTERVAL_SECONDS = 1.0
 Reading = dict[Sensor, float | None]
+SensorListener = Callable[[Reading], None]
 
 
 class Sampler:
@@ -22,10 +23,17 @@ class Sampler:
     Args:
         device: which device's sensors to read beside the CPU's.
         clock_ns: monotonic nanoseconds since the run's start.
+        listener: is told of each reading, from the sampling thread.
     """
 
-    def __init__(self, device: Device, clock_ns: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        clock_ns: Callable[[], int],
+        listener: SensorListener = lambda reading: None,
+    ) -> None:
         self._device = device
+        self._listener = listener
         self._clock_ns = clock_ns
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
@@ -71,6 +79,7 @@ class Sampler:
                     reading |= read_nvidia(library, handle)
                 self._at_ns.append(self._clock_ns())
                 self._readings.append(reading)
+                self._listener(reading)
 
 
 def read_host() -> Reading:

@@ -1,6 +1,7 @@
 """``plan`` and ``run``: what would be measured, and measuring it."""
 
 import secrets
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,6 +33,14 @@ Resume = Annotated[
 ]
 
 
+Events = Annotated[
+    bool,
+    typer.Option(
+        "--events", help="Print JSON lines while it runs; the last is what --json prints."
+    ),
+]
+
+
 @choosing_cells
 def plan(
     selection: "Selection",
@@ -57,6 +66,7 @@ def run(
     server: Server = None,
     yes: Yes = False,
     resume: Resume = False,
+    events: Events = False,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and keep the results; with a server, post them."""
@@ -66,6 +76,7 @@ def run(
 
     from ..client import checked_address
     from ..display import Display
+    from ..events import EventLines
     from ..interrupt import gentle_interrupt
     from ..journal import begin, unfinished
     from ..keys import load_or_create_key
@@ -82,10 +93,13 @@ def run(
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
-    console = Console(stderr=as_json)
-    with Display(console) as display, gentle_interrupt(display.note) as stop_asked:
-        summary = run_plan(journal, home, server, display, stop_asked)
-    if as_json:
+    console, lines = Console(stderr=as_json), EventLines(sys.stdout)
+    reporter = lines if events else Display(console)
+    with reporter, gentle_interrupt(reporter.note) as stop_asked:
+        summary = run_plan(journal, home, server, reporter, stop_asked)
+    if events:
+        lines.summary(summary_document(summary))
+    elif as_json:
         print_json(summary_document(summary))
     else:
         if summary.results:
