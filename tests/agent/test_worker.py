@@ -84,6 +84,23 @@ def test_without_its_data_a_repeat_is_unavailable(
     assert (ended.outcome.kind, ended.outcome.phase) == ("unavailable", "data")
 
 
+def test_an_accuracy_outside_its_band_is_diverged(engine: FakeEngine) -> None:
+    """A fake that trains the published epochs and is right three times of four."""
+    workload = workload_named("mnist-cnn")
+    job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)
+    ended = worker.work(job, lambda message: None, engine.clock)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("diverged", "evaluate")
+    assert ended.outcome.measurement is not None
+    assert ended.outcome.measurement.evaluation is not None
+
+
+def test_an_accuracy_that_nothing_is_known_of_is_said_to_be_unchecked(engine: FakeEngine) -> None:
+    ended, _ = answer(engine, epochs=TINY.epochs)
+    assert isinstance(ended.outcome, Measured)
+    assert [warning.code for warning in ended.warnings] == ["accuracy_unchecked"]
+
+
 def test_the_environment_names_no_folder(
     engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,7 +4,7 @@ import math
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import seeded
+from bench_protocol import accuracy, seeded
 from bench_protocol.machine import Environment
 from bench_protocol.result import (
     Evaluation,
@@ -141,6 +141,15 @@ class Repeat:
         right_count = measurement.parameter_count == self._job.workload.parameter_count
         if not (right_count and measurement.placement.matches):
             return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        return self._judged_accuracy(measurement)
+
+    def _judged_accuracy(self, measurement: Measurement) -> Measured | Failed:
+        workload, evaluation = self._job.workload, measurement.evaluation
+        verdict = accuracy.judge(workload, self._job.cell.data, measurement).verdict
+        if verdict == "diverged":
+            return Failed(kind="diverged", phase="evaluate", measurement=measurement)
+        if evaluation and evaluation.epochs == workload.epochs and verdict != "within":
+            self.warnings.append(Warn(code=verdict))
         return Measured(measurement=measurement)
 
     def _placement(self, session: Session) -> Placement:
@@ -155,12 +164,12 @@ class Repeat:
         if epochs is None:
             return measurement
         self._enter("evaluate")
-        loss, accuracy = self._open_session().evaluate()
+        loss, share_right = self._open_session().evaluate()
         evaluation = Evaluation(
             epochs=epochs,
             samples=self._job.workload.data_set.test_samples,
             loss=loss if math.isfinite(loss) else None,
-            accuracy=accuracy,
+            accuracy=share_right,
         )
         return measurement.model_copy(update={"evaluation": evaluation})
 

@@ -1,0 +1,102 @@
+"""What accuracy a workload reaches after its own number of epochs: the band of a right training.
+
+A band catches training that is fast because it is wrong; it is no contest of accuracies, so it is
+as wide as frameworks, seeds and the workload's batch sizes need.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from .format import percent
+from .matrix import DataKind
+from .result import Measurement
+from .workloads import Workload
+
+
+@dataclass(frozen=True)
+class Band:
+    """Accuracy on the test split, from ``lowest`` to ``highest``.
+
+    ``data_digest`` as in :func:`bench_protocol.seeded.data_digest`; None where the digest of the
+    published arrays has not been computed by us yet: then the label ``real`` has to do.
+    """
+
+    workload: str
+    data_digest: str | None
+    lowest: float
+    highest: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """``sentence`` is for people, with the figures in it."""
+
+    verdict: Literal["within", "diverged", "accuracy_unchecked"]
+    sentence: str
+
+
+EXPERIMENTS = "github.com/MysterionRise/tensorflow-metal-experiments, 2026-02-04"
+MEASURED = "Trainmark on an x86-64 CPU, 2026-11-21"
+# Fashion-MNIST of 60,000/10,000; of 50,000/10,000/10,000, and the same without the channel.
+FASHION_60K = "9a5095a63384bde82dee84b5f2e5edd37dbdef3a8a1bd813f23cc5c4a078946d"
+FASHION_50K = "7a4ef67e33a378deee8602b2c230a047fdd497c36706ee9bf5c309ab878c3f9a"
+FASHION_50K_ROWS = "76eedcb982b54d12f272c573041c41393089e77f6e26b87e499b3ea87f8eb3ec"
+# Generated data, whose patterns every workload here learns in its first epoch.
+MNIST_GENERATED = "59e7836532925d88caf1172b1679ddfb8edbc8c4eab570f868acf8b0f1ddfb69"
+FASHION_50K_GENERATED = "f1404e30b2eebcec84cfa40140de4521347fdd98124ce6a0ee679a7ade9b20b2"
+FASHION_50K_ROWS_GENERATED = "a8fa56d4e966cc993a137fab0337c4c4cdcf7b94f0af045bff197dcef9bc9abc"
+LEARNT = (0.98, 1.0)
+
+BANDS: tuple[Band, ...] = (
+    # Published: 0.987 to 0.991. Nobody of us had MNIST at hand: no digest, nothing measured.
+    Band("mnist-cnn", None, 0.975, 0.998, EXPERIMENTS),
+    # Published: 0.804 to 0.877, on a Metal GPU, by two frameworks that trained differently;
+    # measured with TensorFlow on a CPU: 0.906 at batch 64.
+    Band("fashion-cnn", FASHION_60K, 0.80, 0.93, f"{EXPERIMENTS}; {MEASURED}"),
+    # Measured with TensorFlow at batch 128: 0.873, 0.900, 0.877. Ten epochs at batch 1,024 are as
+    # many steps as little more than one at 128, whose accuracy was 0.837, 0.828, 0.815.
+    Band("fashion-mlp", FASHION_50K, 0.80, 0.92, MEASURED),
+    Band("fashion-convnet", FASHION_50K, 0.79, 0.94, MEASURED),
+    Band("fashion-lstm", FASHION_50K_ROWS, 0.78, 0.92, MEASURED),
+    Band("mnist-cnn", MNIST_GENERATED, *LEARNT, MEASURED),
+    Band("mnist-dense", MNIST_GENERATED, *LEARNT, MEASURED),
+    Band("fashion-mlp", FASHION_50K_GENERATED, *LEARNT, MEASURED),
+    Band("fashion-lstm", FASHION_50K_ROWS_GENERATED, *LEARNT, MEASURED),
+)
+
+
+def judge(
+    workload: Workload,
+    kind: DataKind,
+    measured: Measurement,
+    bands: tuple[Band, ...] = BANDS,
+) -> Judgement:
+    """Hold an accuracy against its band; ``accuracy_unchecked`` where there is nothing to hold."""
+    evaluation = measured.evaluation
+    if evaluation is None:
+        return Judgement("accuracy_unchecked", "accuracy was not evaluated")
+    reached = f"accuracy {percent(evaluation.accuracy)} after {evaluation.epochs} epochs"
+    if evaluation.epochs != workload.epochs or evaluation.split != "test":
+        return Judgement(
+            "accuracy_unchecked",
+            f"{reached} on the {evaluation.split} split; bands are for {workload.epochs} epochs "
+            "and the test split",
+        )
+    band = _band(workload.name, kind, measured.data_digest, bands)
+    if band is None:
+        return Judgement("accuracy_unchecked", f"{reached}; no band is known for these data")
+    within = band.lowest <= evaluation.accuracy <= band.highest
+    between = f"{percent(band.lowest)} to {percent(band.highest)} ({band.source})"
+    return Judgement(
+        "within" if within else "diverged",
+        f"{reached} lies {'within' if within else 'outside'} {between}",
+    )
+
+
+def _band(name: str, kind: DataKind, digest: str | None, bands: tuple[Band, ...]) -> Band | None:
+    for band in bands:
+        known = band.data_digest is not None
+        if band.workload == name and (band.data_digest == digest if known else kind == "real"):
+            return band
+    return None
