@@ -310,7 +310,10 @@ ADDRESSES = [
     ("/api/v1/results?limit=99999999999999999999999999", 422),
     ("/api/v1/results?cursor=%00", 422),
     ("/api/v1/results?cursor=AAAA", 422),
-    ("/api/v1/results?cursor=MDAwMS0wMS0wMVQwMDowMCswMDowMCAwMTIzNDU2Nzg5YWJjZGVm", 200),
+    (
+        "/api/v1/results?cursor=WyIwMDAxLTAxLTAxVDAwOjAwOjAwKzAwOjAwIiwgIjAxMjM0NTY3ODlhYmNkZWYiXQ",
+        200,
+    ),
     ("/api/v1/results?batch_size=9223372036854775808", 422),
     ("/api/v1/results?q=%00", 422),
     ("/api/v1/results?nonsense=1", 422),

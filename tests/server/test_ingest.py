@@ -106,7 +106,7 @@ def test_columns_are_a_function_of_the_payload(post: Poster, store: Store) -> No
     with store.reading() as session:
         submission = session.get_one(Submission, identity)
         kept = session.get_one(Measurement, identity)
-        again = measurement_row(submission, stored_result(submission.payload))
+        again = measurement_row(submission, stored_result(submission.payload), kept.owner)
         assert again.model_dump() == kept.model_dump()
 
 

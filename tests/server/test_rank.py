@@ -3,23 +3,36 @@
 import itertools
 import math
 import random
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bench_protocol.verdicts import LogSample
 from bench_server import rank
-from bench_server.rank import Repeat, Setup
+from bench_server.rank import Evidence, Figure, Setup, Subject
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
+AT = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTER = itertools.count()
 
 
 def repeat(
     ns: float, owner: str = "o1", machine: str = "m1", hardware: str = "a", setup: Setup = SETUP
-) -> Repeat:
-    return Repeat(
-        f"{next(COUNTER):016x}", owner, machine, hardware.upper(), hardware, setup, ns, 0.01, 1
-    )
+) -> Figure:
+    identity = f"{next(COUNTER):016x}"
+    subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, "e")
+    return Figure(
+        identity, subject, ns, ns, ns, LogSample.of([ns]), "repeats", 1, 1, 1, 1, AT,
+        Evidence(identity, 0.01),
+    )  # fmt: skip
+
+
+def one(repeats: Iterable[Figure]) -> Figure:
+    (figure,) = rank.figures(repeats)
+    return figure
 
 
 def test_median_of_owners_of_machines_of_repeats() -> None:
@@ -33,7 +46,7 @@ def test_median_of_owners_of_machines_of_repeats() -> None:
     assert figure.ns_per_sample == 300
     assert (figure.repeats, figure.machines, figure.owners) == (6, 4, 3)
     assert not figure.provisional
-    assert (figure.fastest_ns_per_sample, figure.slowest_ns_per_sample) == (90, 400)
+    assert (figure.fastest_ns, figure.slowest_ns) == (90, 400)
 
 
 def test_below_three_owners_a_figure_is_provisional() -> None:
@@ -44,7 +57,7 @@ def test_generated_and_real_data_never_share_a_figure() -> None:
     generated = SETUP._replace(data="generated")
     found = rank.figures([repeat(100), repeat(50, setup=generated)])
     assert [(f.setup.data, f.ns_per_sample) for f in found] == [("generated", 50), ("real", 100)]
-    (row,) = rank.by_hardware(found)
+    (row,) = rank.ranked(found, one_each=True)
     assert row.figure.setup.data == "real"
     assert [other.setup.data for other in row.others] == ["generated"]
 
@@ -54,12 +67,12 @@ def test_each_hardware_stands_once_with_its_fastest_setup() -> None:
     found = rank.figures(
         [repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")]
     )
-    rows = rank.by_hardware(found)
+    rows = rank.ranked(found, one_each=True)
     assert [(r.rank, r.figure.hardware_slug, r.figure.setup.recipe) for r in rows] == [
         (1, "a", "tuned"),
         (2, "b", "naive"),
     ]
-    assert [r.rank for r in rank.by_setup(found)] == [1, 2, 3]
+    assert [r.rank for r in rank.ranked(found, one_each=False)] == [1, 2, 3]
 
 
 times = st.floats(1e-3, 1e9)
@@ -74,7 +87,7 @@ def test_scaling_and_order(
 ) -> None:
     made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
     (figure,) = rank.figures(made)
-    (scaled,) = rank.figures([r._replace(ns_per_sample=r.ns_per_sample * c) for r in made])
+    (scaled,) = rank.figures([replace(r, ns_per_sample=r.ns_per_sample * c) for r in made])
     assert math.isclose(scaled.ns_per_sample, figure.ns_per_sample * c, rel_tol=1e-12)
     rnd.shuffle(made)
     assert rank.figures(made) == [figure]
@@ -87,26 +100,59 @@ def test_one_owner_is_one_value() -> None:
     assert figure.ns_per_sample == 105
 
 
+@given(sides, st.integers(0, 11), times)
+def test_one_more_vote_of_an_owner_changes_nothing(
+    rows: list[tuple[float, str, str]], which: int, bad: float
+) -> None:
+    """A repeat, or a whole machine, at the owner's own figure changes no figure above; and whatever
+    an owner sends, the hardware's figure stays between what the other owners' would make it with
+    that owner infinitely fast and infinitely slow."""
+    made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
+    owner = made[which % len(made)].subject.owner
+    own = one(r for r in made if r.subject.owner == owner).ns_per_sample
+    more = one([*made, repeat(own, owner, "another")])
+    assert math.isclose(more.ns_per_sample, one(made).ns_per_sample, rel_tol=1e-12)
+    assert more.owners == one(made).owners
+    others = [r for r in made if r.subject.owner != owner]
+    flood = [repeat(bad, owner, f"flood{number}") for number in range(9)]
+    low = one([*others, repeat(1e-9, owner)]).ns_per_sample
+    high = one([*others, repeat(1e15, owner)]).ns_per_sample
+    assert low <= one([*made, *flood]).ns_per_sample <= high
+
+
 def test_a_verdict_needs_three_on_each_side() -> None:
-    few = rank.compare([repeat(50), repeat(50)], [repeat(100)] * 3)
+    few = rank.compare(one([repeat(50), repeat(50)]), one([repeat(100)] * 3))
     assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
     assert few.verdict == "too few runs (2 and 3 repeats)"
 
 
 def test_verdicts() -> None:
-    slow = [repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4)]
-    fast = [repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2)]
+    slow = one(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
+    fast = one(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
     found = rank.compare(fast, slow)
     assert found.kind == "faster"
     assert found.verdict == "12 % faster, 95 % CI 11 to 13"
     assert rank.compare(slow, fast).kind == "slower"
     assert rank.compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
-    same = rank.compare(fast, [repeat(ns, machine="m3") for ns in (98, 103, 100, 99)])
+    same = rank.compare(fast, one(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
     assert same.verdict == "no credible difference"
 
 
 def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
-    one = [repeat(100 + i / 10, "o1", "m1") for i in range(30)]
-    two = [repeat(200, "o2", f"n{i % 3}") for i in range(9)]
-    found = rank.compare(one, two)
+    single = one(repeat(100 + i / 10, "o1", "m1") for i in range(30))
+    several = one(repeat(200, "o2", f"n{i % 3}") for i in range(9))
+    found = rank.compare(single, several)
     assert (found.unit, found.n_a, found.n_b, found.kind) == ("machines", 1, 3, "too_few_runs")
+
+
+def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
+    club = one(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
+    world = one(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
+    found = rank.compare(club, world)
+    assert (found.unit, found.n_a, found.n_b, found.kind) == ("owners", 1, 3, "too_few_runs")
+
+
+def test_published_figures_have_no_place() -> None:
+    copied = replace(one([repeat(50, hardware="p")]), published=True)
+    rows = rank.ranked([copied, one([repeat(100)])], one_each=True)
+    assert [(row.rank, row.figure.published) for row in rows] == [(None, True), (1, False)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from bench_protocol.workloads import Workload
 
+from .efficiency import mfu
 from .rank import Figure, unsteady
 from .tables import Measurement, SigningKey, Submission
 
@@ -110,12 +111,15 @@ class FigureAnswer:
 
     ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
     within a run, not an interval; ``unsteady`` where it is above 20 %; ``epoch_seconds`` are the
-    full batches of an epoch;
-    ``provisional`` below three owners; ``result_id`` is the repeat closest to the figure.
+    full batches of an epoch; ``provisional`` below three owners; ``published`` where it was copied
+    from elsewhere (trust level 0) and never measured here. ``result_id`` is the repeat in the
+    middle, which stands for the figure: ``spread``, ``accuracy`` and energy are its own. Energies
+    of different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states no peak.
     """
 
     hardware: str
     hardware_slug: str
+    machine_id: str | None
     framework: str
     device: str
     recipe: str
@@ -128,21 +132,31 @@ class FigureAnswer:
     epoch_seconds: float
     spread: float
     unsteady: bool
+    joules_per_epoch: float | None
+    samples_per_joule: float | None
+    energy_scope: str | None
+    mfu: float | None
+    accuracy: float | None
     repeats: int
     machines: int
     owners: int
     provisional: bool
     trust_level: int
+    published: bool
+    newest_at: datetime
     result_id: str
 
 
 @dataclass(frozen=True)
 class BoardRow(FigureAnswer):
-    """A place on the board. ``speed_up`` is against the board's baseline."""
+    """A place on the board; a published figure has none. ``speed_up`` is against the board's
+    baseline, with its 95 % interval where there are enough runs on both sides."""
 
     workload: str
-    rank: int
+    rank: int | None
     speed_up: float
+    speed_up_low: float | None
+    speed_up_high: float | None
     others: tuple[FigureAnswer, ...]
 
 
@@ -175,6 +189,7 @@ class Board:
     baseline_setup: str | None
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True)
@@ -189,11 +204,13 @@ class Baseline:
 
 @dataclass(frozen=True)
 class LeaderboardAnswer:
-    """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload."""
+    """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload.
+    ``next_cursor`` leads on where one workload was asked for and has more rows."""
 
     baselines: tuple[Baseline, ...]
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
+    next_cursor: str | None
 
 
 def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
@@ -204,6 +221,7 @@ def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
         ),
         tuple(row for board in boards for row in board.rows),
         tuple(row for board in boards for row in board.unranked),
+        boards[0].next_cursor if len(boards) == 1 else None,
     )
 
 
@@ -245,24 +263,33 @@ def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
     }
 
 
-def figure_fields(figure: Figure, train_samples: int) -> dict[str, Any]:
+def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
     """The arguments of :class:`FigureAnswer`. An epoch is as many full batches as the training
     samples fill; the last short one is dropped."""
-    setup = figure.setup
-    samples = train_samples // setup.batch_size * setup.batch_size
+    setup, evidence = figure.setup, figure.evidence
+    samples = workload.steps_per_epoch(setup.batch_size) * setup.batch_size
+    joules = evidence.joules_per_sample
     return setup._asdict() | {
         "hardware": figure.hardware,
         "hardware_slug": figure.hardware_slug,
+        "machine_id": figure.subject.machine_id or None,
         "samples_per_second": 1e9 / figure.ns_per_sample,
-        "slowest_samples_per_second": 1e9 / figure.slowest_ns_per_sample,
-        "fastest_samples_per_second": 1e9 / figure.fastest_ns_per_sample,
+        "slowest_samples_per_second": 1e9 / figure.slowest_ns,
+        "fastest_samples_per_second": 1e9 / figure.fastest_ns,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
-        "spread": figure.spread,
+        "spread": evidence.spread,
         "unsteady": figure.unsteady,
+        "joules_per_epoch": None if joules is None else joules * samples,
+        "samples_per_joule": 1 / joules if joules else None,
+        "energy_scope": evidence.energy_scope,
+        "mfu": mfu(workload, figure.hardware, setup.precision, figure.ns_per_sample),
+        "accuracy": evidence.accuracy,
         "repeats": figure.repeats,
         "machines": figure.machines,
         "owners": figure.owners,
         "provisional": figure.provisional,
         "trust_level": figure.trust_level,
-        "result_id": figure.result_id,
+        "published": figure.published,
+        "newest_at": figure.newest_at,
+        "result_id": evidence.result_id,
     }

@@ -1,11 +1,13 @@
 """The leaderboard: query -> rank -> answer. Page and API show what this returns."""
 
+from collections.abc import Callable
+
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
-from . import queries, rank
+from . import cursors, published, queries, rank
 from .answers import (
     Board,
     BoardRow,
@@ -15,33 +17,85 @@ from .answers import (
     workload_answer,
 )
 from .filters import BoardFilters
+from .peaks import peak_flops
 from .problems import InvalidQuery
 from .tables import Measurement
+
+# What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
+# as the peak over the time.
+SORTS: dict[str, Callable[[rank.Figure], float | None]] = {
+    "time": lambda figure: figure.ns_per_sample,
+    "throughput": lambda figure: figure.ns_per_sample,
+    "energy": lambda figure: figure.evidence.joules_per_sample,
+    "mfu": lambda figure: _negative(_peak_use(figure)),
+    "accuracy": lambda figure: _negative(figure.evidence.accuracy),
+    "date": lambda figure: -figure.newest_at.timestamp(),
+}
 
 
 def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
     """Boards of one workload or of all.
 
     Raises:
-        InvalidQuery: the catalogue has no such workload.
+        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
     """
+    if filters.cursor and not filters.workload:
+        raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
     return tuple(board(session, workload, filters) for workload in _asked_for(filters))
 
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
-    figures = rank.figures(queries.board_repeats(session, workload, filters))
-    ranked = rank.by_setup(figures) if filters.group == "setup" else rank.by_hardware(figures)
-    unranked = queries.board_unranked(session, workload, filters)
-    baseline = _baseline(ranked, filters.baseline)
+    if filters.group == "result":
+        found, cursor = queries.board_results(session, workload, filters)
+        page = rank.ranked(found, one_each=False)
+    else:
+        page, cursor = _page(_sorted(session, workload, filters), filters)
+    unranked = queries.board_unranked(session, workload, filters) if not filters.cursor else ()
+    baseline = _baseline(session, workload, filters, [row.figure for row in page])
     return Board(
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
-        rows=tuple(_row(row, baseline, workload) for row in ranked) if baseline else (),
+        rows=tuple(_row(row, baseline, workload) for row in page) if baseline else (),
         unranked=tuple(_unranked(row) for row in unranked),
+        next_cursor=cursor,
     )
+
+
+def _sorted(session: Session, workload: Workload, filters: BoardFilters) -> list[rank.RankedRow]:
+    """Every place of a board."""
+    value = SORTS[filters.sort or "time"]
+    found = queries.board_figures(session, workload, filters)
+    keyed = [(value(figure), figure.id, figure) for figure in found]
+    ordered = sorted(key for key in keyed if key[0] is not None)
+    return rank.ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
+
+
+def _page(
+    rows: list[rank.RankedRow], filters: BoardFilters
+) -> tuple[list[rank.RankedRow], str | None]:
+    """The rows behind the cursor, at most ``limit``, and the cursor of the next ones."""
+    value = SORTS[filters.sort or "time"]
+
+    def place(row: rank.RankedRow) -> tuple[float, str]:
+        return float(value(row.figure) or 0), row.figure.id
+
+    if filters.cursor is not None:
+        last = cursors.read(filters.cursor, float, str)
+        rows = [row for row in rows if place(row) > last]
+    page = rows[: filters.limit]
+    return page, cursors.write(*place(page[-1])) if len(rows) > len(page) else None
+
+
+def _peak_use(figure: rank.Figure) -> float | None:
+    peak = peak_flops(figure.hardware, figure.setup.precision)
+    return None if peak is None else 1 / figure.ns_per_sample / peak
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
 
 
 def _asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
@@ -56,20 +110,34 @@ def _asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     return found
 
 
-def _baseline(ranked: list[rank.RankedRow], slug: str | None) -> rank.Figure | None:
-    """The chosen hardware where it is on the board, else the slowest."""
-    chosen = (row.figure for row in ranked if row.figure.hardware_slug == slug)
-    return next(chosen, ranked[-1].figure if ranked else None)
+def _baseline(
+    session: Session, workload: Workload, filters: BoardFilters, shown: list[rank.Figure]
+) -> rank.Figure | None:
+    """The chosen hardware's best figure, or the default's, where there is one; else the slowest of
+    the board."""
+    if not shown:
+        return None
+    slug = filters.baseline or published.DEFAULT_BASELINE
+    on_board = next((figure for figure in shown if figure.hardware_slug == slug), None)
+    if on_board is not None and filters.group != "result":
+        return on_board
+    everyone = BoardFilters.model_validate(
+        {"hardware": slug, "batch_size": filters.batch_size, "precision": filters.precision}
+    )
+    rows = rank.ranked(queries.board_figures(session, workload, everyone), one_each=True)
+    return rows[0].figure if rows else max(shown, key=lambda figure: figure.ns_per_sample)
 
 
 def _row(row: rank.RankedRow, baseline: rank.Figure, workload: Workload) -> BoardRow:
-    samples = workload.data_set.train_samples
+    found = rank.compare(row.figure, baseline)
     return BoardRow(
-        **figure_fields(row.figure, samples),
+        **figure_fields(row.figure, workload),
         workload=workload.name,
         rank=row.rank,
         speed_up=baseline.ns_per_sample / row.figure.ns_per_sample,
-        others=tuple(FigureAnswer(**figure_fields(other, samples)) for other in row.others),
+        speed_up_low=found.low,
+        speed_up_high=found.high,
+        others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
     )
 
 

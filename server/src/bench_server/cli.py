@@ -1,6 +1,7 @@
-"""``bench-server``: serve and migrate."""
+"""``bench-server``: the commands of who runs a server."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Annotated, TypeVar
 
 import typer
@@ -9,9 +10,10 @@ from rich.console import Console
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from . import reindex as reindexing
 from . import schema, serving
 from .app import create_app
-from .db import Store, UnknownDatabase, open_engine
+from .db import Store, UnknownDatabase
 from .settings import Settings
 
 main = typer.Typer(
@@ -54,11 +56,13 @@ def migrate(
 ) -> None:
     """Bring the database to this program's version."""
     settings, url_from = _settings(database_url=database_url)
-    engine = _opened(open_engine, settings, url_from)
+    store = _opened(Store, settings, url_from)
     try:
-        before = schema.current(engine)
-        schema.migrate(engine, to)
-        after = schema.current(engine)
+        before = schema.current(store.engine)
+        schema.migrate(store.engine, to)
+        after = schema.current(store.engine)
+        # A step makes derived columns and leaves filling them to the program that reads them.
+        rebuilt = reindexing.reindex(store) if before and before != after == schema.head() else 0
     except schema.UnknownVersion as error:
         raise _stop(f"--to: {error}") from None
     except schema.SchemaMismatch as error:
@@ -70,6 +74,31 @@ def migrate(
         print(f"{where}: already at {after}" if after else f"{where}: already empty")
     else:
         print(f"{where}: {before or 'empty'} -> {after or 'empty'}")
+        if rebuilt:
+            print(f"rebuilt what is derived from {rebuilt:,} results")
+
+
+@main.command()
+def reindex(database_url: DatabaseUrl = None) -> None:
+    """Rebuild what is derived from the received payloads."""
+    with _store(database_url) as store:
+        print(f"rebuilt what is derived from {reindexing.reindex(store):,} results")
+
+
+@contextmanager
+def _store(database_url: str | None) -> Iterator[Store]:
+    """The database at this program's version, or one line that says what is wrong."""
+    settings, url_from = _settings(database_url=database_url)
+    store = _opened(Store, settings, url_from)
+    try:
+        schema.require_current(store.engine)
+        yield store
+    except schema.SchemaMismatch as error:
+        raise _stop(str(error)) from None
+    except SQLAlchemyError as error:
+        raise _stop(f"the database does not answer: {error}") from None
+    finally:
+        store.close()
 
 
 Opened = TypeVar("Opened")

@@ -6,7 +6,7 @@ not in the payload, in the submission or in the catalogue.
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from statistics import median
 
@@ -17,13 +17,20 @@ from bench_protocol.hardware import hardware_name, slug
 from bench_protocol.result import Failed, Result
 
 from . import checks
+from .attributes import environment_row
+from .efficiency import mfu
+from .standings import subject_of_result
 from .tables import Measurement, Submission
 
 LARGEST = 2**63 - 1
 
 
-def measurement_row(submission: Submission, result: Result) -> Measurement:
-    """Columns of a result."""
+def measurement_row(submission: Submission, result: Result, owner: str) -> Measurement:
+    """Columns of a result.
+
+    Args:
+        owner: whose the key is: the owner's label, or the key's id where it has none.
+    """
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
     found = checks.verdicts(result, workload)
@@ -34,6 +41,8 @@ def measurement_row(submission: Submission, result: Result) -> Measurement:
         key_id=submission.key_id,
         received_at=submission.received_at,
         started_at=datetime.fromisoformat(result.clocks.started),
+        owner=owner,
+        environment_id=environment_row(result).id,
         machine_id=machine_id(submission.key_id, result.machine.machine_hash),
         hardware=hardware,
         hardware_slug=slug(hardware),
@@ -59,6 +68,10 @@ def measurement_row(submission: Submission, result: Result) -> Measurement:
     )
     if result.measurement is not None:
         _add_figures(row, result.measurement, workload.steps_per_epoch(cell.batch_size))
+        row.mfu = mfu(workload, hardware, cell.precision, row.ns_per_sample)
+    whose = subject_of_result(row)
+    row.environment_standing = whose.id
+    row.machine_standing = replace(whose, environment_id="").id
     return row
 
 
@@ -93,7 +106,12 @@ def _add_figures(row: Measurement, measured: wire.Measurement, steps_per_epoch: 
     row.last_loss = measured.last_loss
     row.accuracy = measured.evaluation.accuracy if measured.evaluation else None
     row.peak_memory_bytes = measured.peak_memory_bytes
-    row.energy_mj = measured.energy.energy_mj
+    energy = measured.energy
+    row.energy_mj = energy.energy_mj
+    if energy.energy_mj is not None and energy.window_ns:
+        # Mean power over the window (mJ/ns is MW) times the time of a sample.
+        row.joules_per_sample = energy.energy_mj / energy.window_ns * row.ns_per_sample / 1e3
+        row.energy_scope = energy.scope
 
 
 def _storable(value: int) -> int:

@@ -10,17 +10,21 @@ from collections.abc import Callable
 from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from sqlalchemy import insert
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import make_transient
 from sqlmodel import Session, select
 
 from bench_protocol import envelope, statement
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import InvalidEnvelope, UnknownKey
 
+from . import standings
+from .attributes import environment_row
 from .db import Store
 from .derive import measurement_row
 from .problems import Conflict
-from .tables import Measurement, SigningKey, Submission
+from .tables import EnvironmentRow, Measurement, SigningKey, Submission
 
 
 def accept(raw: bytes, store: Store, now: datetime) -> tuple[Submission, Measurement, bool]:
@@ -45,17 +49,20 @@ def accept(raw: bytes, store: Store, now: datetime) -> tuple[Submission, Measure
     result = statement.parse_result(payload)
     statement.require_author(result.agent.key_id, opened.signatures[0].key_id)
     submission = _submission(opened, now)
-    measurement = measurement_row(submission, result)
-    try:
-        with store.writing() as session:
-            return _save(session, submission, measurement)
-    except IntegrityError:
-        # Another request saved the same repeat in the same moment: look again.
-        with store.reading() as session:
-            kept = _kept(session, submission, measurement)
-        if kept is None:
-            raise
-        return (*kept, False)
+    environment = environment_row(result)
+    measurement = measurement_row(submission, result, submission.key_id)
+    for last in (False, False, True):
+        try:
+            with store.writing() as session:
+                return _save(session, submission, measurement, environment)
+        except IntegrityError:
+            # Another request saved the same repeat in the same moment, or the first result of the
+            # same hardware: look again.
+            make_transient(submission)
+            make_transient(measurement)
+            if last:
+                raise
+    raise AssertionError("unreachable")
 
 
 def _enrolled(session: Session) -> Callable[[str], Ed25519PublicKey]:
@@ -86,7 +93,10 @@ def _submission(opened: Envelope, now: datetime) -> Submission:
 
 
 def _save(
-    session: Session, submission: Submission, measurement: Measurement
+    session: Session,
+    submission: Submission,
+    measurement: Measurement,
+    environment: EnvironmentRow,
 ) -> tuple[Submission, Measurement, bool]:
     kept = _kept(session, submission, measurement)
     if kept is not None:
@@ -94,7 +104,10 @@ def _save(
     session.add(submission)
     session.flush()
     session.add(measurement)
+    if session.get(EnvironmentRow, environment.id) is None:
+        session.execute(insert(EnvironmentRow).values(environment.model_dump()))
     session.flush()
+    standings.add(session, [measurement])
     return submission, measurement, True
 
 

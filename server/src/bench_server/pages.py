@@ -107,7 +107,7 @@ class DocsPage:
 
 def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage:
     shown = boards.leaderboard(session, filters)
-    chosen = filters.model_dump(exclude_none=True)
+    chosen = filters.model_dump(exclude_defaults=True)
     most = 10**6 if filters.workload else ROWS_WITH_ALL_WORKLOADS
     rows = [row for board in shown for row in board.rows[:most]]
     if filters.group == "setup":
@@ -130,7 +130,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
             for value, label in (("", "Best of each hardware"), ("setup", "Every set-up"))
         ),
         frameworks=tuple(queries.frameworks(session)),
-        narrowed=bool(chosen.keys() - {"workload", "group", "baseline"}),
+        narrowed=bool(chosen.keys() - {"workload", "group", "baseline", "sort", "limit"}),
         any_results=any(board.rows or board.unranked for board in shown),
         boxes=len(tickable) > 1,
     )

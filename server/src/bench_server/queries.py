@@ -1,92 +1,142 @@
-"""Reads: which rows a question is about. What they mean is in :mod:`.rank`."""
+"""Reads: which rows a question is about. What they mean is in :mod:`.rank`.
 
-import base64
-import binascii
+No question about figures reads results: it reads standings (:mod:`.standings`). A test holds the
+query plans of both databases to that.
+"""
+
+import operator
 import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
-import sqlalchemy
-from sqlalchemy import ColumnElement, and_, func, or_
-from sqlmodel import Session, col, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlmodel import Session, col
 
 from bench_protocol.workloads import Workload
 
-from .filters import BoardFilters, CellFilters, ResultFilters
+from . import cursors
+from .attributes import NUMBERS, VERSIONS, version_key
+from .filters import CONDITION, BoardFilters, CellFilters, ResultFilters
 from .problems import InvalidQuery, NotFound
-from .rank import Repeat, Setup
-from .tables import Measurement, Submission
+from .rank import Figure, Setup, of_environments, of_machines
+from .standings import RESULTS, TABLE, figure, figure_of_result
+from .tables import EnvironmentRow, Measurement, Submission
 
 MOST_UNRANKED = 12
 MOST_HARDWARE = 500
-# In the order of rank.Repeat's and rank.Setup's fields, the set-up in the middle.
-REPEAT_COLUMNS = (
-    "submission_id",
-    "key_id",
-    "machine_id",
-    "hardware",
-    "hardware_slug",
-    "framework",
-    "device",
-    "recipe",
-    "batch_size",
-    "precision",
-    "data",
-    "ns_per_sample",
-    "spread",
-    "trust_level",
-)
+ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
+COMPARISONS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
-def board_repeats(session: Session, workload: Workload, filters: BoardFilters) -> list[Repeat]:
-    """Every repeat that counts on a workload's board."""
-    return _repeats(
-        session,
-        [
-            col(Measurement.workload_digest) == workload.digest,
-            *_board_conditions(workload, filters),
-        ],
+def board_figures(session: Session, workload: Workload, filters: BoardFilters) -> list[Figure]:
+    """Figures of hardware, or with ``group=machine`` of machines, in a workload's set-ups.
+
+    Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
+    machines' figures, and hardware is ranked from those.
+    """
+    machines = filters.group == "machine" or filters.machine or filters.trust
+    levels = ["machine"] if machines else ["hardware", "published"]
+    conditions = [
+        TABLE.c.workload_digest == workload.digest,
+        *_board_conditions(TABLE, workload, filters),
+    ]
+    if filters.where:
+        levels = ["environment"]
+        conditions.append(TABLE.c.environment_id.in_(_environments(filters.where)))
+    if filters.trust is not None:
+        conditions.append(TABLE.c.trust_level >= filters.trust)
+    found = _figures(session, TABLE.c.level.in_(levels), *conditions)
+    if filters.where:
+        found = of_environments(found)
+    if filters.group != "machine" and "hardware" not in levels:
+        found = of_machines(found)
+    return found
+
+
+def board_results(
+    session: Session, workload: Workload, filters: BoardFilters
+) -> tuple[list[Figure], str | None]:
+    """Results that count on a workload's board in the order asked for, from the cursor on, at most
+    ``limit``, and the cursor of the next ones."""
+    value, descending = SORTS[filters.sort or "time"]
+    query = select(RESULTS).where(
+        RESULTS.c.workload_digest == workload.digest,
+        RESULTS.c.rankable,
+        value.is_not(None),
+        *_board_conditions(RESULTS, workload, filters),
+        *_result_conditions(filters),
     )
+    key = RESULTS.c.submission_id
+    if filters.cursor is not None:
+        place, last = _place(filters)
+        beyond = value < place if descending else value > place
+        query = query.where(or_(beyond, and_(value == place, key > last)))
+    query = query.order_by(value.desc() if descending else value.asc(), key)
+    rows = session.connection().execute(query.limit(filters.limit + 1)).all()
+    page, cursor = rows[: filters.limit], None
+    if len(rows) > filters.limit:
+        place = getattr(page[-1], str(value.key))
+        words = place.isoformat() if filters.sort == "date" else float(place)
+        cursor = cursors.write(words, page[-1].submission_id)
+    return [figure_of_result(row) for row in page], cursor
 
 
 def board_unranked(
     session: Session, workload: Workload, filters: BoardFilters
 ) -> Sequence[Measurement]:
     """The newest results that do not count there."""
-    return session.exec(
+    query = (
         select(Measurement)
-        .where(col(Measurement.workload_digest) == workload.digest)
-        .where(col(Measurement.rankable).is_(False))
-        .where(*_board_conditions(workload, filters))
-        .order_by(col(Measurement.received_at).desc(), col(Measurement.submission_id).desc())
+        .where(RESULTS.c.workload_digest == workload.digest, RESULTS.c.rankable.is_(False))
+        .where(*_board_conditions(RESULTS, workload, filters), *_result_conditions(filters))
+        .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
         .limit(MOST_UNRANKED)
-    ).all()
-
-
-def hardware_repeats(session: Session, slug: str, digest: str) -> list[Repeat]:
-    """Every repeat of a hardware on a workload that counts."""
-    return _repeats(
-        session,
-        [col(Measurement.hardware_slug) == slug, col(Measurement.workload_digest) == digest],
     )
+    return session.scalars(query).all()
+
+
+def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
+    """Every figure of a hardware, or of a published one, fastest first."""
+    conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
+    if workload is not None:
+        conditions.append(TABLE.c.workload_digest == workload.digest)
+    return _figures(session, *conditions)
+
+
+def machine_figures(session: Session, machine_id: str) -> list[Figure]:
+    """Every figure of a machine, fastest first."""
+    return _figures(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+
+
+def published_figure(session: Session, identity: str) -> Figure | None:
+    """One copied figure by its own id."""
+    return None
 
 
 def frameworks(session: Session) -> list[str]:
-    """Frameworks that any result names."""
-    return sorted(session.exec(select(Measurement.framework).distinct()).all())
+    """Frameworks that any figure names."""
+    query = select(TABLE.c.framework).where(TABLE.c.level == "hardware").distinct()
+    return sorted(session.connection().scalars(query))
 
 
 def ranked_hardware(session: Session) -> list[tuple[str, str]]:
-    """Slug and name of hardware with results that count, by name."""
+    """Slug and name of hardware with figures, by name."""
     query = (
-        select(Measurement.hardware_slug, func.min(Measurement.hardware))
-        .where(col(Measurement.rankable))
-        .group_by(col(Measurement.hardware_slug))
-        .order_by(func.min(Measurement.hardware))
+        select(TABLE.c.hardware_slug, func.min(TABLE.c.hardware))
+        .where(TABLE.c.level.in_(["hardware", "published"]))
+        .group_by(TABLE.c.hardware_slug)
+        .order_by(func.min(TABLE.c.hardware))
         .limit(MOST_HARDWARE)
     )
-    return [(slug, name) for slug, name in session.exec(query)]
+    return [(slug, name) for slug, name in session.connection().execute(query)]
 
 
 def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:
@@ -97,10 +147,10 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
     """
     found = None
     if re.fullmatch(r"[0-9a-f]{16}", result_id):
-        found = session.exec(
+        found = session.execute(
             select(Submission, Measurement)
-            .where(Submission.id == result_id)
-            .where(Measurement.submission_id == Submission.id)
+            .where(Submission.id == result_id)  # type: ignore[arg-type]
+            .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
         ).first()
     if found is None:
         raise NotFound(
@@ -116,96 +166,125 @@ def setup_of(row: Measurement) -> Setup:
     return Setup._make(getattr(row, name) for name in Setup._fields)
 
 
-def as_repeat(row: Measurement) -> Repeat:
-    """A measured row as the ranking sees it, whether it counts or not."""
-    return _repeat([getattr(row, name) for name in REPEAT_COLUMNS])
-
-
-def results(
-    session: Session, filters: ResultFilters
-) -> tuple[list[tuple[Submission, Measurement]], str | None]:
-    """A page of results, newest first, and the cursor of the next one.
-
-    The cursor is the last row's place, not a count: what arrives meanwhile moves nothing.
+def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
+    """Results that fit, newest first, from the cursor on.
 
     Raises:
         InvalidQuery: the cursor is none of ours.
     """
     query = (
         select(Submission, Measurement)
-        .where(Measurement.submission_id == Submission.id)
-        .where(*_cell_conditions(filters))
+        .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
+        .where(*_cell_conditions(RESULTS, filters), *_result_conditions(filters))
     )
-    for name in ("batch_size", "precision", "status", "rankable", "machine_id", "key_id", "run_id"):
+    for name in ("batch_size", "precision", "status", "rankable", "key_id", "run_id"):
         value = getattr(filters, name)
         if value is not None:
             query = query.where(getattr(Measurement, name) == value)
     received, identity = col(Measurement.received_at), col(Measurement.submission_id)
     if filters.cursor is not None:
-        at, last = _read_cursor(filters.cursor)
-        query = query.where(or_(received < at, and_(received == at, identity < last)))
-    query = query.order_by(received.desc(), identity.desc()).limit(filters.limit + 1)
-    rows = list(session.exec(query).all())
+        at, last = cursors.read(filters.cursor, str, str)
+        moment = _moment(at)
+        query = query.where(or_(received < moment, and_(received == moment, identity < last)))
+    return query.order_by(received.desc(), identity.desc())
+
+
+def results(
+    session: Session, filters: ResultFilters
+) -> tuple[list[tuple[Submission, Measurement]], str | None]:
+    """A page of results, newest first, and the cursor of the next one."""
+    rows = [*session.execute(results_query(filters).limit(filters.limit + 1))]
     if len(rows) <= filters.limit:
         return rows, None
     rows = rows[: filters.limit]
-    return rows, _cursor(rows[-1][1])
+    last = rows[-1][1]
+    return rows, cursors.write(last.received_at.isoformat(), last.submission_id)
 
 
-def _repeats(session: Session, conditions: list[ColumnElement[bool]]) -> list[Repeat]:
-    columns: list[Any] = [getattr(Measurement, name) for name in REPEAT_COLUMNS]
-    query = sqlalchemy.select(*columns).where(col(Measurement.rankable), *conditions)
-    return [_repeat(row) for row in session.connection().execute(query)]
+SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
+    "time": (RESULTS.c.ns_per_sample, False),
+    "throughput": (RESULTS.c.ns_per_sample, False),
+    "energy": (RESULTS.c.joules_per_sample, False),
+    "mfu": (RESULTS.c.mfu, True),
+    "accuracy": (RESULTS.c.accuracy, True),
+    "date": (RESULTS.c.received_at, True),
+}
 
 
-def _repeat(row: Sequence[Any]) -> Repeat:
-    owner_and_hardware, setup, figures = row[:5], row[5:11], row[11:]
-    return Repeat._make((*owner_and_hardware, Setup._make(setup), *figures))
+def _place(filters: BoardFilters) -> tuple[Any, str]:
+    if filters.sort == "date":
+        at, last = cursors.read(filters.cursor or "", str, str)
+        return _moment(at), last
+    place, last = cursors.read(filters.cursor or "", float, str)
+    return place, last
 
 
-def _board_conditions(workload: Workload, filters: BoardFilters) -> list[ColumnElement[bool]]:
-    conditions = _cell_conditions(filters)
+def _moment(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidQuery(
+            "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
+        ) from None
+
+
+def _figures(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
+    query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+    return [figure(row) for row in session.connection().execute(query)]
+
+
+def _environments(conditions: Sequence[str]) -> Select[tuple[str]]:
+    """Ids of the environments that fulfil every condition (:data:`.filters.Condition`)."""
+    query = select(ENVIRONMENTS.c.id)
+    for text in conditions:
+        found = CONDITION.fullmatch(text)
+        assert found is not None  # noqa: S101 - filters.Condition has checked it
+        name, sign, value = found.groups()
+        column = ENVIRONMENTS.c[f"{name}_key" if name in VERSIONS else name]
+        wanted: Any = value
+        if name in VERSIONS:
+            wanted = version_key(value)
+        elif name in NUMBERS:
+            wanted = int(value)
+        query = query.where(COMPARISONS[sign](column, wanted))
+    return query
+
+
+def _board_conditions(
+    table: Any, workload: Workload, filters: BoardFilters
+) -> list[ColumnElement[bool]]:
+    conditions = _cell_conditions(table, filters)
     if filters.batch_size != "any":
-        batch_size = filters.batch_size or workload.batch_size
-        conditions.append(col(Measurement.batch_size) == batch_size)
+        conditions.append(table.c.batch_size == (filters.batch_size or workload.batch_size))
     if filters.precision != "any":
-        conditions.append(col(Measurement.precision) == (filters.precision or "float32"))
+        conditions.append(table.c.precision == (filters.precision or "float32"))
     return conditions
 
 
-def _cell_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
+def _cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool]]:
     conditions = [
-        col(column) == value
+        table.c[column] == value
         for column, value in (
-            (Measurement.workload, filters.workload),
-            (Measurement.framework, filters.framework),
-            (Measurement.device, filters.device),
-            (Measurement.recipe, filters.recipe),
-            (Measurement.data, filters.data),
-            (Measurement.hardware_slug, filters.hardware),
+            ("workload", filters.workload),
+            ("framework", filters.framework),
+            ("device", filters.device),
+            ("recipe", filters.recipe),
+            ("data", filters.data),
+            ("hardware_slug", filters.hardware),
+            ("machine_id", filters.machine),
         )
         if value is not None
     ]
     if filters.q:
-        conditions.append(col(Measurement.hardware).icontains(filters.q, autoescape=True))
+        conditions.append(table.c.hardware.icontains(filters.q, autoescape=True))
     return conditions
 
 
-def _cursor(row: Measurement) -> str:
-    text = f"{row.received_at.isoformat()} {row.submission_id}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[datetime, str]:
-    try:
-        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        at, identity = re.fullmatch(r"(\S{1,40}) ([0-9a-f]{16})", raw.decode("ascii")).groups()  # type: ignore[union-attr]
-        moment = datetime.fromisoformat(at)
-        moment.astimezone()
-    except (ValueError, AttributeError, OverflowError, binascii.Error):
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidQuery(
-            "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
-        )
-    return moment, identity
+def _result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
+    conditions = []
+    if filters.trust is not None:
+        conditions.append(RESULTS.c.trust_level >= filters.trust)
+    if filters.where:
+        conditions.append(RESULTS.c.environment_id.in_(_environments(filters.where)))
+    return conditions

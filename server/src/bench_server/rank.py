@@ -1,21 +1,33 @@
-"""From repeats to figures to ranks: pure functions of rows.
+"""From repeats to figures to ranks: pure functions.
 
 A repeat is one process: the median of its blocks. A machine's figure is the median over its
 repeats, an owner's over machines, a hardware's over owners: one value each, so that nobody counts
-twice by measuring twice. The unit throughout is nanoseconds per sample. A key stands for its owner
-until owners exist.
+twice by measuring twice, and an owner moves a hardware's figure by no more than one value among
+the owners' (the breakdown point of the median, Huber 1964). The unit throughout is nanoseconds per
+sample.
+
+:func:`combine` is that median, the same at each level. :mod:`.standings` keeps its answers in a
+table; :func:`figures` gives them from repeats, for whoever wants to check.
 """
 
+import hashlib
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from statistics import median
 from typing import Literal, NamedTuple
 
 from bench_protocol import verdicts
 from bench_protocol.doubts import UNSTEADY_SPREAD
+from bench_protocol.verdicts import LogSample
 
 OWNERS_FOR_A_FIGURE = 3
+
+Unit = Literal["repeats", "machines", "owners"]
+Kind = verdicts.Kind
+UNITS: tuple[Unit, ...] = ("repeats", "machines", "owners")
 
 
 class Setup(NamedTuple):
@@ -36,40 +48,75 @@ class Setup(NamedTuple):
         return f"{self.framework} {self.recipe}{unusual}"
 
 
-class Repeat(NamedTuple):
-    """One result that may count."""
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Whose figure it is, in what. ``owner`` and ``machine_id`` are empty above their level,
+    ``environment_id`` but where figures are of one environment."""
+
+    hardware: str
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    setup: Setup
+    owner: str = ""
+    machine_id: str = ""
+    environment_id: str = ""
+
+    @property
+    def id(self) -> str:
+        """32 hex digits, the same for the same subject; a machine's whoever owns it."""
+        whose = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
+        named = (self.hardware_slug, self.workload_digest, *self.setup, *whose)
+        text = json.dumps((*named, self.environment_id))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What only the repeat that stands for a figure can say; ``spread`` is within its run."""
 
     result_id: str
-    owner: str
-    machine_id: str
-    hardware: str
-    hardware_slug: str
-    setup: Setup
-    ns_per_sample: float
     spread: float
-    trust_level: int
+    accuracy: float | None = None
+    joules_per_sample: float | None = None
+    energy_scope: str | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Figure:
-    """What one hardware does in one set-up.
+    """What one repeat, machine, owner or hardware does in one set-up.
 
-    ``fastest`` and ``slowest`` span the repeats, ``spread`` is the median within-run spread,
-    ``trust_level`` the lowest among what counts, ``result_id`` the repeat closest to the figure.
+    ``fastest_ns`` and ``slowest_ns`` span the repeats. ``values`` are the independent values a
+    comparison counts, each a ``unit``: owners where there are several, else machines, else repeats.
+    ``trust_level`` is the lowest among what counts. ``evidence`` is of the repeat in the middle.
     """
 
-    hardware: str
-    hardware_slug: str
-    setup: Setup
+    id: str
+    subject: Subject
     ns_per_sample: float
-    fastest_ns_per_sample: float
-    slowest_ns_per_sample: float
-    spread: float
+    fastest_ns: float
+    slowest_ns: float
+    values: LogSample
+    unit: Unit
     repeats: int
     machines: int
     owners: int
     trust_level: int
-    result_id: str
+    newest_at: datetime
+    evidence: Evidence
+    published: bool = False
+
+    @property
+    def setup(self) -> Setup:
+        return self.subject.setup
+
+    @property
+    def hardware(self) -> str:
+        return self.subject.hardware
+
+    @property
+    def hardware_slug(self) -> str:
+        return self.subject.hardware_slug
 
     @property
     def provisional(self) -> bool:
@@ -79,16 +126,7 @@ class Figure:
     @property
     def unsteady(self) -> bool:
         """The block times within a run differ so much that the figure says little; it counts."""
-        return unsteady(self.spread)
-
-
-@dataclass(frozen=True)
-class RankedRow:
-    """A place on the board. ``others``: the hardware's further set-ups, fastest first."""
-
-    rank: int
-    figure: Figure
-    others: tuple[Figure, ...] = ()
+        return unsteady(self.evidence.spread)
 
 
 def unsteady(spread: float | None) -> bool:
@@ -96,102 +134,119 @@ def unsteady(spread: float | None) -> bool:
     return spread is not None and spread > UNSTEADY_SPREAD
 
 
-def figures(repeats: Iterable[Repeat]) -> list[Figure]:
-    """One figure for each hardware and set-up, fastest first. Real and generated data stay apart:
-    the data is part of the set-up."""
-    groups: defaultdict[tuple[str, Setup], list[Repeat]] = defaultdict(list)
-    for repeat in repeats:
-        groups[repeat.hardware_slug, repeat.setup].append(repeat)
-    found = [_figure(group) for group in groups.values()]
+def combine(children: Sequence[Figure], unit: Unit, subject: Subject) -> Figure:
+    """The median over figures of the level below, at least one; ``unit`` is what each of them is.
+
+    The one in the middle (of an even number the faster of the two) stands for all as evidence.
+    """
+    ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+    middle = ordered[(len(ordered) - 1) // 2]
+    alone = len(ordered) == 1 and unit != "repeats"
+    return Figure(
+        id=subject.id,
+        subject=subject,
+        ns_per_sample=median(child.ns_per_sample for child in ordered),
+        fastest_ns=min(child.fastest_ns for child in ordered),
+        slowest_ns=max(child.slowest_ns for child in ordered),
+        values=middle.values if alone else LogSample.of([c.ns_per_sample for c in ordered]),
+        unit=middle.unit if alone else unit,
+        repeats=sum(child.repeats for child in ordered),
+        machines=1 if unit == "repeats" else sum(child.machines for child in ordered),
+        owners=len(ordered) if unit == "owners" else 1,
+        trust_level=min(child.trust_level for child in ordered),
+        newest_at=max(child.newest_at for child in ordered),
+        evidence=middle.evidence,
+        published=middle.published,
+    )
+
+
+def figures(repeats: Iterable[Figure]) -> list[Figure]:
+    """One figure for each hardware, workload and set-up, fastest first. Real and generated data
+    stay apart: the data is part of the set-up."""
+    machines = _grouped(repeats, "repeats", lambda subject: replace(subject, environment_id=""))
+    found = of_machines(machines)
     return sorted(found, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
 
 
-def by_hardware(found: Sequence[Figure]) -> list[RankedRow]:
-    """Each hardware once, in its fastest set-up; measured on real data where there is any."""
-    own: defaultdict[str, list[Figure]] = defaultdict(list)
-    for figure in found:
-        own[figure.hardware_slug].append(figure)
-    best = [sorted(group, key=_real_first) for group in own.values()]
-    best.sort(key=lambda group: (group[0].ns_per_sample, group[0].hardware_slug))
-    return [RankedRow(rank, group[0], tuple(group[1:])) for rank, group in enumerate(best, 1)]
+def of_environments(environments: Iterable[Figure]) -> list[Figure]:
+    """Figures of machines from figures of machines in one environment each, every environment one
+    value: what a filter by driver or version leaves of a machine is mostly one environment."""
+    return _grouped(environments, "repeats", lambda subject: replace(subject, environment_id=""))
 
 
-def by_setup(found: Sequence[Figure]) -> list[RankedRow]:
-    """Every figure a place of its own."""
-    return [RankedRow(rank, figure) for rank, figure in enumerate(found, 1)]
+def of_machines(machines: Iterable[Figure]) -> list[Figure]:
+    """Figures of hardware from figures of machines."""
+    owners = _grouped(machines, "machines", lambda subject: replace(subject, machine_id=""))
+    return _grouped(owners, "owners", lambda subject: replace(subject, machine_id="", owner=""))
 
 
-Kind = verdicts.Kind
+@dataclass(frozen=True)
+class RankedRow:
+    """A place on the board; published figures have none. ``others``: the same hardware's (or
+    machine's) further set-ups, fastest first."""
+
+    rank: int | None
+    figure: Figure
+    others: tuple[Figure, ...] = ()
+
+
+def ranked(found: Sequence[Figure], *, one_each: bool) -> list[RankedRow]:
+    """Places in the order of the figures given; with ``one_each``, every hardware or machine stands
+    once, in its first set-up: measured on real data where there is any."""
+    groups: defaultdict[object, list[tuple[bool, int, Figure]]] = defaultdict(list)
+    for number, figure in enumerate(found):
+        whose = (figure.hardware_slug, figure.subject.machine_id, figure.published)
+        groups[whose if one_each else number].append((figure.setup.data != "real", number, figure))
+    best = sorted((sorted(group) for group in groups.values()), key=lambda group: group[0][1])
+    place, rows = 0, []
+    for (_, _, first), *rest in best:
+        place += not first.published
+        others = tuple(figure for _, _, figure in rest)
+        rows.append(RankedRow(None if first.published else place, first, others))
+    return rows
 
 
 @dataclass(frozen=True)
 class Comparison:
     """How much faster ``a`` is than ``b``: times b / times a, with its interval where one can be
-    stated. ``n_a`` and ``n_b`` count independent values: repeats of one machine, or machines."""
+    stated. ``n_a`` and ``n_b`` count independent values, each a ``unit``."""
 
     speed_up: float
     low: float | None
     high: float | None
     n_a: int
     n_b: int
-    unit: Literal["repeats", "machines"]
+    unit: Unit
     kind: Kind
     verdict: str
 
 
-def compare(a: Sequence[Repeat], b: Sequence[Repeat]) -> Comparison:
-    """Compare two sides that ran the same set-up, each with at least one repeat.
+def compare(a: Figure, b: Figure) -> Comparison:
+    """Compare two figures of the same cell.
 
-    The values are repeats where both sides are one machine each, else machines: repeats on one
-    machine say nothing about how machines differ. See :mod:`bench_protocol.verdicts`.
+    The values are repeats where both sides are one machine each: repeats on one machine say nothing
+    about how machines differ. Else they are machines where both are one owner each, else owners.
+    See :mod:`bench_protocol.verdicts`. With too few the speed-up is the ratio of the figures.
     """
-    machines = max(len({r.machine_id for r in side}) for side in (a, b))
-    unit: Literal["repeats", "machines"] = "repeats" if machines == 1 else "machines"
-    times_a, times_b = _values(a, unit), _values(b, unit)
-    found = verdicts.compare(times_a, times_b, unit)
-    few = found.kind == "too_few_runs"
-    speed_up = _of_owners(b) / _of_owners(a) if few else found.speed_up
-    counts = len(times_a), len(times_b)
-    return Comparison(speed_up, found.low, found.high, *counts, unit, found.kind, found.words)
-
-
-def _values(side: Sequence[Repeat], unit: str) -> list[float]:
-    if unit == "repeats":
-        return [repeat.ns_per_sample for repeat in side]
-    machines: defaultdict[str, list[float]] = defaultdict(list)
-    for repeat in side:
-        machines[repeat.machine_id].append(repeat.ns_per_sample)
-    return [median(times) for times in machines.values()]
-
-
-def _of_owners(group: Sequence[Repeat]) -> float:
-    """Median over owners of medians over machines of medians over repeats, ns per sample."""
-    tree: defaultdict[str, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for repeat in group:
-        tree[repeat.owner][repeat.machine_id].append(repeat.ns_per_sample)
-    return median(median(median(times) for times in own.values()) for own in tree.values())
-
-
-def _figure(group: list[Repeat]) -> Figure:
-    first = min(group, key=lambda repeat: repeat.result_id)
-    value = _of_owners(group)
-    times = [repeat.ns_per_sample for repeat in group]
-    nearest = min(group, key=lambda r: (abs(r.ns_per_sample - value), r.result_id))
-    return Figure(
-        hardware=first.hardware,
-        hardware_slug=first.hardware_slug,
-        setup=first.setup,
-        ns_per_sample=value,
-        fastest_ns_per_sample=min(times),
-        slowest_ns_per_sample=max(times),
-        spread=median(repeat.spread for repeat in group),
-        repeats=len(group),
-        machines=len({repeat.machine_id for repeat in group}),
-        owners=len({repeat.owner for repeat in group}),
-        trust_level=min(repeat.trust_level for repeat in group),
-        result_id=nearest.result_id,
+    unit = max(a.unit, b.unit, key=UNITS.index)
+    times, base = _values(a, unit), _values(b, unit)
+    found = verdicts.compare_samples(times, base, unit)
+    speed_up = found.speed_up
+    if found.kind == "too_few_runs":
+        speed_up = b.ns_per_sample / a.ns_per_sample
+    return Comparison(
+        speed_up, found.low, found.high, times.n, base.n, unit, found.kind, found.words
     )
 
 
-def _real_first(figure: Figure) -> tuple[bool, float]:
-    return (figure.setup.data != "real", figure.ns_per_sample)
+def _values(figure: Figure, unit: Unit) -> LogSample:
+    return figure.values if figure.unit == unit else LogSample.of([figure.ns_per_sample])
+
+
+def _grouped(
+    children: Iterable[Figure], unit: Unit, above: Callable[[Subject], Subject]
+) -> list[Figure]:
+    groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
+    for child in children:
+        groups[above(child.subject)].append(child)
+    return [combine(group, unit, subject) for subject, group in groups.items()]

@@ -19,6 +19,7 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    text,
 )
 from sqlmodel import Field, SQLModel
 
@@ -55,6 +56,10 @@ class Table(SQLModel):
     """Base of the tables: constraints get their names from one convention."""
 
     metadata: ClassVar[MetaData] = MetaData(naming_convention=NAMING)
+
+
+COUNTED = ("rankable", "ns_per_sample", "submission_id")
+NEWEST = ("received_at", "submission_id")
 
 
 class SigningKey(Table, table=True):
@@ -113,9 +118,27 @@ class Measurement(Table, table=True):
         CheckConstraint("trust_level BETWEEN 0 AND 4", name="trust_level_known"),
         CheckConstraint("NOT rankable OR ns_per_sample > 0", name="rankable_has_time"),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
-        Index(None, "workload_digest", "rankable", "batch_size"),
-        Index(None, "hardware_slug", "workload_digest"),
-        Index(None, "received_at", "submission_id"),
+        # Those that count in a standing, in the order of their times; the median is among them.
+        Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
+        Index("ix_measurement_environment_standing", "environment_standing", *COUNTED),
+        # The boards' results, those that do not count newest first, and the lists.
+        Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
+        Index("ix_measurement_unranked", "workload_digest", "rankable", *NEWEST),
+        Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
+        Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
+        Index("ix_measurement_newest", *NEWEST),
+        # What few results have, for boards of results in that order.
+        *(
+            Index(
+                f"ix_measurement_{name}",
+                "workload_digest",
+                name,
+                "submission_id",
+                sqlite_where=text(f"{name} IS NOT NULL"),
+                postgresql_where=text(f"{name} IS NOT NULL"),
+            )
+            for name in ("joules_per_sample", "mfu", "accuracy")
+        ),
     )
 
     submission_id: str = Field(
@@ -125,7 +148,11 @@ class Measurement(Table, table=True):
     received_at: datetime = Field(sa_type=UtcDateTime)
     started_at: datetime = Field(sa_type=UtcDateTime)
 
-    machine_id: str = Field(max_length=16, index=True)
+    owner: str = Field(default="", max_length=80)
+    machine_id: str = Field(max_length=16)
+    machine_standing: str = Field(default="", max_length=32)
+    environment_standing: str = Field(default="", max_length=32)
+    environment_id: str = Field(default="", max_length=32)
     hardware: str = Field(max_length=400)
     hardware_slug: str = Field(max_length=400)
 
@@ -164,3 +191,99 @@ class Measurement(Table, table=True):
     accuracy: float | None = None
     peak_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
     energy_mj: int | None = Field(default=None, sa_type=BigInteger)
+    joules_per_sample: float | None = None
+    energy_scope: str | None = Field(default=None, max_length=64)
+    mfu: float | None = None
+
+
+class Standing(Table, table=True):
+    """A figure of one machine, owner or hardware in one set-up (:class:`.rank.Figure`), kept up to
+    date by :mod:`.standings` so that no page reads results. One at level ``environment`` is a
+    machine's in one environment, for questions about drivers and versions; one at level
+    ``published`` is a copied figure, which no median of measured ones ever meets.
+
+    ``parent_id`` is the standing above. ``middle_ns`` and ``middle_id`` are the child in the
+    middle, the faster one of an even number, from which the next median is found. ``log_mean`` and
+    ``log_m2`` (sum of squared deviations) are of the children's times; ``value_...`` are
+    :attr:`.rank.Figure.values`.
+    """
+
+    __tablename__ = "standing"
+    __table_args__ = (
+        CheckConstraint(
+            "level IN ('environment', 'machine', 'owner', 'hardware', 'published')",
+            name="level_known",
+        ),
+        CheckConstraint("ns_per_sample > 0", name="has_time"),
+        CheckConstraint("children > 0", name="has_children"),
+        Index("ix_standing_children", "parent_id", "ns_per_sample", "id"),
+        Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
+        Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
+        Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
+    )
+
+    id: str = Field(primary_key=True, max_length=32)
+    level: str = Field(max_length=16)
+    parent_id: str | None = Field(default=None, max_length=32)
+
+    hardware: str = Field(max_length=400)
+    hardware_slug: str = Field(max_length=400)
+    workload: str = Field(max_length=64)
+    workload_digest: str = Field(max_length=64)
+    framework: str = Field(max_length=64)
+    device: str = Field(max_length=8)
+    recipe: str = Field(max_length=16)
+    batch_size: int = Field(sa_type=BigInteger)
+    precision: str = Field(max_length=32)
+    data: str = Field(max_length=16)
+    owner: str = Field(default="", max_length=80)
+    machine_id: str = Field(default="", max_length=16)
+    environment_id: str = Field(default="", max_length=32)
+
+    ns_per_sample: float
+    fastest_ns: float
+    slowest_ns: float
+    children: int
+    middle_ns: float
+    middle_id: str = Field(max_length=32)
+    log_mean: float
+    log_m2: float
+    value_unit: str = Field(max_length=8)
+    value_count: int
+    value_log_mean: float
+    value_log_variance: float
+    repeats: int
+    machines: int
+    owners: int
+    trust_level: int
+    newest_at: datetime = Field(sa_type=UtcDateTime)
+    result_id: str = Field(max_length=16)
+    spread: float
+    accuracy: float | None = None
+    joules_per_sample: float | None = None
+    energy_scope: str | None = Field(default=None, max_length=64)
+
+
+class EnvironmentRow(Table, table=True):
+    """What a result may be filtered by, once for all results that agree in it. A version has a key
+    beside it that sorts as versions do (:func:`.attributes.version_key`)."""
+
+    __tablename__ = "environment"
+
+    id: str = Field(primary_key=True, max_length=32)
+    os: str = Field(max_length=16)
+    os_version: str = Field(max_length=200)
+    os_version_key: str | None = Field(default=None, max_length=80)
+    python: str = Field(max_length=64)
+    python_key: str | None = Field(default=None, max_length=80)
+    agent: str = Field(max_length=64)
+    agent_key: str | None = Field(default=None, max_length=80)
+    framework_version: str | None = Field(default=None, max_length=64)
+    framework_version_key: str | None = Field(default=None, max_length=80)
+    driver: str | None = Field(default=None, max_length=64)
+    driver_key: str | None = Field(default=None, max_length=80)
+    cuda: str | None = Field(default=None, max_length=200)
+    cuda_key: str | None = Field(default=None, max_length=80)
+    memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    gpu_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    cores: int | None = Field(default=None, sa_type=BigInteger)

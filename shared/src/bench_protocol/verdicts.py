@@ -8,12 +8,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, geometric_mean, variance
-from typing import Literal
+from typing import Literal, NamedTuple
 
 RUNS_FOR_A_VERDICT = 3
 CONFIDENCE = 0.95
 
 Kind = Literal["faster", "slower", "no_difference", "too_few_runs"]
+
+
+class LogSample(NamedTuple):
+    """What an interval needs to know of some times: how many, and mean and variance of their
+    natural logarithms. One value has no variance, given as 0."""
+
+    n: int
+    mean: float
+    variance: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> "LogSample":
+        """Summarise one or more positive values."""
+        logs = [math.log(value) for value in values]
+        return cls(len(logs), fmean(logs), variance(logs) if len(logs) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
@@ -37,10 +52,15 @@ def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -
         times, base: one positive time a process (or machine), at least one each, any unit.
         unit: what a value is, for the words.
     """
-    speed_up = geometric_mean(base) / geometric_mean(times)
-    if min(len(times), len(base)) < RUNS_FOR_A_VERDICT:
-        return too_few(speed_up, f"{len(times)} and {len(base)} {unit}")
-    return _verdict(speed_up, *log_ratio_interval(base, times))
+    return compare_samples(LogSample.of(times), LogSample.of(base), unit)
+
+
+def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> Verdict:
+    """The same from summaries, where the times themselves are not at hand."""
+    speed_up = math.exp(base.mean - times.mean)
+    if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
+        return too_few(speed_up, f"{times.n} and {base.n} {unit}")
+    return _verdict(speed_up, *_welch(base, times, CONFIDENCE))
 
 
 def compare_pairs(times: Sequence[float], base: Sequence[float]) -> Verdict:
@@ -74,13 +94,16 @@ def log_ratio_interval(
     Args:
         numerator, denominator: two or more positive values each, independent of one another.
     """
-    a, b = ([math.log(value) for value in side] for side in (numerator, denominator))
-    part_a, part_b = variance(a) / len(a), variance(b) / len(b)
+    return _welch(LogSample.of(numerator), LogSample.of(denominator), confidence)
+
+
+def _welch(a: LogSample, b: LogSample, confidence: float) -> tuple[float, float]:
+    part_a, part_b = a.variance / a.n, b.variance / b.n
     squared_error = part_a + part_b
     freedom = 1.0
     if squared_error:
-        freedom = squared_error**2 / (part_a**2 / (len(a) - 1) + part_b**2 / (len(b) - 1))
-    return _interval(fmean(a) - fmean(b), math.sqrt(squared_error), freedom, confidence)
+        freedom = squared_error**2 / (part_a**2 / (a.n - 1) + part_b**2 / (b.n - 1))
+    return _interval(a.mean - b.mean, math.sqrt(squared_error), freedom, confidence)
 
 
 def log_mean_interval(

@@ -1,0 +1,145 @@
+"""No board, comparison or page reads all results: the databases' own query plans say so."""
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import Connection, event, insert
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+from bench_server import queries
+from bench_server.db import Store
+from bench_server.tables import Measurement, Submission
+
+LARGE = r"(measurement|submission)"
+# What the databases say when they read a large table from end to end.
+WHOLE = {
+    "sqlite": rf"^SCAN {LARGE}",
+    "postgresql": rf"(Seq Scan on {LARGE})|((Index|Index Only|Bitmap Heap) Scan .*on {LARGE}"
+    r"[^\n]*\n(?!\s*(Index Cond|Recheck Cond|->)))",
+}
+COPIES = 20_000
+SLUG = "intel-core-i7-8700"
+ADDRESSES = [
+    "/api/v1/leaderboard",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=machine&sort=energy",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=setup&batch_size=any&precision=any&sort=mfu",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=date",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=energy",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=accuracy",
+    "/api/v1/leaderboard?workload=mnist-cnn&trust=1",
+    "/api/v1/leaderboard?workload=mnist-cnn&where=framework_version>=2.18&where=os=linux",
+    "/api/v1/leaderboard?workload=mnist-cnn&q=i7&framework=mlx&recipe=naive&data=generated",
+    f"/api/v1/leaderboard?hardware={SLUG}&baseline=apple-m2",
+    "/api/v1/compare?ids={hardware},{machine}",
+    "/api/v1/compare?ids={result},setup-{result}",
+    "/",
+    "/?workload=mnist-cnn&group=setup",
+    "/compare",
+    "/compare?ids={hardware},{machine}",
+    "/results/{result}",
+]
+
+
+@contextmanager
+def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
+    """Every statement that is executed meanwhile, with its parameters."""
+    seen: list[tuple[str, Any]] = []
+
+    def note(_c: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
+        seen.append((statement, parameters))
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    yield seen
+    event.remove(store.engine, "before_cursor_execute", note)
+
+
+def plan(connection: Connection, statement: str, parameters: Any) -> str:
+    if connection.dialect.name == "sqlite":
+        found = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        return "\n".join(row[3] for row in found)
+    found = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+    return "\n".join(row[0] for row in found)
+
+
+@pytest.fixture
+def filled(post: Poster, store: Store) -> dict[str, str]:
+    """Real results, and so many copies of one that reading them all is the worst plan."""
+    m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
+    post(results.make_failure())
+    identity = post.made()
+    with store.writing() as session:
+        submission, row = queries.result_with_id(session, identity)
+        session.connection().execute(
+            insert(Submission),
+            [
+                submission.model_dump()
+                | {"id": f"{n:016x}", "payload": b"", "payload_sha256": f"{n:064x}"}
+                for n in range(COPIES)
+            ],
+        )
+        session.connection().execute(
+            insert(Measurement), [row.model_dump() | different(n) for n in range(COPIES)]
+        )
+    with store.engine.connect() as connection:
+        connection.exec_driver_sql("ANALYZE")
+        connection.commit()
+    answer = post.http.get(f"/api/v1/results/{identity}").json()
+    return {"result": identity, "machine": answer["machine_id"], "hardware": SLUG}
+
+
+def different(n: int) -> dict[str, Any]:
+    """What tells the n-th copy from the others."""
+    return {
+        "submission_id": f"{n:016x}",
+        "run_id": f"f{n:031x}",
+        "received_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=n),
+        "machine_id": f"{n % 500:016x}",
+        "machine_standing": f"{n % 900:032x}",
+        "environment_standing": f"{n % 999:032x}",
+        "environment_id": f"{n % 300:032x}",
+        "hardware_slug": f"hardware-{n % 40}",
+        "workload_digest": f"{n % 8:064x}",
+        "batch_size": 2 ** (5 + n % 5),
+        "rankable": n % 20 > 0,
+        "unranked_reason": None if n % 20 else "made up",
+        "ns_per_sample": 1000.0 + n,
+        "joules_per_sample": 0.1 * n if n % 50 == 0 else None,
+    }
+
+
+def test_no_question_reads_all_results(
+    http: TestClient, post: Poster, store: Store, filled: dict[str, str]
+) -> None:
+    for address in ADDRESSES:
+        with statements(store) as seen:
+            assert http.get(address.format(**filled)).status_code == 200
+        check(store, seen)
+    with statements(store) as seen:
+        post.made()
+    check(store, seen)
+
+
+@pytest.mark.parametrize("narrowed", ["", "WHERE recipe = 'naive'", "ORDER BY received_at"])
+def test_the_check_finds_a_whole_scan(store: Store, narrowed: str) -> None:
+    with pytest.raises(AssertionError, match="measurement"):
+        check(store, [(f"SELECT * FROM measurement {narrowed}", ())])
+
+
+def check(store: Store, seen: list[tuple[str, Any]]) -> None:
+    asked = [item for item in seen if item[0].startswith("SELECT")]
+    assert asked
+    with store.engine.connect() as connection:
+        for statement, parameters in asked:
+            found = plan(connection, statement, parameters)
+            assert not re.search(WHOLE[connection.dialect.name], found + "\n", re.MULTILINE), (
+                f"{statement}\n{found}"
+            )
