@@ -98,7 +98,7 @@ def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
     assert findings[-1].verdict == "fail"
     assert findings[-1].mend is not None
-    assert "-m pip install 'bench-agent[" in findings[-1].mend
+    assert "agent[jax,mlx,tensorflow,torch]'" in findings[-1].mend
 
 
 def test_keys_that_others_may_read(bench: Bench, tmp_path: Path) -> None:

@@ -85,7 +85,6 @@ class FakeEngine:
     name: str = "fake"
     import_name: str = "fake"
     distributions: tuple[str, ...] = ("pytest", "not-installed-anywhere")
-    install: str = "pip install fake"
     device_kinds: tuple[DeviceKind, ...] = ("cpu",)
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
     opened_with: Data | None = None

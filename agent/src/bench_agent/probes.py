@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from . import engines
+from .install import install_extras
 from .job import Probe
 from .runner import run_probe
 
@@ -26,6 +27,6 @@ def probe(framework: str, logs: Path, command: Sequence[str] | None = None) -> P
     """What one framework sees, or why it sees nothing and what mends that."""
     engine = engines.engine_named(framework)
     if command is None and not engines.is_installed(engine):
-        problem = f"not installed: {engine.install}"
+        problem = f"not installed: {install_extras(framework)}"
         return Probe(devices=(), environment=None, problem=problem)
     return run_probe(framework, logs / "probes" / f"{framework}.log", command=command)

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..install import pip, pip_install
 from .finding import Finding
-from .mends import pip, pip_install
 from .versions import at_least, release
 
 PLUGIN = "tensorflow-metal"

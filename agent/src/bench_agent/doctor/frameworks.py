@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..install import install_extras, pip_install, pip_replace
 from .finding import Finding
-from .mends import pip_install, system_package
+from .mends import system_package
 
 MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 BUNDLED_BLAS = "bundled reference BLAS"
@@ -34,7 +35,7 @@ def check_frameworks(
     """
     usable = [name for name, seen in frameworks.items() if seen.devices]
     for name, seen in frameworks.items():
-        install = pip_install(f"bench-agent[{name}]")
+        install = install_extras(name)
         if not seen.installed:
             yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
         elif seen.devices:
@@ -49,12 +50,11 @@ def check_frameworks(
                 reinstall(name, packages),
             )
     if not usable:
-        extras = ",".join(frameworks) or "mlx"
         yield Finding(
             "frameworks",
             "fail",
             "no framework works here, so nothing can be measured",
-            pip_install(f"bench-agent[{extras}]"),
+            install_extras(*(frameworks or ("mlx",))),
         )
 
 
@@ -68,7 +68,7 @@ def reinstall(name: str, packages: Mapping[str, str]) -> str:
         for found, version in sorted(packages.items())
         if found == name or found.startswith(f"{name}-")
     ]
-    return pip_install("--force-reinstall", *own) if own else pip_install(f"bench-agent[{name}]")
+    return pip_install("--force-reinstall", *own) if own else install_extras(name)
 
 
 def check_metal(
@@ -164,7 +164,5 @@ def check_compiler(mlx: Seen | None, system: str, compiler: bool) -> Iterator[Fi
 
 
 def _only_backend(mlx: str, backends: Mapping[str, str]) -> str:
-    from .mends import pip_replace
-
     others = [name for name in backends if name != "mlx-cpu"]
     return pip_replace(tuple(backends), "--force-reinstall", f"{others[0]}=={mlx}")

@@ -1,10 +1,9 @@
-"""The commands that doctor prints, for this system's own tools."""
+"""The commands of this system's own tools that doctor prints."""
 
 import shlex
 import shutil
 import sys
 from collections.abc import Callable
-from importlib.util import find_spec
 
 # Package managers with the package that each names for a need; the first that is there is used.
 MANAGERS = (
@@ -22,35 +21,12 @@ MANAGERS = (
 Which = Callable[[str], str | None]
 
 
-def pip(*arguments: str, python: str = sys.executable, has_pip: bool | None = None) -> str:
-    """A pip command for the Python that runs the agent; uv's where that Python has no pip.
-
-    Args:
-        arguments: ``install`` or ``uninstall`` first.
-        has_pip: whether this Python has pip; found out where not given.
-    """
-    has_pip = find_spec("pip") is not None if has_pip is None else has_pip
-    if has_pip:
-        return shlex.join((python, "-m", "pip", *arguments))
-    action, *rest = (word for word in arguments if word != "-y")
-    return shlex.join(("uv", "pip", action, "--python", python, *rest))
-
-
-def pip_install(*requirements: str) -> str:
-    """Install into the agent's Python."""
-    return pip("install", *requirements)
-
-
-def pip_replace(old: tuple[str, ...], *requirements: str) -> str:
-    """Uninstall, then install: two distributions that hold the same files."""
-    return f"{pip('uninstall', '-y', *old)} && {pip_install(*requirements)}"
-
-
-def uv_command(which: Which = shutil.which) -> str:
-    """uv, fetched first where it is missing."""
+def uv_command(which: Which = shutil.which) -> tuple[str, str]:
+    """What fetches uv where it is missing (ends in ``&&``), and uv itself."""
     if which("uv"):
-        return "uv"
-    return f"{shlex.quote(sys.executable)} -m uv"
+        return "", "uv"
+    python = shlex.quote(sys.executable)
+    return f"{python} -m pip install uv && ", f"{python} -m uv"
 
 
 def system_package(need: str, which: Which = shutil.which) -> str | None:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..install import install_extras, pip, pip_install, pip_replace
 from .finding import Finding
 from .frameworks import Seen
-from .mends import pip_install, pip_replace
 from .versions import at_least
 
 # What each build of MLX needs (ml-explore/mlx, docs/src/install.rst).
@@ -89,7 +89,7 @@ def check_cuda_tensorflow(
             "cuda-tensorflow",
             "warn",
             "tensorflow-cpu is a build without GPU",
-            pip_replace(("tensorflow-cpu",), "bench-agent[tensorflow-cuda]"),
+            f"{pip('uninstall', '-y', 'tensorflow-cpu')} && {install_extras('tensorflow-cuda')}",
         )
     else:
         version = packages.get("tensorflow")

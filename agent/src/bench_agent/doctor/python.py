@@ -12,7 +12,7 @@ OLDEST_MACOS_FOR_MLX = (14,)
 OLDEST_GLIBC_FOR_MLX = (2, 35)
 # Run in the checkout; uv brings a Python of its own where the system has none.
 NEW_ENVIRONMENT = (
-    "{uv} venv --python 3.12 .venv312 && "
+    "{fetch}{uv} venv --python 3.12 .venv312 && "
     "{uv} pip install --python .venv312 -c constraints.txt ./shared './agent{extras}'"
 )
 
@@ -61,7 +61,8 @@ def check_python(version: tuple[int, int], system: str, machine: str) -> Iterato
     """
     told = ".".join(map(str, version))
     extras = "[metal]" if system == "Darwin" else "[tensorflow,mlx]"
-    mend = NEW_ENVIRONMENT.format(extras=extras, uv=uv_command())
+    fetch, uv = uv_command()
+    mend = NEW_ENVIRONMENT.format(extras=extras, fetch=fetch, uv=uv)
     if version < TESTED[0]:
         yield Finding("python", "fail", f"Python {told} is too old: 3.11 or 3.12 is needed", mend)
     elif system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:

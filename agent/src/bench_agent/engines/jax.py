@@ -20,7 +20,6 @@ class Jax:
     name = "jax"
     import_name = "jax"
     distributions: tuple[str, ...] = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
-    install = "pip install 'bench-agent[jax]'"
     device_kinds: tuple[DeviceKind, ...] = ("cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
 

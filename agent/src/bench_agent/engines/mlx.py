@@ -21,7 +21,6 @@ class Mlx:
     name = "mlx"
     import_name = "mlx.core"
     distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
-    install = "pip install 'bench-agent[mlx]'"
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
 

@@ -82,8 +82,6 @@ class Engine(Protocol):
     import_name: str
     distributions: tuple[str, ...]
     """Distributions whose versions identify the framework, the main one first."""
-    install: str
-    """The pip command that installs it."""
     device_kinds: tuple[DeviceKind, ...]
     recipes: tuple[Recipe, ...]
 

@@ -22,7 +22,6 @@ class TensorFlow:
     name = "tensorflow"
     import_name = "tensorflow"
     distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")
-    install = "pip install 'bench-agent[tensorflow]'"
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
 

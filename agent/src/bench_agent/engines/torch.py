@@ -22,7 +22,6 @@ class Torch:
     name = "torch"
     import_name = "torch"
     distributions: tuple[str, ...] = ("torch",)
-    install = "pip install 'bench-agent[torch]'"
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
 

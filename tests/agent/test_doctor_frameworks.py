@@ -1,0 +1,147 @@
+"""Doctor's checks of the frameworks and of NVIDIA's driver, as functions of what is told."""
+
+from collections.abc import Mapping
+
+import pytest
+from tests.fakes.findings import only, verdicts
+
+from bench_agent.doctor import frameworks, nvidia
+from bench_agent.doctor.finding import Finding, exit_code
+from bench_agent.doctor.frameworks import BUNDLED_BLAS, Seen
+from bench_agent.doctor.nvidia import Nvidia
+
+GOOD = Seen(installed=True, devices=("cpu",), version="1.0")
+BROKEN = Seen(installed=True, problem="ImportError: libfoo.so")
+ABSENT = Seen(installed=False)
+
+
+def test_frameworks() -> None:
+    installed = {"tensorflow-cpu": "2.21.0", "tensorflow": "2.21.0", "numpy": "2.4.6"}
+
+    def check(seen: Mapping[str, Seen]) -> list[Finding]:
+        return list(frameworks.check_frameworks(seen, installed))
+
+    assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
+        "frameworks.mlx": "ok",
+        "frameworks.tensorflow": "skip",
+    }
+    assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["frameworks.tensorflow"] == "fail"
+    mend = check({"tensorflow": BROKEN})[0].mend or ""
+    assert mend.endswith("install --force-reinstall tensorflow==2.21.0 tensorflow-cpu==2.21.0")
+    nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
+    assert exit_code(nothing) == 1
+    assert nothing[-1].mend is not None
+    assert "agent[mlx,tensorflow]'" in nothing[-1].mend
+
+
+def test_a_mac_without_metal_is_said() -> None:
+    seen = {"mlx": Seen(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
+    found = verdicts(frameworks.check_metal(seen, {}, apple_silicon=True))
+    assert found == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
+
+
+@pytest.mark.parametrize(
+    ("packages", "verdict", "mend"),
+    [
+        ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),
+        ({"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "ok", ""),
+        ({"mlx": "0.32.4", "mlx-cpu": "0.31.0"}, "fail", "mlx-cpu==0.32.4"),
+        (
+            {"mlx": "0.32.4", "mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.4"},
+            "warn",
+            "mlx-cuda-13==0.32.4",
+        ),
+        ({}, "skip", ""),
+    ],
+)
+def test_mlx_backend(packages: Mapping[str, str], verdict: str, mend: str) -> None:
+    found, told = only(frameworks.check_mlx_backend(packages, "Linux"))
+    assert found == verdict
+    assert mend in told
+
+
+def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frameworks, "system_package", lambda need: f"install {need}")
+    slow = Seen(installed=True, devices=("cpu",), libraries={"blas": BUNDLED_BLAS})
+    fast = Seen(installed=True, devices=("cpu",), libraries={"blas": "libopenblas.so.0"})
+    gpu = Seen(installed=True, devices=("cuda", "cpu"))
+    assert only(frameworks.check_mlx_blas(slow, "Linux")) == ("warn", "install blas")
+    assert only(frameworks.check_mlx_blas(fast, "Linux"))[0] == "ok"
+    assert only(frameworks.check_mlx_blas(gpu, "Linux"))[0] == "skip"
+    assert only(frameworks.check_mlx_blas(slow, "Darwin"))[0] == "skip"
+    assert only(frameworks.check_compiler(slow, "Linux", compiler=False)) == ("warn", "install g++")
+    assert only(frameworks.check_compiler(slow, "Linux", compiler=True))[0] == "ok"
+    assert only(frameworks.check_compiler(None, "Linux", compiler=False))[0] == "skip"
+
+
+@pytest.mark.parametrize(
+    ("facts", "container", "tools", "verdict", "mend"),
+    [
+        (Nvidia(), False, (), "skip", ""),
+        (Nvidia(driver="580.1"), False, (), "ok", ""),
+        (Nvidia(driver="580.1", hidden=True), False, (), "warn", "unset CUDA_VISIBLE_DEVICES"),
+        (
+            Nvidia(on_bus=True, problem="Driver/library version mismatch"),
+            False,
+            (),
+            "fail",
+            "reboot",
+        ),
+        (Nvidia(kernel_driver=True, problem="Not Found"), True, (), "warn", "--gpus all"),
+        (Nvidia(on_bus=True), False, ("apt-get",), "warn", "nvidia-driver"),
+        (Nvidia(on_bus=True), False, ("apt-get", "ubuntu-drivers"), "warn", "ubuntu-drivers"),
+    ],
+)
+def test_nvidia_driver(
+    facts: Nvidia, container: bool, tools: tuple[str, ...], verdict: str, mend: str
+) -> None:
+    found, told = only(nvidia.check_driver(facts, container, tools))
+    assert found == verdict
+    assert mend in told
+
+
+CUDA_CPU = Seen(installed=True, devices=("cuda", "cpu"))
+NEW, MIDDLE, OLD = (
+    Nvidia(driver=driver, capabilities=("9.0",)) for driver in ("580.65", "560.35", "535.1")
+)
+
+
+@pytest.mark.parametrize(
+    ("facts", "seen", "packages", "verdict", "mend"),
+    [
+        (Nvidia(), GOOD, {"mlx": "0.32.4"}, "skip", ""),
+        (NEW, ABSENT, {}, "skip", ""),
+        (NEW, CUDA_CPU, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "ok", ""),
+        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "mlx[cuda13]==0.32.4"),
+        (MIDDLE, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
+        (MIDDLE, BROKEN, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "fail", "mlx[cuda12]==0.32.4"),
+        (OLD, BROKEN, {"mlx": "0.32.4", "mlx-cuda-12": "0.32.4"}, "fail", "nvidia-driver"),
+        (OLD, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "nvidia-driver"),
+        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "warn", "--force-reinstall"),
+        (Nvidia(driver="580.1", capabilities=("6.1",)), GOOD, {"mlx": "0.32.4"}, "skip", ""),
+    ],
+)
+def test_mlx_beside_an_nvidia_gpu(
+    facts: Nvidia, seen: Seen, packages: Mapping[str, str], verdict: str, mend: str
+) -> None:
+    found, told = only(nvidia.check_cuda_mlx(facts, seen, packages))
+    assert found == verdict
+    assert mend in told
+
+
+@pytest.mark.parametrize(
+    ("facts", "seen", "packages", "verdict", "mend"),
+    [
+        (Nvidia(), GOOD, {}, "skip", ""),
+        (NEW, ABSENT, {}, "skip", ""),
+        (NEW, CUDA_CPU, {"tensorflow": "2.21.0"}, "ok", ""),
+        (NEW, GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "agent[tensorflow-cuda]"),
+        (NEW, GOOD, {"tensorflow": "2.21.0"}, "warn", "tensorflow[and-cuda]==2.21.0"),
+    ],
+)
+def test_tensorflow_beside_an_nvidia_gpu(
+    facts: Nvidia, seen: Seen, packages: Mapping[str, str], verdict: str, mend: str
+) -> None:
+    found, told = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
+    assert found == verdict
+    assert mend in told
