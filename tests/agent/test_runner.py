@@ -1,15 +1,18 @@
 """The runner against real processes that misbehave: always an answer, never an exception."""
 
 import os
+import re
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from hypothesis import assume, given, settings, strategies
 from tests.fakes.results import make_cell
 
+from bench_agent.environment import CHANGES_SPEED, worker_environment
 from bench_agent.job import Answer, BlockDone, Job, PhaseBegan, Timing
-from bench_agent.runner import Limits, run_job, run_worker, worker_environment
+from bench_agent.runner import Limits, run_job, run_worker
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Failed
 from bench_protocol.seeded import DEFAULT_SEED
@@ -47,6 +50,7 @@ def run_bad(how: str, log: Path, limits: Limits = QUICK) -> Failed:
         ("hangs before the first block", "stalled", "timing", None, None),
         ("hangs between blocks", "stalled", "timing", None, None),
         ("never ends", "timeout", "timing", None, None),
+        ("cannot allocate", "out_of_memory", "timing", None, -6),
     ],
 )
 def test_a_misbehaving_worker_becomes_a_failed_outcome(
@@ -111,6 +115,12 @@ def test_patience_between_blocks_grows_with_the_blocks(tmp_path: Path) -> None:
     assert time.monotonic() - began < 30  # far below the silence allowed before the first block
 
 
+def test_an_evaluation_may_be_silent_for_longer_than_a_block(tmp_path: Path) -> None:
+    limits = Limits(silence_seconds=30, stall_seconds=0.2, total_seconds=60)
+    outcome = run_bad("evaluates for long", tmp_path / "log", limits)
+    assert (outcome.kind, outcome.phase, outcome.exit_code) == ("crashed", "evaluate", 3)
+
+
 def test_a_real_worker_answers_for_a_framework_that_is_not_installed(tmp_path: Path) -> None:
     job = a_job()
     absent = job.model_copy(update={"cell": job.cell.model_copy(update={"framework": "absent"})})
@@ -131,10 +141,27 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
         "PYTHONSTARTUP": "evil.py",
         "AWS_SECRET_ACCESS_KEY": "secret",
         "BENCH_DATA_DIR": "data",
+        "BENCH_SERVER": "https://user:secret@example.org",
         "GITHUB_TOKEN": "secret",
+        "JAX_ACCESS_TOKEN": "secret",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "MALLOC_ARENA_MAX": "2",
     }
     passed = worker_environment(environ)
-    assert set(environ) - set(passed) == {"PYTHONSTARTUP", "AWS_SECRET_ACCESS_KEY", "GITHUB_TOKEN"}
+    assert set(environ) - set(passed) == {
+        "PYTHONSTARTUP",
+        "AWS_SECRET_ACCESS_KEY",
+        "BENCH_SERVER",
+        "GITHUB_TOKEN",
+        "JAX_ACCESS_TOKEN",
+    }
+
+
+@settings(max_examples=300)
+@given(strategies.from_regex(CHANGES_SPEED, fullmatch=True))
+def test_what_is_recorded_as_changing_speed_reaches_the_worker(name: str) -> None:
+    assume(name.isascii() and not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))
+    assert name in worker_environment({name: "1"})
 
 
 def test_file_descriptors_are_given_back(tmp_path: Path) -> None:

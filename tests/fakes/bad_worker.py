@@ -47,6 +47,16 @@ def main(how: str, descriptor: int) -> None:
         if os.fork() == 0:
             time.sleep(600)
         os._exit(3)
+    elif how == "evaluates for long":
+        say(descriptor, BLOCK)
+        say(descriptor, {"event": "phase", "phase": "evaluate"})
+        time.sleep(1.0)
+        os._exit(3)
+    elif how == "cannot allocate":
+        print("terminate called after throwing an instance of 'std::bad_alloc'", flush=True)
+        os.abort()
+    elif how == "takes all memory":
+        bytearray(400_000_000)
     elif how == "raises":
         raise RuntimeError("boom")
 

@@ -22,6 +22,14 @@ CHANGES_SPEED = re.compile(
     r"|TORCH_(?:ALLOW_TF32_CUBLAS_OVERRIDE|CUDNN_\w+)|PYTORCH_\w+|CUDA_LAUNCH_BLOCKING"
     r"|CUBLAS_WORKSPACE_CONFIG|LD_PRELOAD|DYLD_INSERT_LIBRARIES|PYTHONMALLOC|MALLOC_\w+"
 )
+# What a worker may see of the environment: what it needs to start, and what changes speed
+# (all of ``CHANGES_SPEED`` is among it). No tokens, no addresses.
+PASSED_ON = re.compile(
+    r"PATH|HOME|USER|TMPDIR|TEMP|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(?!STARTUP|INSPECT)\w+"
+    r"|LD_LIBRARY_PATH|LD_PRELOAD|DYLD_\w+|MALLOC_\w+|BENCH_DATA_DIR"
+    r"|(?:OMP|GOMP|KMP|OPENBLAS|GOTO|MKL|BLIS|VECLIB|ONEDNN|DNNL|TF|TF2|XLA|JAX|MLX|KERAS|TORCH"
+    r"|PYTORCH|CUDA|CUBLAS|CUDNN|NCCL|NVIDIA|METAL|MTL)_(?!.*(?:TOKEN|SECRET|PASSWORD|CREDENTIAL))\w+"
+)
 MOST_SETTINGS = 64
 LONGEST_VERSION = 64
 # A path, but for its last part.
@@ -43,6 +51,11 @@ def describe(engine: Engine, environ: Mapping[str, str] = os.environ) -> Environ
         libraries={name: without_folders(value) for name, value in engine.libraries().items()},
         settings=settings,
     )
+
+
+def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The part of the environment a worker gets."""
+    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def packages(distributions: tuple[str, ...]) -> dict[str, str]:

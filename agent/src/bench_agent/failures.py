@@ -14,7 +14,7 @@ OUT_OF_MEMORY_CLASS = re.compile(r"ResourceExhausted|OutOfMemory")
 OUT_OF_MEMORY_TEXT = re.compile(
     r"RESOURCE_EXHAUSTED|out of memory|OOM when allocating|unable to allocate"
     r"|\[(?:\w+::)?malloc\w*\]|insufficient memory|cudaErrorMemoryAllocation"
-    r"|DefaultCPUAllocator|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED",
+    r"|DefaultCPUAllocator|CU(?:BLAS|DNN)_STATUS_ALLOC_FAILED|std::bad_alloc",
     re.IGNORECASE,
 )
 

@@ -1,13 +1,17 @@
 """Where the agent keeps its things: key, salt, outbox, logs. ``BENCH_HOME`` moves it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
 from .problems import HomeProblem
+
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+MAKE_ROOM = "make room there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
 @dataclass(frozen=True)
@@ -48,13 +52,16 @@ def find_home(environ: Mapping[str, str] = os.environ) -> Home:
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its owner may enter.
+    """Make a folder that only its owner may enter; it is on disk when this returns.
 
     Raises:
         HomeProblem: it cannot be made.
     """
     try:
+        made = [level for level in (path, *path.parents) if not level.exists()]
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for level in made:
+            _sync_folder(level.parent)
     except OSError as error:
         raise HomeProblem(
             f"cannot make {path}: {error.strerror}; choose another folder with BENCH_HOME"
@@ -62,24 +69,59 @@ def private_folder(path: Path) -> Path:
     return path
 
 
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 so that after a power cut it is there whole or not at all.
+
+    It is on disk when this returns: its content, then its name in the folder.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    with _written(path, content) as partial:
+        partial.replace(path)
+
+
 def write_new_private(path: Path, content: bytes) -> None:
-    """Create a file with mode 0600; never follow or overwrite one that is there.
+    """As :func:`write_durably`, but never over a file that is there.
 
     Raises:
         FileExistsError: there is one already.
         HomeProblem: it cannot be written.
     """
+    with _written(path, content) as partial:
+        try:
+            path.hardlink_to(partial)
+        finally:
+            partial.unlink()
+
+
+@contextmanager
+def _written(path: Path, content: bytes) -> Iterator[Path]:
+    """A file beside ``path`` with the content on disk, to be given its name in the block."""
     private_folder(path.parent)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, NEW_FILE, 0o600), "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        yield partial
+        _sync_folder(path.parent)
     except FileExistsError:
         raise
     except OSError as error:
-        raise HomeProblem(f"cannot write {path}: {error.strerror}") from error
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 def read_private(path: Path) -> bytes:

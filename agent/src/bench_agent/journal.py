@@ -10,9 +10,8 @@ from bench_protocol.result import RunId, Seed
 from bench_protocol.units import Wire
 from bench_protocol.workloads import Workload
 
-from .home import Home, private_folder
+from .home import Home, write_durably
 from .job import Timing
-from .outbox import write_durably
 from .plan import Plan, PlannedCell
 from .presets import LIKE, PRESETS
 
@@ -72,7 +71,6 @@ def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
         cells=_noted(plan.cells),
         accuracy_passes=_noted(plan.accuracy_passes),
     )
-    private_folder(home.journal.parent)
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal
 

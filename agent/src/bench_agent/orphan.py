@@ -11,13 +11,12 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 POLL_SECONDS = 1.0
 
 
-def die_with_parent() -> None:
+def die_with(parent: int) -> None:
     """End this process soon after its parent ends.
 
-    Linux sends the signal itself. Elsewhere, and for a parent that was gone before this was
-    called, a thread looks whether the process was given a new parent.
+    Linux sends the signal itself. Elsewhere, and where the parent was gone before this was
+    called, a thread looks whether this process was given a new parent.
     """
-    parent = os.getppid()
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     threading.Thread(target=_watch, args=(parent,), name="orphan watch", daemon=True).start()

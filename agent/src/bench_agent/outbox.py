@@ -6,7 +6,6 @@ and repeat, so that each repeat is there once, and a resumed run sees which ones
 """
 
 import json
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +15,7 @@ from bench_protocol import envelope, statement
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Result
 
-from .home import private_folder
-from .problems import HomeProblem
+from .home import private_folder, write_durably
 
 STATES = ("pending", "sent", "refused")
 
@@ -62,7 +60,7 @@ class Outbox:
         """
         result = statement.parse_result(envelope.read(raw).payload)
         name = file_name(result.run_id, result.cell, result.repeat)
-        path = private_folder(self.root / "pending") / name
+        path = self.root / "pending" / name
         write_durably(path, raw)
         return Entry(path)
 
@@ -101,26 +99,3 @@ class Outbox:
 def file_name(run_id: str, cell: Cell, repeat: int) -> str:
     """Name of a repeat's envelope."""
     return f"{run_id}-{cell.digest[:16]}-{repeat}.json"
-
-
-def write_durably(path: Path, content: bytes) -> None:
-    """Write a file so that after a power cut it is there whole or not at all.
-
-    Raises:
-        HomeProblem: it cannot be written.
-    """
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise HomeProblem(f"cannot write {path}: {error.strerror}") from error

@@ -151,6 +151,7 @@ def result_document(result: Result) -> Document:
         "cell": result.cell.model_dump(mode="json"),
         "cell_digest": result.cell.digest,
         "repeat": result.repeat,
+        "started": result.clocks.started,
         "status": "failed" if failed else "measured",
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
         "samples_per_second": rate,
@@ -173,11 +174,17 @@ def print_status(home: Home, outbox: Outbox) -> None:
     console = Console()
     pending, sent, refused = list(outbox.pending()), list(outbox.sent()), list(outbox.refused())
     console.print(f"{len(pending)} waiting, {len(sent)} sent, {len(refused)} refused ({home.root})")
+    if sent:
+        latest = people.day_and_time(sent[-1].result().clocks.started)
+        console.print(f"latest sent: measured {latest}")
     for entry in pending:
         result = entry.result()
-        console.print(f"waiting: {result.cell}: {one_line(result)}", markup=False)
+        when = people.day_and_time(result.clocks.started)
+        console.print(f"waiting: {when} {result.cell}: {one_line(result)}", markup=False)
     for entry in refused:
-        console.print(f"refused: {(entry.answer or {}).get('detail', 'no reason given')}")
+        when = people.day_and_time(entry.result().clocks.started)
+        reason = (entry.answer or {}).get("detail", "no reason given")
+        console.print(f"refused: {when} {reason}", markup=False)
     if pending:
         console.print("send them: bench-agent submit --server URL")
 

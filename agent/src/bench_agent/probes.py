@@ -1,5 +1,6 @@
 """Asks every framework, each in a process of its own, which devices it sees on this machine."""
 
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -26,6 +27,8 @@ def probe_all(
 def probe(framework: str, logs: Path, command: Sequence[str] | None = None) -> Probe:
     """What one framework sees, or why it sees nothing and what mends that."""
     engine = engines.engine_named(framework)
+    if sys.platform == "win32":
+        return Probe(devices=(), environment=None, problem="native Windows: use WSL 2")
     if command is None and not engines.is_installed(engine):
         problem = f"not installed: {install_extras(framework)}"
         return Probe(devices=(), environment=None, problem=problem)

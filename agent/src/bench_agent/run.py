@@ -15,6 +15,8 @@ from . import paces
 from .awake import awake
 from .bystanders import Bystanders
 from .client import Client, Delivery, ServerUnreachable
+from .doctor import examine
+from .doctor.surroundings import Surroundings
 from .home import Home
 from .interrupt import Stop
 from .job import Answer, BlockDone, Job, PhaseBegan
@@ -85,7 +87,6 @@ def run_plan(
 
     Raises:
         HomeProblem: key or outbox cannot be used.
-        UsageProblem: Python is translated, so that every figure would be wrong.
     """
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
@@ -96,7 +97,6 @@ def run_plan(
         key=key,
         clock=RunClock(),
     )
-    _refuse_translated(run.machine)
     outbox = Outbox(home.outbox)
     summary = RunSummary()
     post = Posting(server, key, run.machine.machine_hash, outbox, reporter, summary)
@@ -128,9 +128,15 @@ def run_plan(
     return summary
 
 
-def _refuse_translated(machine: Machine) -> None:
-    if machine.os.rosetta:
-        raise UsageProblem("this Python runs under Rosetta; measure with an arm64 Python")
+def refuse_unfit(home: Home) -> None:
+    """Stop where every figure would be wrong: WSL 1, native Windows, a translated Python.
+
+    Raises:
+        UsageProblem: with what doctor says of it and the command that mends it.
+    """
+    for finding in examine(Surroundings(home), ("system", "architecture")):
+        if finding.verdict == "fail":
+            raise UsageProblem(f"{finding.sentence}; to mend it: {finding.mend}")
 
 
 def _one_repeat(

@@ -5,41 +5,37 @@ never an exception, so that one bad cell cannot end the matrix. This process imp
 """
 
 import os
-import re
 import selectors
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pydantic import ValidationError
 
 from bench_protocol.result import Failed, FailureKind, Phase
 
-from .home import private_folder
+from . import post_mortem
+from .environment import worker_environment
+from .home import MAKE_ROOM, private_folder
 from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
+from .problems import HomeProblem
 
 LONGEST_LINE_BYTES = 8 * 1024 * 1024
 KILL_WAIT_SECONDS = 10.0
-# What a worker may see of the environment: what it needs to start, and what changes speed.
-PASSED_ON = re.compile(
-    r"PATH|HOME|USER|TMPDIR|TEMP|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(?!STARTUP|INSPECT)\w+"
-    r"|(LD_LIBRARY_PATH|LD_PRELOAD|DYLD_\w+)"
-    r"|(OMP|GOMP|KMP|OPENBLAS|MKL|BLIS|VECLIB|ONEDNN|DNNL|TF|TF2|XLA|JAX|MLX|KERAS|TORCH|PYTORCH"
-    r"|CUDA|CUDNN|NCCL|NVIDIA|METAL|MTL|BENCH)_\w+"
-)
 
 
 @dataclass(frozen=True)
 class Limits:
     """How long to wait for a worker.
 
-    ``silence_seconds`` is the longest wait without a message before the first block (imports and
-    compilations are silent), ``stall_factor`` times the longest block, but at least
-    ``stall_seconds``, the longest wait between blocks, ``total_seconds`` the whole repeat.
+    ``silence_seconds`` is the longest wait without a message outside the timing (imports,
+    compilations and the evaluation are silent), ``stall_factor`` times the longest block, but at
+    least ``stall_seconds``, the longest wait between blocks, ``total_seconds`` the whole repeat.
     """
 
     silence_seconds: float = 300.0
@@ -54,24 +50,25 @@ class _Progress:
 
     phase: Phase = "start"
     longest_block_seconds: float = 0.0
+    timed_seconds: float = 0.0
+
+    def block_done(self, seconds: float) -> None:
+        self.longest_block_seconds = max(self.longest_block_seconds, seconds)
+        self.timed_seconds += seconds
 
     def patience_seconds(self, limits: Limits) -> float:
-        if not self.longest_block_seconds:
-            return limits.silence_seconds
-        return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
+        if self.phase == "timing" and self.timed_seconds:
+            return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
+        # An evaluation goes through fewer samples than the whole epochs that were timed before it.
+        return max(limits.silence_seconds, self.timed_seconds)
 
 
 Listener = Callable[[PhaseBegan | BlockDone], None]
 
 
 def worker_command() -> list[str]:
-    """The command line that starts a worker, without the file descriptor of its answer."""
+    """The command line that starts a worker, without its parent and where it answers."""
     return [sys.executable, "-m", "bench_agent.worker"]
-
-
-def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The part of the environment a worker gets."""
-    return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def run_job(
@@ -129,25 +126,56 @@ def run_worker(
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Answer | Probe | Failed:
-    """Start a worker, feed it, listen until its last message, its end, or the end of patience."""
-    reading, writing = os.pipe()
-    private_folder(log.parent)
-    with log.open("wb") as log_file, os.fdopen(reading, "rb", buffering=0) as answers:
-        worker = subprocess.Popen(
-            [*command, "--answer-fd", str(writing)],
-            stdin=subprocess.PIPE,
-            stdout=log_file,
-            stderr=subprocess.STDOUT,
-            pass_fds=(writing,),
-            env=worker_environment(),
-            start_new_session=True,
-        )
-        os.close(writing)
-        try:
-            _feed(worker, job)
-            return _listen(worker, answers.fileno(), limits, listener, clock)
-        finally:
-            _end(worker)
+    """Start a worker, feed it, listen until its last message, its end, or the end of patience.
+
+    Raises:
+        HomeProblem: the log cannot be written.
+    """
+    kills = post_mortem.memory_kills()
+    last = _run_worker(command, job, log, limits, listener, clock)
+    if isinstance(last, Failed) and post_mortem.ran_out_of_memory(
+        last.exit_code, log, post_mortem.memory_kills() - kills
+    ):
+        return last.model_copy(update={"kind": "out_of_memory"})
+    return last
+
+
+def _run_worker(
+    command: Sequence[str],
+    job: bytes,
+    log: Path,
+    limits: Limits,
+    listener: Listener,
+    clock: Callable[[], float],
+) -> Answer | Probe | Failed:
+    with _new_log(log) as log_file:
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", buffering=0) as answers:
+            try:
+                worker = subprocess.Popen(
+                    [*command, "--parent", str(os.getpid()), "--answer-fd", str(writing)],
+                    stdin=subprocess.PIPE,
+                    stdout=log_file,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writing,),
+                    env=worker_environment(),
+                    start_new_session=True,
+                )
+            finally:
+                os.close(writing)
+            try:
+                _feed(worker, job)
+                return _listen(worker, answers.fileno(), limits, listener, clock)
+            finally:
+                _end(worker)
+
+
+def _new_log(path: Path) -> BinaryIO:
+    private_folder(path.parent)
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
 
 
 def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
@@ -196,8 +224,7 @@ def _listen(
                 if isinstance(message, PhaseBegan):
                     progress.phase = message.phase
                 else:
-                    seconds = message.duration_ns / 1e9
-                    progress.longest_block_seconds = max(progress.longest_block_seconds, seconds)
+                    progress.block_done(message.duration_ns / 1e9)
                 listener(message)
 
 

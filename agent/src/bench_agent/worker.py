@@ -1,8 +1,8 @@
 """The worker: one repeat of one cell in a process of its own.
 
-``python -m bench_agent.worker --answer-fd N`` reads a ``Job`` as JSON on standard input and writes
-the messages of :mod:`.job` to file descriptor N, one a line. Everything else that is printed, by
-whomever, is log.
+``python -m bench_agent.worker --parent PID --answer-fd N`` reads a ``Job`` as JSON on standard
+input and writes the messages of :mod:`.job` to file descriptor N, one a line. Everything else that
+is printed, by whomever, is log.
 """
 
 import argparse
@@ -26,10 +26,11 @@ Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe], None]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Read a job or a probe's name, answer, and end."""
     parser = argparse.ArgumentParser(prog="python -m bench_agent.worker")
-    parser.add_argument("--answer-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True, metavar="PID")
+    parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
     parser.add_argument("--probe", metavar="FRAMEWORK")
     options = parser.parse_args(arguments)
-    orphan.die_with_parent()
+    orphan.die_with(options.parent)
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
         def tell(message: PhaseBegan | BlockDone | Answer | Probe) -> None:

@@ -91,8 +91,8 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
     nesting = ", ".join(
         word
         for word in (
-            system.virtual_machine and f"virtual machine ({system.virtual_machine})",
-            system.container and f"container ({system.container})",
+            _named("virtual machine", system.virtual_machine),
+            _named("container", system.container),
             system.wsl and "WSL",
             system.rosetta and "Rosetta",
         )
@@ -151,3 +151,8 @@ def _gpu(gpu: Gpu) -> str:
     )
     known = ", ".join(str(detail) for detail in details if detail)
     return f"{gpu.name} ({known})" if known else gpu.name
+
+
+def _named(kind: str, name: str | None) -> str | None:
+    """``virtual machine (kvm)``; without the name where the system could not tell it."""
+    return kind if name == "unknown" else name and f"{kind} ({name})"

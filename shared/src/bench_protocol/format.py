@@ -53,6 +53,11 @@ def size(value: int) -> str:
     raise AssertionError("unreachable")
 
 
+def day_and_time(moment: str) -> str:
+    """A wire time to the minute: ``2026-11-21 03:42 UTC``."""
+    return f"{moment[:10]} {moment[11:16]} UTC"
+
+
 def _three(value: float) -> str:
     for limit, digits in ((9.995, 2), (99.95, 1)):
         if value < limit:

@@ -20,6 +20,8 @@ from .options import (
 )
 
 if TYPE_CHECKING:
+    from ..home import Home
+    from ..journal import Journal
     from ..plan import Plan, Selection
 
 LONG_PLAN_SECONDS = 24 * 3600
@@ -72,31 +74,27 @@ def run(
     """Measure, sign and keep the results; with a server, post them."""
     from rich.console import Console
 
-    from bench_protocol.seeded import DEFAULT_SEED
-
+    from ..alone import alone
     from ..client import checked_address
     from ..display import Display
     from ..events import EventLines
     from ..interrupt import gentle_interrupt
-    from ..journal import begin, unfinished
     from ..keys import load_or_create_key
     from ..overview import summary_document
-    from ..run import run_plan
+    from ..run import refuse_unfit, run_plan
     from ..summary import closing_lines, summary_table
 
     home = open_home()
+    refuse_unfit(home)
     load_or_create_key(home)  # before anything long: a folder that cannot be used is said now
     if server:
         checked_address(server)
-    journal = unfinished(home) if resume else None
-    if journal is None:
-        made = _make_plan(preset, like, selection)
-        _check_plan(made, yes)
-        journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     console, lines = Console(stderr=as_json), EventLines(sys.stdout)
     reporter = lines if events else Display(console)
-    with reporter, gentle_interrupt(reporter.note) as stop_asked:
-        summary = run_plan(journal, home, server, reporter, stop_asked)
+    with alone(home):
+        journal = _begin(home, preset, like, selection, yes, resume)
+        with reporter, gentle_interrupt(reporter.note) as stop_asked:
+            summary = run_plan(journal, home, server, reporter, stop_asked)
     if events:
         lines.summary(summary_document(summary))
     elif as_json:
@@ -112,6 +110,27 @@ def run(
         stop(Exit.SERVER_UNREACHABLE, "results are safe in the outbox: bench-agent submit")
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _begin(
+    home: "Home",
+    preset: str | None,
+    like: str | None,
+    selection: "Selection",
+    yes: bool,
+    resume: bool,
+) -> "Journal":
+    """The run that was cut off, or a new one."""
+    from bench_protocol.seeded import DEFAULT_SEED
+
+    from ..journal import begin, unfinished
+
+    journal = unfinished(home) if resume else None
+    if journal is None:
+        made = _make_plan(preset, like, selection)
+        _check_plan(made, yes)
+        journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
+    return journal
 
 
 def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> "Plan":

@@ -1,0 +1,102 @@
+"""Memory that runs out is told apart from a crash, whoever ends the worker."""
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.agent.test_runner import BAD_WORKER, QUICK, a_job, run_bad
+from tests.fakes.workloads import job_of
+
+from bench_agent.post_mortem import memory_kills, ran_out_of_memory
+from bench_agent.runner import run_job, worker_command
+from bench_protocol.layers import Conv2D, Dense, Flatten, MaxPool2D
+from bench_protocol.result import Failed
+from bench_protocol.workloads import SGD, DataSet, Workload
+
+GROUPS = Path("/sys/fs/cgroup/memory")
+GROUP_LIMIT_BYTES = 100_000_000
+ADDRESS_SPACE_BYTES = 6 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "said", "kills", "expected"),
+    [
+        (-signal.SIGKILL, "", 1, True),
+        (-signal.SIGKILL, "", 0, False),
+        (-signal.SIGKILL, "CUDA out of memory", 0, False),
+        (-signal.SIGABRT, "terminate called after throwing 'std::bad_alloc'", 0, True),
+        (-signal.SIGABRT, "assertion failed", 1, False),
+        (-signal.SIGSEGV, "", 1, False),
+        (1, "MemoryError: Unable to allocate 4.0 GiB", 0, True),
+        (0, "out of memory", 0, False),
+        (None, "out of memory", 0, False),
+    ],
+)
+def test_what_ended_a_worker(
+    tmp_path: Path, exit_code: int | None, said: str, kills: int, expected: bool
+) -> None:
+    log = tmp_path / "log"
+    log.write_text("x" * 100_000 + said)
+    assert ran_out_of_memory(exit_code, log, kills) is expected
+    assert not ran_out_of_memory(exit_code, tmp_path / "none", 0)
+
+
+def test_the_kernels_count_of_its_kills(tmp_path: Path) -> None:
+    assert memory_kills(tmp_path) == 0
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc" / "vmstat").write_text("pgfault 7\noom_kill 3\noom_kill_other 9\n")
+    assert memory_kills(tmp_path) == 3
+
+
+@pytest.fixture
+def small_group(tmp_path: Path) -> Iterator[list[str]]:
+    """A command prefix that starts a process in a control group with little memory."""
+    group = GROUPS / f"trainmark-test-{os.getpid()}"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(GROUP_LIMIT_BYTES))
+    enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
+    yield ["sh", "-c", enter, "sh"]
+    group.rmdir()
+
+
+@pytest.mark.skipif(not os.access(GROUPS, os.W_OK), reason="cannot make a control group here")
+def test_a_worker_that_the_kernel_killed_for_its_memory(
+    tmp_path: Path, small_group: list[str]
+) -> None:
+    command = [*small_group, sys.executable, str(BAD_WORKER), "takes all memory"]
+    outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
+
+
+def test_a_worker_killed_by_hand_crashed(tmp_path: Path) -> None:
+    assert run_bad("is killed", tmp_path / "log").kind == "crashed"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("framework", ["tensorflow", "mlx", "jax", "torch"])
+def test_a_framework_that_cannot_allocate(tmp_path: Path, framework: str) -> None:
+    """Ten layers whose outputs take 1 GiB each, in an address space of 6 GiB."""
+    wide = Workload(
+        name="wide",
+        data_set=DataSet(
+            name="few", sample_shape=(256, 256, 1), classes=10, train_samples=64, test_samples=64
+        ),
+        layers=(
+            *(Conv2D(filters=64, kernel=1, padding="same") for _ in range(10)),
+            MaxPool2D(size=256, stride=256),
+            Flatten(),
+            Dense(units=10, activation="linear"),
+        ),
+        optimizer=SGD(),
+        batch_size=64,
+        epochs=1,
+    )
+    limit = f'ulimit -v {ADDRESS_SPACE_BYTES // 1024}; exec "$@"'
+    command = ["sh", "-c", limit, "sh", *worker_command()]
+    outcome = run_job(job_of(wide, framework), tmp_path / "log", command=command).outcome
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.phase) == ("out_of_memory", "warm_up"), outcome

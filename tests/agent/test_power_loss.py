@@ -1,0 +1,126 @@
+"""What was said to be finished is on disk: after a power cut at that moment, and on a full disk."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.agent.test_resume import Quiet, begun, go_on, kept, measure
+from tests.fakes.disk import Disk
+from tests.fakes.results import make_result, private_key, sealed
+
+from bench_agent import journal
+from bench_agent.home import Home, write_durably, write_new_private
+from bench_agent.job import Answer, Job
+from bench_agent.keys import load_or_create_key, machine_hash
+from bench_agent.outbox import Outbox
+from bench_agent.problems import HomeProblem
+from bench_agent.run import run_plan
+from bench_agent.runner import Limits, Listener, run_job
+from bench_protocol.keys import key_id
+from bench_protocol.result import Result
+
+
+class CutsPower(Quiet):
+    """Keeps what a power cut at the end of each repeat would leave of the home."""
+
+    def __init__(self, disk: Disk, home: Home, folder: Path) -> None:
+        super().__init__()
+        self.disk, self.home, self.folder = disk, home, folder
+        self.told: list[set[tuple[str, int]]] = []
+        self.left: list[Home] = []
+
+    def finished(self, result: Result) -> None:
+        before = self.told[-1] if self.told else set()
+        self.told.append(before | {(result.cell.digest, result.repeat)})
+        target = self.folder / f"cut{len(self.left)}"
+        self.disk.left_of(self.home.root.parent, target)
+        self.left.append(Home(target / self.home.root.name))
+
+
+def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    home = Home(tmp_path / "disk" / "home")
+    with Disk().watched() as disk:
+        note = begun(home)
+        owner = key_id(load_or_create_key(home).public_key())
+        hashed = machine_hash(home, b"x")
+        cuts = CutsPower(disk, home, tmp_path)
+        run_plan(note, home, None, cuts, run_job=measure)
+    assert len(cuts.left) == 8
+    for told, left in zip(cuts.told, cuts.left, strict=True):
+        assert kept(left) == told
+        assert key_id(load_or_create_key(left).public_key()) == owner
+        assert machine_hash(left, b"x") == hashed
+        summary, quiet = go_on(left)
+        assert quiet.skips == len(told)
+        assert len(summary.results) == len(kept(left)) == 8
+
+
+def test_without_the_syncs_the_disk_forgets(tmp_path: Path) -> None:
+    """The test above can fail: a plain write is lost, and so is a file in an unsynced folder."""
+    (tmp_path / "disk").mkdir()
+    with Disk().watched() as disk:
+        write_durably(tmp_path / "disk" / "kept" / "a", b"a")
+        (tmp_path / "disk" / "kept" / "b").write_bytes(b"b")
+    disk.left_of(tmp_path / "disk", tmp_path / "left")
+    assert [path.name for path in (tmp_path / "left" / "kept").iterdir()] == ["a"]
+
+
+@contextmanager
+def full_disk(left_bytes: int) -> Iterator[None]:
+    """No file may grow beyond a few bytes, as the kernel sees to it."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (left_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    note = begun(home)
+    calls = 0
+
+    def measure_and_fill(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+        return measure(job, log, limits, listener)
+
+    with full_disk(resource.RLIM_INFINITY), pytest.raises(HomeProblem, match="run --resume"):
+        run_plan(note, home, None, Quiet(), run_job=measure_and_fill)
+    assert len(kept(home)) == 3
+    assert not list(home.root.rglob("*.partial"))
+    assert journal.unfinished(home)
+    summary, quiet = go_on(home)
+    assert (quiet.skips, len(summary.results)) == (3, 8)
+
+
+def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
+    write_durably(tmp_path / "a", b"old")
+    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+        write_durably(tmp_path / "a", b"new" * 100)
+    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+        write_new_private(tmp_path / "key", b"new" * 100)
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
+
+
+def test_a_log_that_cannot_be_written_is_said_with_its_mend(tmp_path: Path) -> None:
+    from tests.agent.test_runner import a_job
+
+    (tmp_path / "log").mkdir()
+    with pytest.raises(HomeProblem, match="cannot write .*log"):
+        run_job(a_job(), tmp_path / "log")
+
+
+def test_an_answer_that_cannot_be_kept_leaves_the_envelope_waiting(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path / "outbox")
+    entry = outbox.put(sealed(make_result(), private_key()))
+    with full_disk(100), pytest.raises(HomeProblem):
+        outbox.mark_sent(entry, {"id": "x" * 200})
+    assert len(list(outbox.pending())) == 1
+    assert not list(outbox.sent())

@@ -1,0 +1,78 @@
+"""Where a run would measure nothing of worth it does not start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench_agent import run
+from bench_agent.alone import alone
+from bench_agent.doctor.surroundings import Surroundings
+from bench_agent.home import Home
+from bench_agent.problems import HomeProblem, UsageProblem
+from bench_agent.run import refuse_unfit
+
+HOLDS_THE_LOCK = """
+import sys, time
+from pathlib import Path
+from bench_agent.alone import alone
+from bench_agent.home import Home
+with alone(Home(Path(sys.argv[1]))):
+    print(flush=True)
+    time.sleep(600)
+"""
+
+
+def on(monkeypatch: pytest.MonkeyPatch, **facts: object) -> None:
+    """Let doctor see another system."""
+
+    class Elsewhere(Surroundings):
+        wsl = facts.get("wsl")
+
+        def __init__(self, home: Home) -> None:
+            super().__init__(home)
+            self.system = str(facts.get("system", "Linux"))
+
+    monkeypatch.setattr(run, "Surroundings", Elsewhere)
+
+
+def test_this_system_is_fit(tmp_path: Path) -> None:
+    refuse_unfit(Home(tmp_path / "home"))
+    assert not (tmp_path / "home").exists()
+
+
+def test_wsl_1_is_refused_with_its_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on(monkeypatch, wsl=1)
+    with pytest.raises(UsageProblem, match=r"WSL 1 .* wsl.exe --set-version"):
+        refuse_unfit(Home(tmp_path))
+    on(monkeypatch, wsl=2)
+    refuse_unfit(Home(tmp_path))
+
+
+def test_native_windows_is_refused_with_its_mend(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on(monkeypatch, system="Windows")
+    with pytest.raises(UsageProblem, match="wsl --install"):
+        refuse_unfit(Home(tmp_path))
+
+
+def test_two_runs_at_once_are_refused_until_the_first_is_gone(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDS_THE_LOCK, str(home.root)], stdout=subprocess.PIPE
+    ) as first:
+        assert first.stdout is not None
+        first.stdout.readline()
+        with pytest.raises(UsageProblem, match="another run"), alone(home):
+            pass
+        first.kill()
+    with alone(home):
+        pass
+
+
+def test_a_lock_that_cannot_be_made_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "run.lock").mkdir()
+    with pytest.raises(HomeProblem, match="run.lock"), alone(Home(tmp_path)):
+        pass
