@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from bench_protocol.result import Failed
 from bench_protocol.workloads import SGD, DataSet, Workload
 
 GROUPS = Path("/sys/fs/cgroup/memory")
-GROUP_LIMIT_BYTES = 100_000_000
 ADDRESS_SPACE_BYTES = 6 * 2**30
+needs_groups = pytest.mark.skipif(
+    not os.access(GROUPS, os.W_OK), reason="cannot make a control group here"
+)
 
 
 @pytest.mark.parametrize(
@@ -51,23 +54,23 @@ def test_the_kernels_count_of_its_kills(tmp_path: Path) -> None:
     assert memory_kills(tmp_path) == 3
 
 
-@pytest.fixture
-def small_group(tmp_path: Path) -> Iterator[list[str]]:
-    """A command prefix that starts a process in a control group with little memory."""
+@contextmanager
+def group_of(limit_bytes: int) -> Iterator[list[str]]:
+    """A command prefix that starts a process in a control group with so much memory."""
     group = GROUPS / f"trainmark-test-{os.getpid()}"
     group.mkdir()
-    (group / "memory.limit_in_bytes").write_text(str(GROUP_LIMIT_BYTES))
-    enter = f'echo $$ > {group}/cgroup.procs; exec "$@"'
-    yield ["sh", "-c", enter, "sh"]
-    group.rmdir()
+    (group / "memory.limit_in_bytes").write_text(str(limit_bytes))
+    try:
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs; exec "$@"', "sh"]
+    finally:
+        group.rmdir()
 
 
-@pytest.mark.skipif(not os.access(GROUPS, os.W_OK), reason="cannot make a control group here")
-def test_a_worker_that_the_kernel_killed_for_its_memory(
-    tmp_path: Path, small_group: list[str]
-) -> None:
-    command = [*small_group, sys.executable, str(BAD_WORKER), "takes all memory"]
-    outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
+@needs_groups
+def test_a_worker_that_the_kernel_killed_for_its_memory(tmp_path: Path) -> None:
+    with group_of(100_000_000) as inside:
+        command = [*inside, sys.executable, str(BAD_WORKER), "takes all memory"]
+        outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
     assert isinstance(outcome, Failed)
     assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
 
@@ -76,27 +79,43 @@ def test_a_worker_killed_by_hand_crashed(tmp_path: Path) -> None:
     assert run_bad("is killed", tmp_path / "log").kind == "crashed"
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("framework", ["tensorflow", "mlx", "jax", "torch"])
-def test_a_framework_that_cannot_allocate(tmp_path: Path, framework: str) -> None:
-    """Ten layers whose outputs take 1 GiB each, in an address space of 6 GiB."""
-    wide = Workload(
-        name="wide",
-        data_set=DataSet(
-            name="few", sample_shape=(256, 256, 1), classes=10, train_samples=64, test_samples=64
-        ),
-        layers=(
-            *(Conv2D(filters=64, kernel=1, padding="same") for _ in range(10)),
-            MaxPool2D(size=256, stride=256),
-            Flatten(),
-            Dense(units=10, activation="linear"),
-        ),
-        optimizer=SGD(),
-        batch_size=64,
-        epochs=1,
-    )
-    limit = f'ulimit -v {ADDRESS_SPACE_BYTES // 1024}; exec "$@"'
-    command = ["sh", "-c", limit, "sh", *worker_command()]
-    outcome = run_job(job_of(wide, framework), tmp_path / "log", command=command).outcome
+# Ten layers whose outputs take 1 GiB each.
+WIDE = Workload(
+    name="wide",
+    data_set=DataSet(
+        name="few", sample_shape=(256, 256, 1), classes=10, train_samples=64, test_samples=64
+    ),
+    layers=(
+        *(Conv2D(filters=64, kernel=1, padding="same") for _ in range(10)),
+        MaxPool2D(size=256, stride=256),
+        Flatten(),
+        Dense(units=10, activation="linear"),
+    ),
+    optimizer=SGD(),
+    batch_size=64,
+    epochs=1,
+)
+
+
+def trained(framework: str, prefix: list[str], log: Path) -> Failed:
+    outcome = run_job(job_of(WIDE, framework), log, command=[*prefix, *worker_command()]).outcome
     assert isinstance(outcome, Failed)
+    return outcome
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("framework", ["tensorflow", "jax", "torch"])
+def test_a_framework_that_cannot_allocate_says_so(tmp_path: Path, framework: str) -> None:
+    limited = ["sh", "-c", f'ulimit -v {ADDRESS_SPACE_BYTES // 1024}; exec "$@"', "sh"]
+    outcome = trained(framework, limited, tmp_path / "log")
+    assert (outcome.kind, outcome.phase) == ("out_of_memory", "warm_up"), outcome
+
+
+@pytest.mark.long
+@needs_groups
+@pytest.mark.parametrize("framework", ["mlx", "torch"])
+def test_a_framework_that_the_kernel_stops(tmp_path: Path, framework: str) -> None:
+    """The usual end on Linux; MLX on a CPU knows no other, it crashes where malloc refuses."""
+    with group_of(2 * 2**30) as inside:
+        outcome = trained(framework, inside, tmp_path / "log")
     assert (outcome.kind, outcome.phase) == ("out_of_memory", "warm_up"), outcome

@@ -93,6 +93,22 @@ def busy(library: Any) -> list[tuple[str, int | None, int]]:
     return found
 
 
+def is_divided(library: Any, handle: Any) -> bool:
+    """Whether this is a GPU in slices (MIG), or one of its slices."""
+    if query(library, "DeviceIsMigDeviceHandle", handle) == 1:
+        return True
+    return _first(query(library, "DeviceGetMigMode", handle)) == 1
+
+
+def clocks_event_reasons(library: Any, handle: Any) -> int | None:
+    """Why the clocks are not higher, as bits; drivers before 535 call it by its old name."""
+    for name in ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"):
+        reasons = query(library, name, handle)
+        if isinstance(reasons, int):
+            return reasons
+    return None
+
+
 def _started() -> Any:
     import pynvml
 

@@ -1,0 +1,31 @@
+"""What a source of energy readings is."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from bench_protocol.result import EnergySource
+
+# By scope: what the counter counts, in millijoules since some time before.
+Counters = Mapping[str, int]
+
+
+class MeterProblem(Exception):
+    """There is no energy reading; the message says why."""
+
+
+class Meter(Protocol):
+    """Counters of one source. They only rise: a meter mends those that start again at zero."""
+
+    source: EnergySource
+    scope: str
+    """Which of the counters is the device's own."""
+
+    def read(self) -> Counters:
+        """All counters now. Takes less than a few milliseconds.
+
+        Raises:
+            MeterProblem: the source answers no more.
+        """
+
+    def close(self) -> None:
+        """Let go of the library."""

@@ -1,0 +1,230 @@
+"""Energy: each source, the window of the timed part, and the reason where there is none."""
+
+import sys
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+
+import pytest
+from tests.fakes.nvml import FakeNvml, NVMLError, h200
+
+from bench_agent.energy import EnergyWindow, MeterProblem, meter_for
+from bench_agent.energy.ioreport import IoReport
+from bench_agent.energy.meter import Counters, Meter
+from bench_agent.energy.nvml import Nvml
+from bench_agent.energy.rapl import Rapl
+from bench_agent.job import BlockDone, PhaseBegan
+from bench_agent.machine import cuda
+from bench_protocol.matrix import Device
+from bench_protocol.result import EnergySource
+
+CPU = Device(kind="cpu")
+SECOND = 1_000_000_000
+
+
+def zone(root: Path, place: str, name: str, energy_uj: int, most_uj: int = 262_143_328_850) -> Path:
+    folder = root / "sys/class/powercap" / place
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "name").write_text(f"{name}\n")
+    (folder / "energy_uj").write_text(f"{energy_uj}\n")
+    (folder / "max_energy_range_uj").write_text(f"{most_uj}\n")
+    return folder
+
+
+@pytest.fixture
+def two_sockets(tmp_path: Path) -> Path:
+    """As the kernel shows two processors: packages with their parts beside them."""
+    for number in (0, 1):
+        zone(tmp_path, f"intel-rapl:{number}", f"package-{number}", 1_000_000 * number)
+        zone(tmp_path, f"intel-rapl:{number}:0", "core", 7)
+        zone(tmp_path, f"intel-rapl:{number}:1", "dram", 500_000)
+    zone(tmp_path, "intel-rapl:2", "psys", 9)
+    return tmp_path
+
+
+def test_rapl_adds_packages_and_leaves_their_parts_out(two_sockets: Path) -> None:
+    meter = Rapl(two_sockets)
+    assert meter.read() == {"cpu_package": 0, "dram": 0}
+    zone(two_sockets, "intel-rapl:0", "package-0", 30_000_000)
+    zone(two_sockets, "intel-rapl:1", "package-1", 13_000_000)
+    zone(two_sockets, "intel-rapl:1:1", "dram", 2_500_000)
+    assert meter.read() == {"cpu_package": 42_000, "dram": 2_000}
+
+
+def test_a_rapl_counter_that_starts_again_goes_on(two_sockets: Path) -> None:
+    near_the_end = 262_143_000_000
+    zone(two_sockets, "intel-rapl:0", "package-0", near_the_end)
+    meter = Rapl(two_sockets)
+    zone(two_sockets, "intel-rapl:0", "package-0", 671_150)
+    assert meter.read()["cpu_package"] == 1_000  # 328,850 µJ to the end, then 671,150
+    zone(two_sockets, "intel-rapl:0", "package-0", 1_671_150)
+    assert meter.read()["cpu_package"] == 2_000
+
+
+def test_rapl_that_may_not_be_read_says_why(
+    two_sockets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: Path, *arguments: object) -> str:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "read_text", refused)  # the tests may run as an administrator
+    with pytest.raises(MeterProblem, match="administrators only"):
+        Rapl(two_sockets)
+
+
+def test_no_rapl(tmp_path: Path) -> None:
+    with pytest.raises(MeterProblem, match="no RAPL"):
+        meter_for(CPU, "Linux", tmp_path)
+    zone(tmp_path, "intel-rapl:0", "package-0", 0)
+    (tmp_path / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("odd")
+    with pytest.raises(MeterProblem, match="not a number"):
+        meter_for(CPU, "Linux", tmp_path)
+
+
+@pytest.fixture
+def gpus(monkeypatch: pytest.MonkeyPatch) -> FakeNvml:
+    """Three GPUs: one with a counter, one too old for it, one that is divided."""
+    fake = FakeNvml(
+        h200(0, GetTotalEnergyConsumption=5_000),
+        h200(1),
+        h200(2, GetTotalEnergyConsumption=5_000, GetMigMode=(1, 1)),
+    )
+    monkeypatch.setitem(sys.modules, "pynvml", fake)
+    monkeypatch.setattr(cuda, "devices", lambda environ: None)
+    return fake
+
+
+def test_nvml(gpus: FakeNvml) -> None:
+    meter = meter_for(Device(kind="cuda"), "Linux")
+    assert (meter.source, meter.scope, meter.read()) == ("nvml", "gpu", {"gpu": 5_000})
+    gpus.gpus[0].answers["GetTotalEnergyConsumption"] = 6_250
+    assert meter.read() == {"gpu": 6_250}
+    gpus.gpus[0].answers["GetTotalEnergyConsumption"] = NVMLError("GPU is lost")
+    with pytest.raises(MeterProblem):
+        meter.read()
+    meter.close()
+
+
+@pytest.mark.parametrize(
+    ("index", "reason"), [(1, "no energy counter"), (2, "whole GPU"), (3, "lists no GPU 3")]
+)
+def test_a_gpu_without_energy_says_why(gpus: FakeNvml, index: int, reason: str) -> None:
+    with pytest.raises(MeterProblem, match=reason):
+        Nvml(index)
+
+
+def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(broken="Driver Not Loaded"))
+    with pytest.raises(MeterProblem, match="no NVIDIA driver"):
+        Nvml(0)
+
+
+def apple_library(monkeypatch: pytest.MonkeyPatch, *readings: object) -> None:
+    """A stand-in for zeus-apple-silicon that tells these readings one after the other."""
+    left = list(readings)
+
+    class AppleEnergyMonitor:
+        def get_cumulative_energy(self) -> object:
+            told = left.pop(0)
+            if isinstance(told, Exception):
+                raise told
+            return told
+
+    module = ModuleType("zeus_apple_silicon")
+    module.AppleEnergyMonitor = AppleEnergyMonitor  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "zeus_apple_silicon", module)
+
+
+def test_ioreport_sums_what_does_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    chip = SimpleNamespace(
+        cpu_total_mj=100, performance_cores_mj=[40, 30], gpu_mj=50, dram_mj=7, ane_mj=None
+    )
+    apple_library(monkeypatch, chip, chip)
+    meter = meter_for(Device(kind="metal"), "Darwin")
+    assert meter.source == "ioreport"
+    assert meter.read() == {"soc": 157, "cpu": 100, "gpu": 50, "dram": 7}
+
+
+@pytest.mark.parametrize("told", [SimpleNamespace(), RuntimeError("no channel")])
+def test_a_chip_that_tells_nothing_says_so(monkeypatch: pytest.MonkeyPatch, told: object) -> None:
+    apple_library(monkeypatch, told)
+    with pytest.raises(MeterProblem):
+        IoReport()
+
+
+def test_without_the_library_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zeus_apple_silicon", None)
+    with pytest.raises(MeterProblem, match="zeus-apple-silicon is not installed"):
+        meter_for(CPU, "Darwin")
+
+
+class Ramp:
+    """A meter of 40 W beside a clock that the test moves."""
+
+    source: EnergySource = "rapl"
+    scope = "cpu_package"
+
+    def __init__(self) -> None:
+        self.now_ns = 0
+        self.fails_after_ns: int | None = None
+        self.closed = 0
+
+    def clock(self) -> int:
+        return self.now_ns
+
+    def read(self) -> Counters:
+        if self.fails_after_ns is not None and self.now_ns > self.fails_after_ns:
+            raise MeterProblem("gone")
+        return {"cpu_package": self.now_ns * 40 // 1_000_000, "dram": self.now_ns // 1_000_000}
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> EnergyWindow:
+    """What a worker tells: five seconds of start-up, blocks, three seconds of evaluation."""
+    found = EnergyWindow(CPU, ramp.clock, lambda device: ramp)
+    found.heard(PhaseBegan(phase="warm_up"))
+    ramp.now_ns += 5 * SECOND
+    found.heard(PhaseBegan(phase="timing"))
+    for _ in range(blocks):
+        ramp.now_ns += round(block_seconds * SECOND)
+        found.heard(BlockDone(duration_ns=round(block_seconds * SECOND), share_done=0.5))
+    found.heard(PhaseBegan(phase="evaluate"))
+    ramp.now_ns += 3 * SECOND
+    return found
+
+
+def test_the_window_is_the_timed_part() -> None:
+    ramp = Ramp()
+    energy = window(ramp, blocks=12).energy()
+    assert (energy.source, energy.scope) == ("rapl", "cpu_package")
+    assert energy.energy_mj == 12 * 40 * 1000
+    assert (energy.started_ns, energy.window_ns) == (5 * SECOND, 12 * SECOND)
+    assert energy.parts == {"dram": 12_000}
+    assert energy.samples == 13
+    assert ramp.closed
+
+
+def test_a_short_window_gives_no_figure_and_says_why() -> None:
+    energy = window(Ramp(), blocks=9).energy()
+    assert (energy.source, energy.energy_mj) == ("none", None)
+    assert energy.reason == "the timed part took 9.0 s; energy needs 10 s or more"
+
+
+def test_a_meter_that_fails_on_the_way_gives_no_figure() -> None:
+    ramp = Ramp()
+    ramp.fails_after_ns = 8 * SECOND
+    energy = window(ramp, blocks=12).energy()
+    assert (energy.source, energy.reason) == ("none", "gone")
+
+
+def test_a_worker_that_times_nothing_gives_no_figure() -> None:
+    assert EnergyWindow(CPU, lambda: 0, lambda device: Ramp()).energy().source == "none"
+
+
+def test_no_meter_gives_the_reason() -> None:
+    def none(device: Device) -> Meter:
+        raise MeterProblem("no counters here")
+
+    energy = EnergyWindow(CPU, lambda: 0, none).energy()
+    assert (energy.source, energy.reason) == ("none", "no counters here")

@@ -1,0 +1,87 @@
+"""An agent process for being killed: goes on with the run in its home, or begins one.
+
+``quick_agent.py HOME SERVER [N]``: everything is real but the engine. With N it kills itself at
+its N-th step towards the disk or the network (a sync, a rename, a deletion, a request), before or
+after the step by turns.
+"""
+
+import os
+import secrets
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+from tests.agent.test_resume import Quiet
+
+from bench_agent import journal
+from bench_agent.alone import alone
+from bench_agent.home import Home
+from bench_agent.job import FoundDevice, Probe
+from bench_agent.plan import Plan, Selection, make_plan
+from bench_agent.presets import PRESETS
+from bench_agent.run import run_plan
+from bench_agent.runner import run_job
+from bench_protocol.seeded import DEFAULT_SEED
+
+REPEATS = 3
+QUICK_WORKER = Path(__file__).with_name("quick_worker.py")
+HERE = Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environment=None)
+
+
+def a_plan() -> Plan:
+    """Twelve repeats."""
+    selection = Selection(frameworks=("mlx",), repeats=REPEATS, budget_seconds=0.02)
+    plan = make_plan(PRESETS["smoke"], selection, {"mlx": HERE})
+    assert len(plan.cells) * plan.repeats == 12
+    return plan
+
+
+def die_at(number: int) -> None:
+    """Kill this process at its n-th step towards the disk or the network."""
+    steps = 0
+
+    def step() -> None:
+        nonlocal steps
+        steps += 1
+        if steps == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def deadly(action: Callable[..., Any]) -> Callable[..., Any]:
+        def with_steps(*arguments: Any, **named: Any) -> Any:
+            step()
+            done = action(*arguments, **named)
+            step()
+            return done
+
+        return with_steps
+
+    for name in ("fsync", "replace", "link", "unlink"):
+        setattr(os, name, deadly(getattr(os, name)))
+    httpx.Client.send = deadly(httpx.Client.send)  # type: ignore[method-assign]
+
+
+def main(home: Home, server: str, fatal_step: int | None) -> None:
+    if fatal_step:
+        die_at(fatal_step)
+    with alone(home):
+        note = journal.unfinished(home)
+        if note is None:
+            note = journal.begin(home, secrets.token_hex(16), DEFAULT_SEED, a_plan())
+        command = [sys.executable, str(QUICK_WORKER)]
+        run_plan(
+            note,
+            home,
+            server,
+            Quiet(),
+            run_job=lambda job, log, limits, listener: run_job(
+                job, log, limits=limits, listener=listener, command=command
+            ),
+        )
+
+
+if __name__ == "__main__":
+    fatal = int(sys.argv[3]) if len(sys.argv) > 3 else None
+    main(Home(Path(sys.argv[1])), sys.argv[2], fatal)

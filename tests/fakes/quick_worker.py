@@ -1,0 +1,31 @@
+"""A real worker process around a fake engine, so that a repeat takes milliseconds of training."""
+
+import sys
+
+import numpy as np
+from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
+
+from bench_agent import worker
+from bench_agent.repeat import seeded
+
+
+class RealTimeSession(FakeSession):
+    """Computes nothing; the real clock times it."""
+
+    def train_block(self, steps: int) -> None:
+        pass
+
+
+def main() -> int:
+    clock = FakeClock()
+    engine = FakeEngine(clock, RealTimeSession(clock))
+    worker.engine_named = lambda name: engine  # type: ignore[assignment]
+    seeded.generated_data = lambda data_set, part: (  # type: ignore[assignment]
+        np.zeros((1, *data_set.sample_shape), np.uint8),
+        np.zeros(1, np.int32),
+    )
+    return worker.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Hundreds of SIGKILLs at random points: every repeat is measured and posted exactly once."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from tests.fakes.quick_agent import a_plan
+from tests.system.conftest import BIN, Agent, Server
+
+from bench_agent import journal
+from bench_agent.home import Home
+from bench_agent.outbox import Outbox
+
+KILLS = 200
+REAL_KILLS = 10
+LONGEST_START_SECONDS = 4.0
+STEPS_OF_A_RUN = 150
+ORPHAN_SECONDS = 20
+ROOT = Path(__file__).parents[2]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")]
+
+
+class Killer:
+    """Starts agents and kills them or their workers."""
+
+    def __init__(self, start: Callable[[list[str]], subprocess.Popen[bytes]], seed: int) -> None:
+        self.start = start
+        self.random = random.Random(seed)
+        self.killed: Counter[str] = Counter()
+        self.ended = 0
+
+    def kill_until(self, wanted: int) -> None:
+        while self.killed.total() < wanted:
+            how = self.random.choice(("agent", "worker", "at a step"))
+            if how == "at a step":
+                process = self.start([str(self.random.randint(1, STEPS_OF_A_RUN))])
+                self._note_end(process, how)
+            else:
+                process = self.start([])
+                self._kill_by_time(process, how)
+
+    def _kill_by_time(self, process: subprocess.Popen[bytes], how: str) -> None:
+        while process.poll() is None:
+            try:
+                process.wait(self.random.uniform(0, LONGEST_START_SECONDS))
+            except subprocess.TimeoutExpired:
+                children = psutil.Process(process.pid).children()
+                if how == "worker" and children:
+                    children[0].kill()
+                    self.killed["worker"] += 1
+                    continue  # the agent goes on
+                process.kill()
+                self._note_end(process, "agent", children)
+        self.ended += process.returncode == 0
+
+    def _note_end(
+        self, process: subprocess.Popen[bytes], how: str, children: list[psutil.Process] = []
+    ) -> None:
+        ended = process.wait()
+        assert ended in (0, -signal.SIGKILL)
+        self.killed[how] += ended == -signal.SIGKILL
+        self.ended += ended == 0
+        _, alive = psutil.wait_procs(children, timeout=ORPHAN_SECONDS)
+        assert not alive, "a worker outlived its agent"
+
+
+def posted(address: str) -> Counter[tuple[str, str, int]]:
+    """How often the server has each repeat of each run."""
+    found: Counter[tuple[str, str, int]] = Counter()
+    with httpx.Client(base_url=address) as http:
+        cursor: str | None = None
+        while True:
+            query = {"limit": "100"} | ({"cursor": cursor} if cursor else {})
+            page = http.get("/api/v1/results", params=query).raise_for_status().json()
+            for row in page["results"]:
+                result = http.get(f"/api/v1/results/{row['id']}").raise_for_status().json()
+                signed = result["result"]
+                cell = str(signed["cell"])
+                found[(signed["run_id"], cell, signed["repeat"])] += 1
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+
+def test_two_hundred_kills_lose_and_double_nothing(
+    tmp_path: Path, make_server: Callable[[], Server]
+) -> None:
+    server = make_server()
+    address = server.start()
+    home = Home(tmp_path / "agent")
+    log = (tmp_path / "agent.log").open("wb")
+
+    def start(more: list[str]) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.fakes.quick_agent", str(home.root), address, *more]
+        return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log)
+
+    killer = Killer(start, seed=random.SystemRandom().randrange(2**32))
+    began = time.monotonic()
+    with log:
+        killer.kill_until(KILLS)
+        while journal.unfinished(home):
+            assert start([]).wait() == 0
+    runs = {entry.result().run_id for entry in Outbox(home.outbox).sent()}
+    repeats = posted(address)
+    print(
+        f"{killer.killed.total()} kills ({dict(killer.killed)}) in "
+        f"{time.monotonic() - began:.0f} s, {len(runs)} runs, {repeats.total()} results"
+    )
+    assert set(repeats.values()) == {1}
+    plan = a_plan()
+    assert len(repeats) == len(runs) * plan.repeats * len(plan.cells)
+    assert len(list(Outbox(home.outbox).sent())) == len(repeats)
+    assert not list(Outbox(home.outbox).pending())
+    assert not list(Outbox(home.outbox).refused())
+
+
+def test_a_real_run_is_killed_and_goes_on(agent: Agent, make_server: Callable[[], Server]) -> None:
+    server = make_server()
+    address = server.start()
+    chosen = ("--workload", "fashion-mlp", "--framework", "mlx", "--budget-seconds", "0.5")
+    run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address)
+    times = random.Random()
+    killed = 0
+    for number in range(REAL_KILLS):
+        process = subprocess.Popen(
+            [BIN / "bench-agent", *run, *(["--resume"] if number else [])],
+            env=agent.environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(times.uniform(2, 9))
+            break  # all repeats are measured
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            killed += 1
+    ended = agent(*run, "--resume")
+    assert ended.code == 0, ended.stderr
+    print(f"{killed} kills of a real run")
+    assert killed
+    repeats = posted(address)
+    assert set(repeats.values()) == {1}
+    assert len(repeats) % 8 == 0
