@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.findings import only, verdicts
 
 from bench_agent.doctor import quiet
-from bench_agent.doctor.quiet import Governor, GpuUse, Load, Power
+from bench_agent.senses import Governor, GpuUse, Load, Power
 
 
 def test_power() -> None:
@@ -52,18 +52,3 @@ def test_busy() -> None:
         "busy.gpu1": "warn",
         "busy.gpu2": "warn",
     }
-
-
-def test_what_macos_says_of_power_and_heat() -> None:
-    battery = "Now drawing from 'Battery Power'\n -InternalBattery-0 (id=1)\t81%; discharging\n"
-    assert quiet.parse_battery(battery) is True
-    assert quiet.parse_battery(battery.replace("Battery Power", "AC Power")) is False
-    assert quiet.parse_battery("Now drawing from 'AC Power'\n") is None
-    assert quiet.parse_low_power("Currently in use:\n lowpowermode         1\n") is True
-    assert quiet.parse_low_power(" sleep 1\n") is None
-    assert quiet.parse_thermal("com.apple.system.thermalpressurelevel 2\n", "") == "heavy"
-    assert quiet.parse_thermal("", "Note: No thermal warning level has been recorded") == "nominal"
-    assert quiet.parse_thermal("", "2027-01-01 Thermal Warning Level = 60") == "heavy"
-    assert quiet.parse_thermal("", "CPU_Speed_Limit \t= 48\n") == "moderate"
-    assert quiet.parse_thermal("", "") is None
-    assert quiet.parse_pressure("some avg10=12.50 avg60=1 avg300=1 total=9\nfull ...") == 12.5

@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 from tests.fakes.nvml import FakeNvml, NVMLError, h200
+from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.energy import EnergyWindow, MeterProblem, meter_for
 from bench_agent.energy.ioreport import IoReport
@@ -14,6 +15,8 @@ from bench_agent.energy.nvml import Nvml
 from bench_agent.energy.rapl import Rapl
 from bench_agent.job import BlockDone, PhaseBegan
 from bench_agent.machine import cuda
+from bench_protocol.catalogue import workload_named
+from bench_protocol.figures import energy_per_epoch_mj, energy_per_sample_mj
 from bench_protocol.matrix import Device
 from bench_protocol.result import EnergySource
 
@@ -228,3 +231,19 @@ def test_no_meter_gives_the_reason() -> None:
 
     energy = EnergyWindow(CPU, lambda: 0, none).energy()
     assert (energy.source, energy.reason) == ("none", "no counters here")
+
+
+def test_energy_per_sample_and_epoch() -> None:
+    cell = make_cell()
+    energy = window(Ramp(), blocks=12).energy()
+    measurement = make_measurement(cell).model_copy(update={"energy": energy})
+    blocks = measurement.blocks
+    samples = len(blocks.durations_ns) * blocks.steps_per_block * cell.batch_size
+    per_sample = energy_per_sample_mj(measurement, cell.batch_size)
+    assert per_sample == pytest.approx(480_000 / samples)
+    workload = workload_named(cell.workload)
+    trained = workload.steps_per_epoch(cell.batch_size) * cell.batch_size
+    assert energy_per_epoch_mj(workload, cell.batch_size, per_sample) == pytest.approx(
+        trained * 480_000 / samples
+    )
+    assert energy_per_sample_mj(make_measurement(cell), cell.batch_size) is None

@@ -8,7 +8,8 @@ import pytest
 from tests.fakes.nvml import FakeNvml, h200
 
 from bench_agent import idle
-from bench_agent.idle import COOL, IDLE_AND_COOL, Patience, look, wait_until
+from bench_agent.idle import COOL, IDLE_AND_COOL, Gate, look
+from bench_agent.interrupt import Stop
 from bench_agent.machine import cuda, macos
 from bench_agent.machine.apple import Accelerator
 from bench_agent.problems import UsageProblem
@@ -30,28 +31,29 @@ class Waiting:
         self._seen: Iterator[Conditions] = iter(seen)
         self._last = seen[-1]
 
-    def look(self) -> Conditions:
+    def look(self, device: Device) -> Conditions:
         self.now += 1.0  # looking takes a second
         return next(self._seen, self._last)
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
-    def wait(self, gone: tuple[str, ...], patience: Patience) -> Conditions:
-        return wait_until(
-            gone, patience, self.look, self.said.append, lambda: self.now, self.sleep
-        )
+    def wait(
+        self, gone: tuple[str, ...], wait_seconds: float = 30, strict: bool = False
+    ) -> Conditions:
+        gate = Gate(wait_seconds, strict, self.look, lambda: self.now, self.sleep)
+        return gate.wait(Device(kind="cpu"), gone, self.said.append)
 
 
 def test_a_quiet_machine_is_not_waited_for() -> None:
     waiting = Waiting(QUIET)
-    assert waiting.wait(IDLE_AND_COOL, Patience()).waited_ns == 1_000_000_000
+    assert waiting.wait(IDLE_AND_COOL).waited_ns == 1_000_000_000
     assert waiting.said == []
 
 
 def test_a_busy_machine_is_waited_for_until_it_is_idle() -> None:
     waiting = Waiting(BUSY, BUSY, HOT, QUIET)
-    seen = waiting.wait(IDLE_AND_COOL, Patience(wait_seconds=60))
+    seen = waiting.wait(IDLE_AND_COOL, 60)
     assert seen.model_copy(update={"waited_ns": None}) == QUIET
     assert seen.waited_ns == 10_000_000_000  # four looks, three sleeps of two seconds
     assert waiting.said == ["the processor was 80 % busy before the start: waiting up to 60 s"]
@@ -59,7 +61,7 @@ def test_a_busy_machine_is_waited_for_until_it_is_idle() -> None:
 
 def test_the_limit_ends_the_waiting() -> None:
     waiting = Waiting(BUSY)
-    seen = waiting.wait(IDLE_AND_COOL, Patience(wait_seconds=7))
+    seen = waiting.wait(IDLE_AND_COOL, 7)
     assert seen.cpu_utilisation_percent == 80.0
     assert seen.waited_ns is not None
     assert 7e9 <= seen.waited_ns <= 9e9
@@ -67,19 +69,27 @@ def test_the_limit_ends_the_waiting() -> None:
 
 def test_with_strict_what_is_left_stops_the_run() -> None:
     with pytest.raises(UsageProblem, match=r"80 % busy.*--strict"):
-        Waiting(BUSY).wait(IDLE_AND_COOL, Patience(wait_seconds=3, strict=True))
+        Waiting(BUSY).wait(IDLE_AND_COOL, 3, strict=True)
     with pytest.raises(UsageProblem, match=r"battery.*low-power"):
-        Waiting(ON_BATTERY).wait(IDLE_AND_COOL, Patience(strict=True))
-    assert Waiting(BUSY, QUIET).wait(IDLE_AND_COOL, Patience(strict=True)).waited_ns
+        Waiting(ON_BATTERY).wait(IDLE_AND_COOL, strict=True)
+    assert Waiting(BUSY, QUIET).wait(IDLE_AND_COOL, strict=True).waited_ns
 
 
 def test_between_cells_only_heat_is_waited_for() -> None:
-    assert Waiting(BUSY).wait(COOL, Patience()).waited_ns == 1_000_000_000
-    assert Waiting(HOT, QUIET).wait(COOL, Patience()).waited_ns == 4_000_000_000
+    assert Waiting(BUSY).wait(COOL).waited_ns == 1_000_000_000
+    assert Waiting(HOT, QUIET).wait(COOL).waited_ns == 4_000_000_000
 
 
 def test_a_battery_is_not_waited_for() -> None:
-    assert Waiting(ON_BATTERY).wait(IDLE_AND_COOL, Patience()).waited_ns == 1_000_000_000
+    assert Waiting(ON_BATTERY).wait(IDLE_AND_COOL).waited_ns == 1_000_000_000
+
+
+def test_a_request_to_stop_ends_the_waiting() -> None:
+    waiting = Waiting(BUSY)
+    gate = Gate(60, True, waiting.look, lambda: waiting.now, waiting.sleep)
+    with pytest.raises(UsageProblem):
+        gate.wait(Device(kind="cpu"), IDLE_AND_COOL, waiting.said.append, Stop(asked=True))
+    assert waiting.now == 101.0
 
 
 def test_this_machine() -> None:

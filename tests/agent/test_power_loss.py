@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.agent.test_resume import Quiet, begun, go_on, kept, measure
+from tests.agent.test_resume import OPEN, Quiet, begun, go_on, kept, measure
 from tests.fakes.disk import Disk
 from tests.fakes.results import make_result, private_key, sealed
 
@@ -47,7 +47,7 @@ def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
         owner = key_id(load_or_create_key(home).public_key())
         hashed = machine_hash(home, b"x")
         cuts = CutsPower(disk, home, tmp_path)
-        run_plan(note, home, None, cuts, run_job=measure)
+        run_plan(note, home, None, cuts, run_job=measure, gate=OPEN)
     assert len(cuts.left) == 8
     for told, left in zip(cuts.told, cuts.left, strict=True):
         assert kept(left) == told
@@ -92,7 +92,7 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
         return measure(job, log, limits, listener)
 
     with full_disk(resource.RLIM_INFINITY), pytest.raises(HomeProblem, match="run --resume"):
-        run_plan(note, home, None, Quiet(), run_job=measure_and_fill)
+        run_plan(note, home, None, Quiet(), run_job=measure_and_fill, gate=OPEN)
     assert len(kept(home)) == 3
     assert not list(home.root.rglob("*.partial"))
     assert journal.unfinished(home)

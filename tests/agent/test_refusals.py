@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench_agent import run
 from bench_agent.alone import alone
+from bench_agent.doctor import unfit
 from bench_agent.doctor.surroundings import Surroundings
+from bench_agent.doctor.unfit import refuse_unfit
 from bench_agent.home import Home
 from bench_agent.problems import HomeProblem, UsageProblem
-from bench_agent.run import refuse_unfit
 
 HOLDS_THE_LOCK = """
 import sys, time
@@ -34,7 +34,7 @@ def on(monkeypatch: pytest.MonkeyPatch, **facts: object) -> None:
             super().__init__(home)
             self.system = str(facts.get("system", "Linux"))
 
-    monkeypatch.setattr(run, "Surroundings", Elsewhere)
+    monkeypatch.setattr(unfit, "Surroundings", Elsewhere)
 
 
 def test_this_system_is_fit(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from tests.fakes.results import make_measurement
 from bench_agent import journal, paces
 from bench_agent.client import Delivery, ServerUnreachable
 from bench_agent.home import Home
+from bench_agent.idle import Gate
 from bench_agent.interrupt import Stop
 from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
 from bench_agent.outbox import Outbox
@@ -18,11 +19,12 @@ from bench_agent.presets import LIKE, PRESETS, Preset
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
 from bench_agent.telemetry import Reading
-from bench_protocol.result import Measured, Result
+from bench_protocol.result import Conditions, Measured, Result
 from bench_protocol.seeded import DEFAULT_SEED
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 RUN_ID = "a" * 32
+OPEN = Gate(look=lambda device: Conditions())
 
 
 class Quiet:
@@ -47,6 +49,8 @@ class Quiet:
     def delivered(self, delivery: Delivery) -> None: ...
 
     def unreachable(self, error: ServerUnreachable) -> None: ...
+
+    def note(self, text: str) -> None: ...
 
 
 def measure(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
@@ -90,7 +94,7 @@ def go_on(home: Home, run_job: Callable[..., Answer] = measure) -> tuple[RunSumm
     waiting = journal.unfinished(home)
     assert waiting is not None
     quiet = Quiet()
-    return run_plan(waiting, home, None, quiet, run_job=run_job), quiet
+    return run_plan(waiting, home, None, quiet, run_job=run_job, gate=OPEN), quiet
 
 
 @pytest.mark.parametrize("cut_at", range(1, 9))

@@ -9,7 +9,7 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent.job import Answer
 from bench_agent.watch import Clocks, Watch, of_clocks, read_clocks
 from bench_protocol.matrix import Device
-from bench_protocol.result import Failed, Measured
+from bench_protocol.result import Conditions, Failed, Measured
 
 AT = Clocks(wall=1_000.0, awake=50.0, asleep_too=60.0)
 
@@ -43,7 +43,7 @@ def test_the_clocks_of_this_machine_agree() -> None:
 
 def watched(answer: Answer, **clocks: Any) -> Answer:
     readings = iter((AT, later(**clocks)))
-    with Watch(Device(kind="cpu"), 2, lambda: 0, lambda: next(readings)) as seen:
+    with Watch(Device(kind="cpu"), Conditions(), 2, lambda: 0, read=lambda: next(readings)) as seen:
         pass
     return seen.seen_with(answer)
 
@@ -67,9 +67,7 @@ def test_a_failure_keeps_its_kind_and_gets_the_doubts() -> None:
 
 
 def test_energy_without_a_counter_says_why() -> None:
-    answer = Answer(
-        outcome=Measured(measurement=make_measurement(make_cell())), environment=None
-    )
+    answer = Answer(outcome=Measured(measurement=make_measurement(make_cell())), environment=None)
     seen = watched(answer, wall=10.0, awake=10.0, asleep_too=10.0)
     assert isinstance(seen.outcome, Measured)
     assert seen.outcome.measurement.energy.source == "none"

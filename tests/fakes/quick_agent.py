@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from tests.agent.test_resume import Quiet
+from tests.agent.test_resume import OPEN, Quiet
 
 from bench_agent import journal
 from bench_agent.alone import alone
@@ -79,6 +79,7 @@ def main(home: Home, server: str, fatal_step: int | None) -> None:
             run_job=lambda job, log, limits, listener: run_job(
                 job, log, limits=limits, listener=listener, command=command
             ),
+            gate=OPEN,
         )
 
 

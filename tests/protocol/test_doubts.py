@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from bench_protocol import doubts
-from bench_protocol.result import Blocks, Telemetry, Warn
+from bench_protocol.result import Blocks, Conditions, Telemetry, Warn
 
 MS = 1_000_000
 STEADY = [200 * MS + n * MS // 10 for n in (3, -2, 5, 0, -4, 1, 2, -1, 4, -3, 0, 1)]
@@ -82,6 +82,53 @@ def test_other_load() -> None:
     assert doubts.of_other_load(0.19, 2) == []
     (warn,) = doubts.of_other_load(0.9, 2)
     assert doubts.words(warn) == "other programs kept 0.9 of 2 cores busy"
+
+
+def telemetry_of(sensor: str, *values: float | None) -> Telemetry:
+    return Telemetry(at_ns=tuple(range(len(values))), columns={sensor: values})
+
+
+def test_heat_that_the_system_reports() -> None:
+    found = doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None))
+    assert [doubts.words(warn) for warn in found] == [
+        "the system reported heat in 50.0 % of the samples"
+    ]
+    assert found[0].figures["worst_level"] == 2.0
+    assert doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, None)) == []
+    (warn,) = doubts.of_telemetry(telemetry_of("cpu_throttle_count", None, 70, 70, 73))
+    assert doubts.words(warn) == "heat slowed processor cores down 3 times"
+    assert doubts.of_telemetry(telemetry_of("cpu_throttle_count", 70, 70)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        (Conditions(), []),
+        (Conditions(cpu_utilisation_percent=9.9, thermal_pressure="nominal"), []),
+        (
+            Conditions(cpu_utilisation_percent=55, gpu_utilisation_percent=80, gpu_processes=2),
+            [
+                "the processor was 55 % busy and the GPU was 80 % busy and 2 other programs "
+                "computed on the GPU before the start"
+            ],
+        ),
+        (Conditions(thermal_pressure="heavy"), ["the machine was hot before the start"]),
+        (
+            Conditions(on_battery=True, low_power_mode=True),
+            ["the machine ran on battery", "low-power mode was on"],
+        ),
+    ],
+)
+def test_the_state_before_the_start(before: Conditions, said: list[str]) -> None:
+    assert [doubts.words(warn) for warn in doubts.of_conditions(before)] == said
+
+
+def test_clocks_that_jumped() -> None:
+    assert doubts.of_clocks(0.2, -0.9) == []
+    assert [doubts.words(warn) for warn in doubts.of_clocks(3_725.0, -90.0)] == [
+        "the machine slept for 62 min 5 s in between",
+        "the wall clock was set back by 1 min 30 s in between",
+    ]
 
 
 def test_every_code_is_in_the_documents() -> None:

@@ -13,6 +13,7 @@ from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Warn
 
 from . import senses
+from .interrupt import Stop
 from .machine import macos, nvidia
 from .machine.text import slug_or_none
 from .machine.wire import tolerant
@@ -21,17 +22,8 @@ from .problems import UsageProblem
 POLL_SECONDS = 2.0
 IDLE_AND_COOL = ("not_idle", "hot")
 COOL = ("hot",)
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait for an idle, cool machine, and whether to go on without.
-
-    ``strict``: stop instead, also on battery and in low-power mode.
-    """
-
-    wait_seconds: float = 30.0
-    strict: bool = False
+# Waiting does not end these.
+UNCHANGED = ("on_battery", "low_power_mode")
 
 
 def look(device: Device, system: str = platform.system()) -> Conditions:
@@ -39,7 +31,7 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
     throttled = senses.throttled_meanwhile()
     power = senses.power(system)
     governor = senses.governor()
-    celsius, near_limit = senses.cpu_heat()
+    _celsius, near_limit = senses.cpu_heat()
     pressure = senses.thermal_pressure() if system == "Darwin" else None
     if throttled or near_limit:
         pressure = "throttled" if throttled else "near-limit"
@@ -56,45 +48,59 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
     return tolerant(Conditions, facts | _gpu(device))
 
 
-def wait_until(
-    gone: Collection[str],
-    patience: Patience,
-    look: Callable[[], Conditions],
-    say: Callable[[str], None],
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Conditions:
-    """Look again and again until no doubt of these codes is left, or the limit is spent.
+@dataclass(frozen=True)
+class Gate:
+    """Lets a repeat begin once the machine is idle and cool, or the limit is spent.
 
-    Args:
-        gone: codes of :mod:`bench_protocol.doubts` to wait for.
-        say: tells the person, once, what is waited for.
-
-    Returns:
-        What the last look saw, with ``waited_ns``.
-
-    Raises:
-        UsageProblem: with ``strict``, something still stands in the way.
+    ``strict``: stop the run instead of going on with a doubt, also on battery.
     """
-    began = clock()
-    said = False
-    while True:
-        conditions = look()
-        found = doubts.of_conditions(conditions)
-        waiting_for = [doubt for doubt in found if doubt.code in gone]
-        left = patience.wait_seconds - (clock() - began)
-        if not waiting_for or left <= 0:
-            break
-        if not said:
-            say(f"{_told(waiting_for)}: waiting up to {patience.wait_seconds:.0f} s")
-            said = True
-        sleep(min(POLL_SECONDS, left))
-    if patience.strict and found:
-        raise UsageProblem(
-            f"{_told(found)}; without --strict the run goes on and keeps it as a warning"
-        )
-    waited_ns = round((clock() - began) * 1e9)
-    return conditions.model_copy(update={"waited_ns": waited_ns})
+
+    wait_seconds: float = 0.0
+    strict: bool = False
+    look: Callable[[Device], Conditions] = look
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait(
+        self,
+        device: Device,
+        gone: Collection[str],
+        say: Callable[[str], None],
+        stop: Stop | None = None,
+    ) -> Conditions:
+        """Look again and again until none of these doubts is left.
+
+        Args:
+            gone: codes of :mod:`bench_protocol.doubts` to wait for.
+            say: tells the person, once, what is waited for.
+            stop: ends the waiting.
+
+        Returns:
+            What the last look saw, with ``waited_ns``.
+
+        Raises:
+            UsageProblem: with ``strict``, something still stands in the way.
+        """
+        began = self.clock()
+        said = False
+        while True:
+            conditions = self.look(device)
+            found = doubts.of_conditions(conditions)
+            waiting_for = [doubt for doubt in found if doubt.code in gone]
+            left = self.wait_seconds - (self.clock() - began)
+            if not waiting_for or left <= 0 or (stop and stop.asked):
+                break
+            if not said:
+                say(f"{_told(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
+                said = True
+            self.sleep(min(POLL_SECONDS, left))
+        standing = [doubt for doubt in found if doubt.code in gone or doubt.code in UNCHANGED]
+        if self.strict and standing:
+            raise UsageProblem(
+                f"{_told(standing)}; without --strict the run goes on and keeps it as a warning"
+            )
+        waited_ns = round((self.clock() - began) * 1e9)
+        return conditions.model_copy(update={"waited_ns": waited_ns})
 
 
 def _told(found: list[Warn]) -> str:

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from bench_protocol import doubts
 from bench_protocol import format as people
-from bench_protocol.figures import samples_per_second
+from bench_protocol.figures import energy_per_sample_mj, samples_per_second
 from bench_protocol.hardware import hardware_name
 from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
@@ -141,11 +141,11 @@ def result_document(result: Result) -> Document:
     """One repeat: its cell, outcome, speed and what is doubtful about it."""
     outcome = result.outcome
     failed = isinstance(outcome, Failed)
-    rate = (
-        None
-        if isinstance(outcome, Failed)
-        else samples_per_second(outcome.measurement, result.cell.batch_size)
-    )
+    batch_size = result.cell.batch_size
+    rate = energy_mj = None
+    if not isinstance(outcome, Failed):
+        rate = samples_per_second(outcome.measurement, batch_size)
+        energy_mj = energy_per_sample_mj(outcome.measurement, batch_size)
     return {
         "run_id": result.run_id,
         "cell": result.cell.model_dump(mode="json"),
@@ -155,6 +155,7 @@ def result_document(result: Result) -> Document:
         "status": "failed" if failed else "measured",
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
         "samples_per_second": rate,
+        "energy_per_sample_mj": energy_mj,
         "warnings": [{"code": w.code, "words": doubts.words(w)} for w in result.warnings],
     }
 

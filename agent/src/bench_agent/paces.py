@@ -14,9 +14,8 @@ from bench_protocol.result import Measurement
 from bench_protocol.units import Finite, Wire
 from bench_protocol.workloads import Workload
 
-from .home import private_folder
+from .home import write_durably
 from .job import Timing
-from .outbox import write_durably
 
 # Seconds of a repeat beside its steps, before this machine has been measured.
 OVERHEAD_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 5.0, "torch": 6.0}
@@ -157,6 +156,5 @@ def note(path: Path, cell: Cell, pace: Pace) -> None:
         HomeProblem: it cannot be written.
     """
     paces = load(path)
-    private_folder(path.parent)
     kept = Paces(cells={**paces.cells, cell.digest: pace})
     write_durably(path, kept.model_dump_json().encode())

@@ -11,7 +11,7 @@ from bench_protocol import envelope, statement
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Agent, Clocks, Result, Telemetry
+from bench_protocol.result import Agent, Clocks, Conditions, Result, Telemetry
 
 from . import __version__
 from .client import utc_text
@@ -65,6 +65,7 @@ def make_result(
     answer: Answer,
     started: Moment,
     finished: Moment,
+    before: Conditions,
     telemetry: Telemetry,
 ) -> Result:
     """Put together what will be signed. The clocks are read here for the last time."""
@@ -88,6 +89,7 @@ def make_result(
             signed=utc_text(signed.wall),
             signed_ns=signed.since_start_ns,
         ),
+        conditions=before,
         telemetry=telemetry,
         warnings=answer.warnings,
     )

@@ -7,17 +7,13 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import doubts
-from bench_protocol.machine import Machine
-from bench_protocol.result import Measured, Result, Telemetry
+from bench_protocol.result import Conditions, Measured, Result
 
 from . import paces
 from .awake import awake
-from .bystanders import Bystanders
 from .client import Client, Delivery, ServerUnreachable
-from .doctor import examine
-from .doctor.surroundings import Surroundings
 from .home import Home
+from .idle import COOL, IDLE_AND_COOL, Gate
 from .interrupt import Stop
 from .job import Answer, BlockDone, Job, PhaseBegan
 from .journal import Journal, end
@@ -25,10 +21,10 @@ from .keys import load_or_create_key
 from .machine import read_machine
 from .outbox import Outbox
 from .plan import Plan, PlannedCell
-from .problems import UsageProblem
 from .record import RunClock, RunIdentity, make_result, sign
 from .runner import Limits, Listener, run_job
-from .telemetry import Reading, Sampler
+from .telemetry import Reading
+from .watch import Watch
 
 RunJob = Callable[[Job, Path, Limits, Listener], Answer]
 
@@ -51,6 +47,8 @@ class Reporter(Protocol):
     def delivered(self, delivery: Delivery) -> None: ...
 
     def unreachable(self, error: ServerUnreachable) -> None: ...
+
+    def note(self, text: str) -> None: ...
 
 
 @dataclass
@@ -78,15 +76,19 @@ def run_plan(
     run_job: RunJob = lambda job, log, limits, listener: run_job(
         job, log, limits=limits, listener=listener
     ),
+    gate: Gate = Gate(),
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
 
     Args:
         journal: what to run, as :func:`~bench_agent.journal.begin` noted it.
         stop: asked before each repeat whether the person at the keyboard wants to end.
+        gate: waits for an idle and cool machine before the first repeat, for a cool one before
+            the others.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
+        UsageProblem: a strict gate stays closed.
     """
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
@@ -102,6 +104,7 @@ def run_plan(
     post = Posting(server, key, run.machine.machine_hash, outbox, reporter, summary)
     reporter.planned(plan)
     post.knock()
+    measured_here = False
     try:
         with awake():
             for number, (repeat, planned) in enumerate(plan, 1):
@@ -109,11 +112,14 @@ def run_plan(
                     summary.results.append(done.result())
                     reporter.skipped(planned)
                     continue
+                wait_for = COOL if measured_here else IDLE_AND_COOL
+                before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
                 if stop and stop.asked:
                     raise KeyboardInterrupt
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                result = _one_repeat(run, planned, repeat, log, run_job, reporter)
+                result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
+                measured_here = True
                 outbox.put(sign(result, key))
                 _note_pace(home, planned, result)
                 summary.results.append(result)
@@ -128,17 +134,6 @@ def run_plan(
     return summary
 
 
-def refuse_unfit(home: Home) -> None:
-    """Stop where every figure would be wrong: WSL 1, native Windows, a translated Python.
-
-    Raises:
-        UsageProblem: with what doctor says of it and the command that mends it.
-    """
-    for finding in examine(Surroundings(home), ("system", "architecture")):
-        if finding.verdict == "fail":
-            raise UsageProblem(f"{finding.sentence}; to mend it: {finding.mend}")
-
-
 def _one_repeat(
     run: RunIdentity,
     planned: PlannedCell,
@@ -146,17 +141,23 @@ def _one_repeat(
     log: Path,
     run_job: RunJob,
     reporter: Reporter,
+    before: Conditions,
 ) -> Result:
-    job = Job(workload=planned.workload, cell=planned.cell, seed=run.seed, timing=planned.timing)
+    cell = planned.cell
+    job = Job(workload=planned.workload, cell=cell, seed=run.seed, timing=planned.timing)
     limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
+    cores = run.machine.cpu.logical_cores or 1
+
+    def heard(message: PhaseBegan | BlockDone) -> None:
+        watch.heard(message)
+        reporter.heard(message)
+
     started = run.clock.now()
-    sampler = Sampler(planned.cell.device, run.clock.since_start_ns, reporter.sensed)
-    with sampler, Bystanders() as others:
-        answer = run_job(job, log, limits, reporter.heard)
+    with Watch(cell.device, before, cores, run.clock.since_start_ns, reporter.sensed) as watch:
+        answer = run_job(job, log, limits, heard)
     finished = run.clock.now()
-    telemetry = sampler.telemetry()
-    answer = _with_doubts(answer, telemetry, others.busy_cores, run.machine)
-    return make_result(run, planned.cell, repeat, answer, started, finished, telemetry)
+    seen = watch.seen_with(answer)
+    return make_result(run, cell, repeat, seen, started, finished, before, watch.telemetry())
 
 
 def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
@@ -166,20 +167,6 @@ def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
             planned.cell, planned.workload, measurement, planned.timing, wall_seconds
         )
         paces.note(home.paces, planned.cell, pace)
-
-
-def _with_doubts(
-    answer: Answer, telemetry: Telemetry, other_cores: float, machine: Machine
-) -> Answer:
-    """The answer with what the blocks, the sensors and other programs give to doubt."""
-    measurement = answer.outcome.measurement
-    found = [
-        *answer.warnings,
-        *(doubts.of_blocks(measurement.blocks) if measurement else ()),
-        *doubts.of_telemetry(telemetry),
-        *doubts.of_other_load(other_cores, machine.cpu.logical_cores or 1),
-    ]
-    return answer.model_copy(update={"warnings": tuple(found)})
 
 
 class Posting:

@@ -67,7 +67,9 @@ def power(system: str) -> Power:
     on_battery, percent = _battery()
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
-        return Power(on_battery, apple_state.parse_low_power(command_output("pmset", "-g")), percent)
+        return Power(
+            on_battery, apple_state.parse_low_power(command_output("pmset", "-g")), percent
+        )
     profile = file_text("/sys/firmware/acpi/platform_profile").strip()
     return Power(on_battery, profile == "low-power" if profile else None, percent)
 
@@ -94,7 +96,8 @@ def governor(root: Path = ROOT) -> Governor | None:
 def thermal_pressure() -> str | None:
     """macOS' level in words (:data:`~.machine.apple_state.THERMAL_LEVELS`)."""
     notify = command_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel")
-    return apple_state.parse_thermal(notify, command_output("pmset", "-g", "therm"))
+    level = apple_state.parse_thermal(notify, "")
+    return level or apple_state.parse_thermal("", command_output("pmset", "-g", "therm"))
 
 
 def throttle_count(root: Path = ROOT) -> int | None:

@@ -1,5 +1,6 @@
 """Samples what the machine does while a worker runs, about once a second, from the parent."""
 
+import platform
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -10,7 +11,9 @@ import psutil
 from bench_protocol.matrix import Device
 from bench_protocol.result import Sensor, Telemetry, thinned
 
-from .machine import nvidia
+from . import senses
+from .machine import macos, nvidia
+from .machine.apple_state import THERMAL_LEVELS
 
 INTERVAL_SECONDS = 1.0
 Reading = dict[Sensor, float | None]
@@ -68,13 +71,14 @@ class Sampler:
         return thinned(self._at_ns, columns)
 
     def _run(self) -> None:
+        mac = platform.system() == "Darwin"
         psutil.cpu_percent()  # the first call only starts the measurement
         with nvidia.nvml() as library:
             handle = None
             if library is not None and self._device.kind == "cuda":
                 handle = nvidia.handle_of(library, self._device.index)
             while not self._ended.wait(INTERVAL_SECONDS):
-                reading = read_host()
+                reading = read_host() | (read_mac() if mac else read_linux())
                 if handle is not None:
                     reading |= read_nvidia(library, handle)
                 self._at_ns.append(self._clock_ns())
@@ -91,11 +95,31 @@ def read_host() -> Reading:
     }
 
 
+def read_linux() -> Reading:
+    """What heat does to the processor."""
+    throttled = senses.throttle_count()
+    return {
+        "cpu_temperature_celsius": senses.cpu_heat()[0],
+        "cpu_throttle_count": None if throttled is None else float(throttled),
+    }
+
+
+def read_mac() -> Reading:
+    """Thermal pressure and use of the GPU, without administrator rights."""
+    level = senses.thermal_pressure()
+    busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
+    return {
+        "thermal_pressure_level": float(THERMAL_LEVELS.index(level)) if level else None,
+        "gpu_utilisation_percent": float(max(busy)) if busy else None,
+    }
+
+
 def read_nvidia(nvml: Any, handle: Any) -> Reading:
     """Utilisation, clock, temperature, power, memory and throttle reasons of one GPU."""
     ask = nvidia.ask
     utilisation = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
     memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    reasons = nvidia.clocks_event_reasons(nvml, handle)
     power = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
     return {
         "gpu_utilisation_percent": float(utilisation.gpu) if utilisation else None,
@@ -103,7 +127,5 @@ def read_nvidia(nvml: Any, handle: Any) -> Reading:
         "gpu_power_watts": power / 1000 if power is not None else None,
         "gpu_clock_mhz": ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, 0))),
         "gpu_temperature_celsius": ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, 0))),
-        "gpu_throttle_bits": ask(
-            lambda: float(nvml.nvmlDeviceGetCurrentClocksEventReasons(handle))
-        ),
+        "gpu_throttle_bits": None if reasons is None else float(reasons),
     }

@@ -9,12 +9,12 @@ from types import TracebackType
 
 from bench_protocol import doubts
 from bench_protocol.matrix import Device
-from bench_protocol.result import Energy, Telemetry, Warn
+from bench_protocol.result import Conditions, Energy, Telemetry, Warn
 
 from .bystanders import Bystanders
 from .energy import EnergyWindow
 from .job import Answer, BlockDone, PhaseBegan
-from .telemetry import Sampler
+from .telemetry import Reading, Sampler
 
 
 @dataclass(frozen=True)
@@ -37,20 +37,25 @@ class Watch:
     """A context manager around one worker.
 
     Args:
+        before: how the machine was when it began.
         cores: logical cores of the machine.
         clock_ns: monotonic nanoseconds since the run's start.
+        sensed: is told of each sample of the sensors.
     """
 
     def __init__(
         self,
         device: Device,
+        before: Conditions,
         cores: int,
         clock_ns: Callable[[], int],
+        sensed: Callable[[Reading], None] = lambda reading: None,
         read: Callable[[], Clocks] = read_clocks,
     ) -> None:
+        self._before = before
         self._cores = cores
         self._read = read
-        self._sampler = Sampler(device, clock_ns)
+        self._sampler = Sampler(device, clock_ns, sensed)
         self._bystanders = Bystanders()
         self._energy = EnergyWindow(device, clock_ns)
         self._open = ExitStack()
@@ -84,6 +89,7 @@ class Watch:
         clocks = of_clocks(self._began, self._ended)
         found = [
             *answer.warnings,
+            *doubts.of_conditions(self._before),
             *doubts.of_telemetry(self.telemetry()),
             *doubts.of_other_load(self._bystanders.busy_cores, self._cores),
             *clocks,

@@ -13,7 +13,7 @@ import numpy as np
 
 from . import format as people
 from .figures import relative_spread
-from .result import Blocks, Telemetry, Warn
+from .result import Blocks, Conditions, Telemetry, Warn
 
 Code = Literal[
     "few_blocks",
@@ -22,7 +22,15 @@ Code = Literal[
     "slow_first_blocks",
     "unsteady",
     "throttled",
+    "thermal_pressure",
+    "cpu_throttled",
     "other_load",
+    "not_idle",
+    "hot",
+    "on_battery",
+    "low_power_mode",
+    "slept",
+    "clock_set",
 ]
 
 ENOUGH_BLOCKS = 10
@@ -38,8 +46,13 @@ TREND_Z = 2.58
 # NVML's clock event reasons that mean heat or power, not idleness or a chosen clock: software power
 # cap, hardware slowdown, software thermal, hardware thermal, hardware power brake.
 THROTTLE_BITS = 0x04 | 0x08 | 0x20 | 0x40 | 0x80
+# Of these, what only time or a fan mends: hardware slowdown, the two of heat, the power brake.
+THROTTLED_BY_HEAT = 0x08 | 0x20 | 0x40 | 0x80
 OFTEN_THROTTLED = 0.1
 OTHER_LOAD_SHARE = 0.1
+BUSY_PERCENT = 10.0
+# Two clocks are read one after the other, and the wall's is nudged by the network's all the time.
+LEAST_JUMP_SECONDS = 1.0
 
 
 def of_blocks(blocks: Blocks) -> list[Warn]:
@@ -54,13 +67,29 @@ def of_blocks(blocks: Blocks) -> list[Warn]:
 
 def of_telemetry(telemetry: Telemetry) -> list[Warn]:
     """Doubts that the sensors raise: a device slowed down by heat or by its power limit."""
-    reasons = [int(r) for r in telemetry.columns.get("gpu_throttle_bits", ()) if r is not None]
-    slowed = [reason & THROTTLE_BITS for reason in reasons if reason & THROTTLE_BITS]
-    if not reasons or len(slowed) / len(reasons) < OFTEN_THROTTLED:
-        return []
-    share = round(len(slowed) / len(reasons), 3)
-    bits = float(np.bitwise_or.reduce(slowed))
-    return [_warn("throttled", share_of_samples=share, reason_bits=bits)]
+    return [*_gpu_throttled(telemetry), *_thermal_pressure(telemetry), *_cpu_throttled(telemetry)]
+
+
+def of_conditions(before: Conditions) -> list[Warn]:
+    """Doubts that the machine's state before the repeat raises."""
+    found = list(_not_idle(before))
+    if before.thermal_pressure not in (None, "nominal"):
+        found.append(Warn(code="hot", figures={"thermal_pressure": before.thermal_pressure}))
+    if before.on_battery:
+        found.append(_warn("on_battery"))
+    if before.low_power_mode:
+        found.append(_warn("low_power_mode"))
+    return found
+
+
+def of_clocks(slept_seconds: float, set_by_seconds: float) -> list[Warn]:
+    """Doubts where the machine slept or its wall clock was set during the repeat."""
+    jumps: dict[Code, float] = {"slept": slept_seconds, "clock_set": set_by_seconds}
+    return [
+        _warn(code, seconds=round(seconds, 1))
+        for code, seconds in jumps.items()
+        if abs(seconds) > LEAST_JUMP_SECONDS
+    ]
 
 
 def of_other_load(other_cores: float, cores: int) -> list[Warn]:
@@ -127,6 +156,46 @@ def _drift(durations: Sequence[int]) -> Iterator[Warn]:
         yield _warn("drift", change=round(change, 3))
 
 
+def _gpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
+    reasons = [int(reason) for reason in _told(telemetry, "gpu_throttle_bits")]
+    slowed = [reason & THROTTLE_BITS for reason in reasons if reason & THROTTLE_BITS]
+    if reasons and len(slowed) / len(reasons) >= OFTEN_THROTTLED:
+        share = round(len(slowed) / len(reasons), 3)
+        bits = float(np.bitwise_or.reduce(slowed))
+        yield _warn("throttled", share_of_samples=share, reason_bits=bits)
+
+
+def _thermal_pressure(telemetry: Telemetry) -> Iterator[Warn]:
+    """macOS' level, 0 nominal, 1 moderate, 2 heavy and worse."""
+    levels = _told(telemetry, "thermal_pressure_level")
+    raised = [level for level in levels if level > 0]
+    if levels and len(raised) / len(levels) >= OFTEN_THROTTLED:
+        share = round(len(raised) / len(levels), 3)
+        yield _warn("thermal_pressure", share_of_samples=share, worst_level=max(raised))
+
+
+def _cpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
+    counts = _told(telemetry, "cpu_throttle_count")
+    if counts and counts[-1] > counts[0]:
+        yield _warn("cpu_throttled", times=counts[-1] - counts[0])
+
+
+def _not_idle(before: Conditions) -> Iterator[Warn]:
+    figures = {
+        "cpu_percent": before.cpu_utilisation_percent,
+        "gpu_percent": before.gpu_utilisation_percent,
+        "gpu_processes": before.gpu_processes,
+    }
+    above = {"cpu_percent": BUSY_PERCENT, "gpu_percent": BUSY_PERCENT, "gpu_processes": 0}
+    busy = {name: value for name, value in figures.items() if (value or 0) > above[name]}
+    if busy:
+        yield _warn("not_idle", **{name: float(value or 0) for name, value in busy.items()})
+
+
+def _told(telemetry: Telemetry, sensor: str) -> list[float]:
+    return [value for value in telemetry.columns.get(sensor, ()) if value is not None]
+
+
 def _slow_first(durations: Sequence[int]) -> Iterator[Warn]:
     """The first block far above the others: the warm-up did not warm up."""
     first, rest = durations[0], durations[1:]
@@ -136,6 +205,17 @@ def _slow_first(durations: Sequence[int]) -> Iterator[Warn]:
 
 
 Numbers = Mapping[str, float]
+
+
+def _busy_words(figures: Numbers) -> str:
+    parts = {
+        "cpu_percent": "the processor was {:.0f} % busy",
+        "gpu_percent": "the GPU was {:.0f} % busy",
+        "gpu_processes": "{:.0f} other programs computed on the GPU",
+    }
+    told = [say.format(figures[name]) for name, say in parts.items() if name in figures]
+    return f"{' and '.join(told)} before the start"
+
 
 WORDS: dict[str, Callable[[Numbers], str]] = {
     "few_blocks": lambda f: f"only {f['blocks']:.0f} block{'s' * (f['blocks'] != 1)} timed",
@@ -157,6 +237,19 @@ WORDS: dict[str, Callable[[Numbers], str]] = {
     ),
     "other_load": lambda f: (
         f"other programs kept {f['busy_cores']:.1f} of {f['cores']:.0f} cores busy"
+    ),
+    "thermal_pressure": lambda f: (
+        f"the system reported heat in {people.percent(f['share_of_samples'])} of the samples"
+    ),
+    "cpu_throttled": lambda f: f"heat slowed processor cores down {f['times']:.0f} times",
+    "not_idle": _busy_words,
+    "hot": lambda f: "the machine was hot before the start",
+    "on_battery": lambda f: "the machine ran on battery",
+    "low_power_mode": lambda f: "low-power mode was on",
+    "slept": lambda f: f"the machine slept for {people.rough(f['seconds'])} in between",
+    "clock_set": lambda f: (
+        f"the wall clock was set {'forward' if f['seconds'] > 0 else 'back'} "
+        f"by {people.rough(abs(f['seconds']))} in between"
     ),
 }
 

@@ -13,6 +13,19 @@ def samples_per_second(measurement: Measurement, batch_size: int) -> float:
     return blocks.steps_per_block * batch_size * 1e9 / median(blocks.durations_ns)
 
 
+def energy_per_sample_mj(measurement: Measurement, batch_size: int) -> float | None:
+    """Energy of the timed part over the samples trained in it, in millijoules; None without."""
+    blocks, energy_mj = measurement.blocks, measurement.energy.energy_mj
+    if energy_mj is None:
+        return None
+    return energy_mj / (len(blocks.durations_ns) * blocks.steps_per_block * batch_size)
+
+
+def energy_per_epoch_mj(workload: Workload, batch_size: int, per_sample_mj: float) -> float:
+    """Energy of an epoch of full batches, in millijoules."""
+    return workload.steps_per_epoch(batch_size) * batch_size * per_sample_mj
+
+
 def epoch_seconds(workload: Workload, batch_size: int, samples_per_second: float) -> float:
     """Time of an epoch of full batches; the last short batch is dropped."""
     return workload.steps_per_epoch(batch_size) * batch_size / samples_per_second

@@ -41,6 +41,14 @@ Events = Annotated[
         "--events", help="Print JSON lines while it runs; the last is what --json prints."
     ),
 ]
+Wait = Annotated[
+    float,
+    typer.Option("--wait-seconds", min=0, help="Wait so long for an idle and cool machine."),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Stop where the machine is busy, hot or on battery."),
+]
 
 
 @choosing_cells
@@ -69,6 +77,8 @@ def run(
     yes: Yes = False,
     resume: Resume = False,
     events: Events = False,
+    wait_seconds: Wait = 30.0,
+    strict: Strict = False,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and keep the results; with a server, post them."""
@@ -77,11 +87,13 @@ def run(
     from ..alone import alone
     from ..client import checked_address
     from ..display import Display
+    from ..doctor.unfit import refuse_unfit
     from ..events import EventLines
+    from ..idle import Gate
     from ..interrupt import gentle_interrupt
     from ..keys import load_or_create_key
     from ..overview import summary_document
-    from ..run import refuse_unfit, run_plan
+    from ..run import run_plan
     from ..summary import closing_lines, summary_table
 
     home = open_home()
@@ -94,7 +106,8 @@ def run(
     with alone(home):
         journal = _begin(home, preset, like, selection, yes, resume)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
-            summary = run_plan(journal, home, server, reporter, stop_asked)
+            gate = Gate(wait_seconds, strict)
+            summary = run_plan(journal, home, server, reporter, stop_asked, gate=gate)
     if events:
         lines.summary(summary_document(summary))
     elif as_json:

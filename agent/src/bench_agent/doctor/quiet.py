@@ -1,57 +1,16 @@
 """Is the machine quiet: power, clocks, heat, and what else runs. Doubts here never fail."""
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from ..senses import Governor, GpuUse, Load, Power
 from .finding import Finding
 
 BUSY_LOAD_PER_CORE = 0.5
 BUSY_PRESSURE_PERCENT = 20.0
 BUSY_GPU_PERCENT = 10
-THERMAL_LEVELS = ("nominal", "moderate", "heavy", "critical", "sleeping")
 # Under these drivers "powersave" means that the processor itself chooses its clock.
 SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
-
-
-@dataclass(frozen=True)
-class Power:
-    """None where the system does not tell."""
-
-    on_battery: bool | None = None
-    low_power_mode: bool | None = None
-
-
-@dataclass(frozen=True)
-class Governor:
-    """How Linux chooses the clock; ``preference``: energy_performance_preference."""
-
-    name: str
-    driver: str
-    preference: str = ""
-    turbo: bool | None = None
-
-
-@dataclass(frozen=True)
-class GpuUse:
-    """How busy a GPU is; ``processes``: others that compute on it."""
-
-    name: str
-    busy_percent: int | None
-    processes: int = 0
-
-
-@dataclass(frozen=True)
-class Load:
-    """``load``: mean over a minute. ``pressure_percent``: share of ten seconds that some task
-    waited for a core (PSI). ``busiest``: name and CPU per cent of the busiest other process."""
-
-    load: float | None
-    cores: int
-    pressure_percent: float | None = None
-    busiest: tuple[str, float] | None = None
-    gpus: tuple[GpuUse, ...] = ()
 
 
 def check_power(power: Power, system: str) -> Iterator[Finding]:
@@ -111,7 +70,7 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
     """A hot machine is a slow one.
 
     Args:
-        pressure: macOS' level in words (:data:`THERMAL_LEVELS`).
+        pressure: macOS' level in words (:data:`~bench_agent.machine.apple_state.THERMAL_LEVELS`).
         throttled: how often Linux slowed cores down while doctor looked.
     """
     if pressure is None and throttled is None:
@@ -138,42 +97,6 @@ def check_busy(load: Load) -> Iterator[Finding]:
     else:
         yield Finding("busy", "ok", "the processor is idle")
     yield from _gpus(load.gpus)
-
-
-def parse_battery(text: str) -> bool | None:
-    """Whether a Mac is on battery, from ``pmset -g batt``; None without a battery."""
-    found = re.search(r"Now drawing from '([^'\n]+)'", text)
-    if found is None or "InternalBattery" not in text:
-        return None
-    return found.group(1) == "Battery Power"
-
-
-def parse_low_power(text: str) -> bool | None:
-    """Low-power mode from ``pmset -g``."""
-    found = re.search(r"^\s*lowpowermode\s+([01])\b", text, re.MULTILINE)
-    return None if found is None else found.group(1) == "1"
-
-
-def parse_thermal(notify: str, pmset: str) -> str | None:
-    """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``.
-
-    ``pmset -g therm`` speaks where that does not.
-    """
-    found = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
-    if found and int(found.group(1)) < len(THERMAL_LEVELS):
-        return THERMAL_LEVELS[int(found.group(1))]
-    if re.search(r"Thermal Warning Level = [1-9]", pmset):
-        return "heavy"
-    limit = re.search(r"CPU_Speed_Limit\s*=\s*([0-9]{1,3})", pmset)
-    if limit and int(limit.group(1)) < 100:
-        return "moderate"
-    return "nominal" if "No thermal warning level" in pmset or limit else None
-
-
-def parse_pressure(text: str) -> float | None:
-    """Per cent of the last ten seconds from ``/proc/pressure/cpu``."""
-    found = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
-    return float(found.group(1)) if found else None
 
 
 def _gpus(gpus: Sequence[GpuUse]) -> Iterator[Finding]:

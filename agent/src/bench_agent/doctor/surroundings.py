@@ -12,17 +12,17 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
-from .. import engines, machine
+from .. import engines, machine, senses
 from ..home import Home
 from ..job import Probe
 from ..machine import nesting
 from ..machine.text import text_or_none
 from ..probes import probe_all
-from . import look, senses
+from ..senses import Governor, Load, Power
+from . import look
 from .frameworks import Seen
 from .network import ServerAnswer, offset_seconds
 from .nvidia import INSTALL_DRIVER, Nvidia
-from .quiet import Governor, Load, Power
 from .storage import DataSet, Folder, Secret
 from .versions import release
 
@@ -142,11 +142,12 @@ class Surroundings:
 
     @property
     def governor(self) -> Governor | None:
-        return senses.governor(Path("/"))
+        return senses.governor()
 
     @property
     def thermal(self) -> tuple[str | None, int | None]:
-        return senses.thermal(self.system, Path("/"))
+        mac = self.system == "Darwin"
+        return (senses.thermal_pressure(), None) if mac else (None, senses.throttled_meanwhile())
 
     @cached_property
     def load(self) -> Load:

@@ -97,7 +97,7 @@ def is_divided(library: Any, handle: Any) -> bool:
     """Whether this is a GPU in slices (MIG), or one of its slices."""
     if query(library, "DeviceIsMigDeviceHandle", handle) == 1:
         return True
-    return _first(query(library, "DeviceGetMigMode", handle)) == 1
+    return bool(_first(query(library, "DeviceGetMigMode", handle)) == 1)
 
 
 def clocks_event_reasons(library: Any, handle: Any) -> int | None:

@@ -1,0 +1,17 @@
+"""Systems on which every figure would be wrong."""
+
+from ..home import Home
+from ..problems import UsageProblem
+from .surroundings import Surroundings
+from .table import examine
+
+
+def refuse_unfit(home: Home) -> None:
+    """Stop on WSL 1, native Windows, and a Python that Rosetta translates.
+
+    Raises:
+        UsageProblem: with what doctor says of it and the command that mends it.
+    """
+    for finding in examine(Surroundings(home), ("system", "architecture")):
+        if finding.verdict == "fail":
+            raise UsageProblem(f"{finding.sentence}; to mend it: {finding.mend}")
