@@ -14,6 +14,7 @@ from tests.system.conftest import BIN, Agent, Server
 
 from bench_protocol import envelope, keys, statement
 
+AT_ONCE = ("--wait-seconds", "0")
 SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--budget-seconds", "0.5")
 
 
@@ -21,7 +22,9 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
     server = make_server()
     address = server.start()
     both = ("--framework", "tensorflow", "--framework", "mlx")
-    ran = agent("run", "--preset", "smoke", *SMALL, *both, "--server", address, "--yes", "--json")
+    ran = agent(
+        "run", "--preset", "smoke", *SMALL, *AT_ONCE, *both, "--server", address, "--yes", "--json"
+    )
     assert ran.code == 0, ran.stderr
     results = ran.json()["results"]
     cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
@@ -56,7 +59,7 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     server = make_server()
     address = server.start()
     server.stop()
-    run = ("run", "--preset", "smoke", *SMALL, "--framework", "mlx", "--server", address)
+    run = ("run", "--preset", "smoke", *SMALL, *AT_ONCE, "--framework", "mlx", "--server", address)
     ran = agent(*run)
     assert ran.code == 3
     assert "bench-agent submit" in ran.stderr
@@ -149,7 +152,7 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
     process = subprocess.Popen(
-        [BIN / "bench-agent", "run", *SMALL, "--framework", "mlx", "--repeats", "3"],
+        [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, "--framework", "mlx", "--repeats", "3"],
         env=agent.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

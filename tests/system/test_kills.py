@@ -127,7 +127,16 @@ def test_two_hundred_kills_lose_and_double_nothing(
 def test_a_real_run_is_killed_and_goes_on(agent: Agent, make_server: Callable[[], Server]) -> None:
     server = make_server()
     address = server.start()
-    chosen = ("--workload", "fashion-mlp", "--framework", "mlx", "--budget-seconds", "0.5")
+    chosen = (
+        "--workload",
+        "fashion-mlp",
+        "--framework",
+        "mlx",
+        "--budget-seconds",
+        "0.5",
+        "--wait-seconds",
+        "0",
+    )
     run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address)
     times = random.Random()
     killed = 0
