@@ -175,3 +175,24 @@ def test_filters_hold_in_a_plan_like_a_source_too() -> None:
     plan = planned(like, workloads=("fashion-lstm",), devices=("cpu",), batch_sizes=(32, 512, 7))
     assert [p.cell.batch_size for p in plan.cells] == [32, 512]
     assert {p.workload.data_set.validation_samples for p in plan.cells} == {10_000}
+
+
+def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -> None:
+    old = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability="7.5")
+    new = FoundDevice(kind="cuda", index=1, name="GPU", compute_capability="9.0")
+    probes = {"tensorflow": Probe(devices=(old, new, CPU), environment=None)}
+    plan = planned("full", probes, workloads=("mnist-cnn",), recipes=("tuned",), batch_sizes=(64,))
+    legal = {(str(p.cell.device), p.cell.precision) for p in plan.cells}
+    assert legal == {
+        ("cpu", "float32"),
+        ("cpu", "mixed_bfloat16"),
+        ("cuda", "float32"),
+        ("cuda", "mixed_float16"),
+        *(("cuda:1", precision) for precision in ALL_PRECISIONS),
+    }
+    reasons = {item.what: item.reason for item in plan.excluded}
+    name = "mnist-cnn tensorflow {} tuned batch 64 {} generated"
+    assert "NVIDIA" in reasons[name.format("cpu", "tf32")]
+    assert "GPU" in reasons[name.format("cpu", "mixed_float16")]
+    assert "7.5" in reasons[name.format("cuda", "tf32")]
+    assert "7.5" in reasons[name.format("cuda", "mixed_bfloat16")]

@@ -9,7 +9,7 @@ from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data, Session
 from bench_protocol import seeded
 from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Device, Recipe
+from bench_protocol.matrix import Device, Precision, Recipe
 from bench_protocol.workloads import Workload
 
 Opener = Callable[..., Session]
@@ -45,12 +45,16 @@ def opened() -> Iterator[Opener]:
     sessions = []
 
     def open_session(
-        framework: str, workload: Workload, recipe: Recipe = "naive", batch_size: int | None = None
+        framework: str,
+        workload: Workload,
+        recipe: Recipe = "naive",
+        batch_size: int | None = None,
+        precision: Precision = "float32",
     ) -> Session:
         engine = engine_named(framework)
         pytest.importorskip(engine.import_name)
-        cell = cell_of(workload, framework, recipe, batch_size)
-        engine.load(Device(kind="cpu"), "float32")
+        cell = cell_of(workload, framework, recipe, batch_size, precision)
+        engine.load(Device(kind="cpu"), precision)
         weights = seeded.initial_weights(workload)
         session = engine.open(workload, cell, weights, tiny_data(workload))
         sessions.append(session)

@@ -40,7 +40,9 @@ def test_an_engine_says_what_it_is_without_importing_its_framework(framework: st
     assert engine.name == framework
     assert engine.distributions
     assert engine.why_not("cpu", "naive", "float32") is None
-    assert "later" in (engine.why_not("cpu", "naive", "mixed_bfloat16") or "")
+    assert engine.why_not("cpu", "naive", "mixed_bfloat16") is None
+    assert "NVIDIA" in (engine.why_not("cpu", "naive", "tf32") or "")
+    assert "GPU" in (engine.why_not("cpu", "naive", "mixed_float16") or "")
     assert engine.why_not("cuda" if sys.platform == "darwin" else "metal", "naive", "float32")
     assert engine.import_name.split(".")[0] not in set(sys.modules) - before
 

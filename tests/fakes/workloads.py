@@ -4,7 +4,7 @@ from typing import Any
 
 from bench_agent.job import Job, Timing
 from bench_protocol.layers import Dense, Flatten
-from bench_protocol.matrix import Cell, Device, Recipe
+from bench_protocol.matrix import Cell, Device, Precision, Recipe
 from bench_protocol.workloads import Adam, DataSet, Workload
 
 TINY = Workload(
@@ -38,8 +38,9 @@ def cell_of(
     framework: str = "fake",
     recipe: Recipe = "naive",
     batch_size: int | None = None,
+    precision: Precision = "float32",
 ) -> Cell:
-    """A float32 cell on the CPU with generated data."""
+    """A cell on the CPU with generated data."""
     return Cell(
         workload=workload.name,
         workload_digest=workload.digest,
@@ -47,7 +48,7 @@ def cell_of(
         device=Device(kind="cpu"),
         recipe=recipe,
         batch_size=batch_size or workload.batch_size,
-        precision="float32",
+        precision=precision,
         data="generated",
     )
 

@@ -69,11 +69,12 @@ class Answer(Wire):
 
 
 class FoundDevice(Wire):
-    """A device as a framework reports it."""
+    """A device as a framework reports it; ``compute_capability`` as ``9.0``, NVIDIA's only."""
 
     kind: DeviceKind
     index: int
     name: str
+    compute_capability: str | None = None
 
 
 class Probe(Wire):

@@ -14,6 +14,7 @@ from . import engines
 from .data.manifest import real_data_named
 from .job import FoundDevice, Probe, Timing
 from .paces import Paces
+from .precision import too_old
 from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
 from .problems import UsageProblem
 
@@ -180,6 +181,7 @@ def _cells(
             why_not(workload, batch_size)
             or _why_no_data(workload, data)
             or engine.why_not(device.kind, cell.recipe, cell.precision)
+            or too_old(device, cell.precision)
         )
         if reason:
             yield Excluded(str(cell), reason)

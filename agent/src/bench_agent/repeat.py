@@ -22,6 +22,7 @@ from . import data, environment, failures
 from .engines.seam import Data, Engine, Session
 from .job import BlockDone, Job, PhaseBegan
 from .measure import measure
+from .precision import products
 
 GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
 GEMM_LONG_ENOUGH_NS = 20_000_000
@@ -184,7 +185,9 @@ class Repeat:
                 if best_ns >= GEMM_LONG_ENOUGH_NS:
                     break
             best_ns = min(best_ns, *(self._time(product) for _ in range(GEMM_TRIES)))
-            return Gemm(size=size, precision="float32", duration_ns=max(1, best_ns))
+            return Gemm(
+                size=size, precision=products(self._job.cell.precision), duration_ns=max(1, best_ns)
+            )
         except Exception as error:  # what was measured does not depend on it
             traceback.print_exc()
             name = failures.class_of(error)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench_protocol.matrix import DeviceKind, Precision, Recipe
 
+from ..precision import why_not as why_no_precision
 from .seam import Data
 
 EVALUATION_BATCH = 1000
@@ -34,11 +35,7 @@ def why_not_here(
         return "cuda needs an NVIDIA GPU, and macOS drives none"
     if recipe not in recipes:
         return f"the recipe {recipe} comes with a later version"
-    if precision == "tf32":
-        return "tf32 comes with a later version"
-    if precision != "float32":
-        return "mixed precision comes with a later version"
-    return None
+    return why_no_precision(device, precision)
 
 
 def available_cores() -> int:

@@ -6,9 +6,11 @@ from typing import Any, Literal
 import numpy as np
 
 from bench_protocol.layers import Conv2D
+from bench_protocol.matrix import Precision
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
+from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _jax_model
 from ._common import Score, as_floats, evaluation_batches, next_slices
 from .seam import Data
@@ -26,7 +28,14 @@ class JaxSession:
     settings: Mapping[str, str]
     fast = False
 
-    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+    ) -> None:
         import jax
         import jax.numpy as jnp
 
@@ -36,6 +45,8 @@ class JaxSession:
         self._steps_per_epoch = len(data.order) // batch_size
         self._position = 0
         self._trained = 0
+        self._compute = COMPUTE_TYPES[precision]
+        self._scale = loss_scale(precision)
         self._forward = _jax_model.forward(workload, fast=self.fast)
         parameters = [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
         cut = workload.frozen_layers
@@ -43,7 +54,7 @@ class JaxSession:
         self._state = (trained, _jax_model.initial_state(workload.optimizer, trained))
         self._key = jax.random.key(0)
         self._loss: Any = jnp.float32(float("nan"))
-        self._logits: Any = None
+        self._evaluated: Any = None
 
     def sync(self) -> None:
         import jax
@@ -65,11 +76,11 @@ class JaxSession:
     def evaluate(self) -> tuple[float, float]:
         import jax
 
-        if self._logits is None:
-            self._logits = jax.jit(lambda parameters, x: self._forward(parameters, x, None))
+        if self._evaluated is None:
+            self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
         score = Score()
         for x, y in evaluation_batches(self._data):
-            score.add(np.asarray(self._logits([*self._frozen, *self._state[0]], x)), y)
+            score.add(np.asarray(self._evaluated([*self._frozen, *self._state[0]], x)), y)
         return score.result()
 
     def placement(self) -> str:
@@ -82,6 +93,14 @@ class JaxSession:
         import jax
 
         return next(iter(jax.tree.leaves(self._state)[0].devices()))
+
+    def _logits(self, parameters: Any, x: Any, key: Any) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes)."""
+        import jax
+        import jax.numpy as jnp
+
+        parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
+        return self._forward(parameters, x, key).astype(jnp.float32)
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """One training step.
@@ -98,9 +117,11 @@ class JaxSession:
         key = jax.random.fold_in(key, number)
 
         def loss_of(trained: Any) -> Any:
-            return _jax_model.mean_loss(self._forward([*frozen, *trained], x, key), y)
+            return self._scale * _jax_model.mean_loss(self._logits([*frozen, *trained], x, key), y)
 
         loss, gradients = jax.value_and_grad(loss_of)(trained)
+        if self._scale != 1:
+            loss, gradients = jax.tree.map(lambda value: value / self._scale, (loss, gradients))
         state = _jax_model.update(self._workload.optimizer, trained, moments, gradients, number)
         return state, loss
 
@@ -108,15 +129,26 @@ class JaxSession:
 class NaiveSession(JaxSession):
     """A compiled step, fed a NumPy batch each time, and the loss read every step."""
 
-    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
-        super().__init__(workload, weights, batch_size, data)
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+    ) -> None:
+        super().__init__(workload, weights, batch_size, data, precision)
         import jax
 
         self._inputs = as_floats(data.train_x)
         self._order = data.order
         self._shuffle = np.random.default_rng(0)
         self._compiled = jax.jit(self._step)
-        self.settings = {"loop": "jit of a step", "input": "NumPy batches"}
+        self.settings = {
+            "loop": "jit of a step",
+            "input": "NumPy batches",
+            **mixed_settings(precision),
+        }
 
     def train_block(self, steps: int) -> None:
         batch = self._batch_size
@@ -143,8 +175,15 @@ class TunedSession(JaxSession):
 
     fast = True
 
-    def __init__(self, workload: Workload, weights: Weights, batch_size: int, data: Data) -> None:
-        super().__init__(workload, weights, batch_size, data)
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+    ) -> None:
+        super().__init__(workload, weights, batch_size, data, precision)
         import jax
         import jax.numpy as jnp
 
@@ -161,6 +200,7 @@ class TunedSession(JaxSession):
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
             "input": "gather on the device",
             "data_on_device": "uint8" if keep_bytes else "float32",
+            **mixed_settings(precision),
         }
 
     def train_block(self, steps: int) -> None:

@@ -7,8 +7,10 @@ from typing import Any, Literal
 import numpy as np
 
 from bench_protocol.layers import LSTM
+from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
+from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _mlx_model
 from ._common import Score, as_floats, evaluation_batches, next_slices
 from .seam import Data
@@ -24,9 +26,10 @@ class MlxSession:
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
 
-    def __init__(self, workload: Workload, model: Any, batch_size: int, data: Data) -> None:
+    def __init__(
+        self, workload: Workload, model: Any, batch_size: int, data: Data, precision: Precision
+    ) -> None:
         import mlx.core as mx
-        from mlx import nn
 
         self._model = model
         self._data = data
@@ -36,9 +39,8 @@ class MlxSession:
         self._trained = 0
         self._optimizer = _mlx_model.optimizer(workload.optimizer)
         self._optimizer.init(model.trainable_parameters())
-        self._loss_and_gradients = nn.value_and_grad(
-            model, lambda x, y: nn.losses.cross_entropy(model(x), y, reduction="mean")
-        )
+        self._compute = getattr(mx, COMPUTE_TYPES[precision])
+        self._scale = loss_scale(precision)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
 
@@ -58,9 +60,44 @@ class MlxSession:
         self._model.eval()
         score = Score()
         for x, y in evaluation_batches(self._data):
-            score.add(np.array(self._model(mx.array(x))), y)
+            score.add(np.array(self._logits(self._model.trainable_parameters(), mx.array(x))), y)
         self._model.train()
         return score.result()
+
+    def _logits(self, trained: Any, x: Any) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes).
+
+        The model is left with the parameters it came with.
+        """
+        import mlx.core as mx
+        from mlx.utils import tree_map
+
+        if self._compute == mx.float32:
+            self._model.update(trained)
+            return self._model(x)
+        whole = self._model.parameters()
+        for parameters in (whole, trained):
+            self._model.update(tree_map(lambda value: value.astype(self._compute), parameters))
+        logits = self._model(x.astype(self._compute)).astype(mx.float32)
+        self._model.update(whole)
+        return logits
+
+    def _loss_and_gradients(self, x: Any, y: Any) -> Any:
+        import mlx.core as mx
+        from mlx import nn
+        from mlx.utils import tree_map
+
+        trained = self._model.trainable_parameters()
+
+        def loss_of(trained: Any) -> Any:
+            logits = self._logits(trained, x)
+            return self._scale * nn.losses.cross_entropy(logits, y, reduction="mean")
+
+        loss, gradients = mx.value_and_grad(loss_of)(trained)
+        self._model.update(trained)
+        if self._scale != 1:
+            loss, gradients = tree_map(lambda value: value / self._scale, (loss, gradients))
+        return loss, gradients
 
     def placement(self) -> str:
         import mlx.core as mx
@@ -76,13 +113,20 @@ class MlxSession:
 class NaiveSession(MlxSession):
     """A batch from NumPy, a step, evaluate everything, read the loss."""
 
-    def __init__(self, workload: Workload, model: Any, batch_size: int, data: Data) -> None:
-        super().__init__(workload, model, batch_size, data)
+    def __init__(
+        self, workload: Workload, model: Any, batch_size: int, data: Data, precision: Precision
+    ) -> None:
+        super().__init__(workload, model, batch_size, data, precision)
         self._inputs = as_floats(data.train_x)
         self._order = data.order
         self._shuffle = np.random.default_rng(0)
         self._loss = float("nan")
-        self.settings = {"loop": "eager", "steps_per_evaluation": "1", "compile": "false"}
+        self.settings = {
+            "loop": "eager",
+            "steps_per_evaluation": "1",
+            "compile": "false",
+            **mixed_settings(precision),
+        }
 
     def train_block(self, steps: int) -> None:
         import mlx.core as mx
@@ -119,11 +163,12 @@ class TunedSession(MlxSession):
         model: Any,
         batch_size: int,
         data: Data,
+        precision: Precision,
         *,
         on_cpu: bool,
         may_compile: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data)
+        super().__init__(workload, model, batch_size, data, precision)
         import mlx.core as mx
 
         keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
@@ -146,6 +191,7 @@ class TunedSession(MlxSession):
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
             "compile": str(compiled).lower(),
             "data_on_device": "uint8" if keep_bytes else "float32",
+            **mixed_settings(precision),
         }
 
     def train_block(self, steps: int) -> None:

@@ -50,7 +50,11 @@ class FitSession(_tf_shared.KerasSession):
             # put XLA on a CPU cell.
             jit_compile=False if _tf_shared.on_cpu() else "auto",
         )
-        self.settings = {"loop": "model.fit", "jit_compile": str(model.jit_compile).lower()}
+        self.settings = {
+            "loop": "model.fit",
+            "jit_compile": str(model.jit_compile).lower(),
+            **_mixed_settings(keras.config.dtype_policy()),
+        }
         self._gate = _Gate(model)
         self._thread = Thread(target=self._fit, args=(batch_size,), name="fit", daemon=True)
         self._thread.start()
@@ -95,6 +99,14 @@ class FitSession(_tf_shared.KerasSession):
             pass
         except BaseException as error:
             gate.fail(error)
+
+
+def _mixed_settings(policy: Any) -> dict[str, str]:
+    """As the other loops say it, but for the loss scale, which is Keras' own here."""
+    if not policy.name.startswith("mixed_"):
+        return {}
+    scale = {"loss_scale": "dynamic"} if policy.compute_dtype == "float16" else {}
+    return {"compute": policy.compute_dtype} | scale
 
 
 class _Gate:

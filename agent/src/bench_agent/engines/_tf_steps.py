@@ -11,8 +11,10 @@ from typing import Any, Literal
 import numpy as np
 
 from bench_protocol.layers import LSTM, Dropout, Layer
+from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
+from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _tf_lstm, _tf_shared, _tf_update
 from ._common import as_floats, next_slices
 from .seam import Data
@@ -35,12 +37,15 @@ class StepsSession(_tf_shared.KerasSession):
         layers: Literal["stock", "safe"],
         place: str,
         *,
+        precision: Precision,
         fused_updates: bool,
     ) -> None:
         super().__init__(model, data, layers, place)
         import tensorflow as tf
 
         self._workload = workload
+        self._compute = COMPUTE_TYPES[precision]
+        self._scale = loss_scale(precision)
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
         self._position = 0
@@ -61,6 +66,7 @@ class StepsSession(_tf_shared.KerasSession):
             "jit_compile": "false",
             "data_on_device": "uint8" if keep_bytes else "float32",
             "updates": "fused" if fused_updates else "composed",
+            **mixed_settings(precision),
         }
         if self._chains and any(isinstance(layer, LSTM) for layer in workload.layers):
             settings["lstm_chains"] = str(self._chains)
@@ -129,12 +135,17 @@ class StepsSession(_tf_shared.KerasSession):
             x = tf.cast(x, tf.float32) / np.float32(255)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
-            logits = x
+            logits = tf.cast(x, self._compute)
             for layer, keras_layer in zip(self._workload.layers, self._model.layers, strict=True):
                 logits = self._forward(layer, keras_layer, logits)
+            logits = tf.cast(logits, tf.float32)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
             loss = tf.reduce_mean(losses)
-        self._update(tape.gradient(loss, self._variables), number)
+            scaled = loss if self._scale == 1 else loss * self._scale
+        gradients = tape.gradient(scaled, self._variables)
+        if self._scale != 1:
+            gradients = [gradient / self._scale for gradient in gradients]
+        self._update(gradients, number)
         return loss
 
     def _forward(self, layer: Layer, keras_layer: Any, x: Any) -> Any:
@@ -145,7 +156,7 @@ class StepsSession(_tf_shared.KerasSession):
             # Keras draws its seed from a variable that each step reads and writes.
             return tf.nn.dropout(x, layer.rate)
         if isinstance(layer, LSTM) and self._chains:
-            weights = (variable.value for variable in keras_layer.weights)
+            weights = (tf.cast(variable.value, x.dtype) for variable in keras_layer.weights)
             return _tf_lstm.lstm(x, *weights, chains=self._chains)
         return keras_layer(x)
 

@@ -5,8 +5,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
+from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _torch_model
 from ._common import Score, as_floats, evaluation_batches, next_slices
 from ._torch_optimizer import optimizer
@@ -28,9 +30,12 @@ class TorchSession:
         batch_size: int,
         data: Data,
         device: Any,
+        precision: Precision,
         *,
         fast: bool,
     ) -> None:
+        import torch
+
         self._model = model.to(device)
         self._device = device
         self._data = data
@@ -40,6 +45,9 @@ class TorchSession:
         self._trained = 0
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._optimizer = optimizer(workload.optimizer, trained, fast=fast)
+        compute = COMPUTE_TYPES[precision]
+        self._half: Any = None if compute == "float32" else getattr(torch, compute)
+        self._scale = loss_scale(precision)
         self._model.train()
 
     def sync(self) -> None:
@@ -71,9 +79,30 @@ class TorchSession:
         with torch.no_grad():
             for x, y in evaluation_batches(self._data):
                 inputs = torch.from_numpy(_torch_model.as_channels_first(x))
-                score.add(self._model(inputs.to(self._device)).cpu().numpy(), y)
+                score.add(self._logits(inputs.to(self._device)).cpu().numpy(), y)
         self._model.train()
         return score.result()
+
+    def _logits(self, x: Any) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes)."""
+        import torch
+
+        if self._half is None:
+            return self._model(x)
+        with torch.autocast(self._device.type, dtype=self._half):
+            logits = self._model(x)
+        return logits.float()
+
+    def _backward(self, loss: Any) -> None:
+        import torch
+
+        if self._scale == 1:
+            loss.backward()
+            return
+        (loss * self._scale).backward()
+        torch._foreach_div_(
+            [p.grad for p in self._model.parameters() if p.requires_grad], self._scale
+        )
 
     def placement(self) -> str:
         return str(next(self._model.parameters()).device)
@@ -89,9 +118,15 @@ class NaiveSession(TorchSession):
     """The loop of PyTorch's tutorials: a DataLoader, and the loss read every step."""
 
     def __init__(
-        self, workload: Workload, model: Any, batch_size: int, data: Data, device: Any
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        device: Any,
+        precision: Precision,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, device, fast=False)
+        super().__init__(workload, model, batch_size, data, device, precision, fast=False)
         import torch
         from torch.utils.data import TensorDataset
 
@@ -101,7 +136,12 @@ class NaiveSession(TorchSession):
         self._batches: Iterator[Any] = iter(())
         self._criterion = torch.nn.CrossEntropyLoss()
         self._loss = float("nan")
-        self.settings = {"loop": "eager", "input": "DataLoader", "compile": "false"}
+        self.settings = {
+            "loop": "eager",
+            "input": "DataLoader",
+            "compile": "false",
+            **mixed_settings(precision),
+        }
 
     def train_block(self, steps: int) -> None:
         for first, count in next_slices(self._position, steps, self._steps_per_epoch):
@@ -111,8 +151,8 @@ class NaiveSession(TorchSession):
                 x, y = next(self._batches)
                 x, y = x.to(self._device), y.to(self._device)
                 self._optimizer.zero_grad()
-                loss = self._criterion(self._model(x), y)
-                loss.backward()
+                loss = self._criterion(self._logits(x), y)
+                self._backward(loss)
                 self._optimizer.step()
                 self._loss = loss.item()
             self._position = first + count
@@ -143,10 +183,11 @@ class TunedSession(TorchSession):
         batch_size: int,
         data: Data,
         device: Any,
+        precision: Precision,
         *,
         channels_last: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, device, fast=True)
+        super().__init__(workload, model, batch_size, data, device, precision, fast=True)
         import torch
 
         keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
@@ -163,6 +204,7 @@ class TunedSession(TorchSession):
             "compile": "false",
             "data_on_device": "uint8" if keep_bytes else "float32",
             "memory_format": "channels_last" if channels_last else "contiguous",
+            **mixed_settings(precision),
         }
 
     def train_block(self, steps: int) -> None:
@@ -189,8 +231,8 @@ class TunedSession(TorchSession):
         x, y = self._x.index_select(0, rows), self._y.index_select(0, rows)
         if x.dtype == torch.uint8:
             x = x.float() / 255
-        loss = functional.cross_entropy(self._model(x), y)
+        loss = functional.cross_entropy(self._logits(x), y)
         self._optimizer.zero_grad(set_to_none=True)
-        loss.backward()
+        self._backward(loss)
         self._optimizer.step()
         self._loss = loss.detach()

@@ -10,6 +10,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
+from ..precision import COMPUTE_TYPES
 from ._common import available_cores, why_not_here
 from .seam import Data, Engine, Session
 
@@ -25,6 +26,7 @@ class Jax:
 
     def __init__(self) -> None:
         self._device: Any = None
+        self._compute = COMPUTE_TYPES["float32"]
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return why_not_here(
@@ -52,6 +54,7 @@ class Jax:
         self._device = seen[device.index]
         jax.config.update("jax_default_device", self._device)
         # "float32" forbids TF32 and products from fewer bfloat16 passes.
+        self._compute = COMPUTE_TYPES[precision]
         products = "tensorfloat32" if precision == "tf32" else "float32"
         jax.config.update("jax_default_matmul_precision", products)
 
@@ -63,7 +66,14 @@ class Jax:
         try:
             for seen in jax.devices("cuda"):
                 name = str(seen.device_kind)[:200]
-                found.append(FoundDevice(kind="cuda", index=len(found), name=name))
+                found.append(
+                    FoundDevice(
+                        kind="cuda",
+                        index=len(found),
+                        name=name,
+                        compute_capability=str(seen.compute_capability),
+                    )
+                )
         except RuntimeError:  # its word for "no such platform"
             pass
         return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
@@ -98,6 +108,7 @@ class Jax:
         import jax.numpy as jnp
 
         matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-1.0, maxval=1.0)
+        matrix = matrix.astype(self._compute)
         multiply = jax.jit(jnp.matmul)
 
         def product() -> None:
@@ -109,7 +120,7 @@ class Jax:
         from ._jax_sessions import NaiveSession, TunedSession
 
         kind = NaiveSession if cell.recipe == "naive" else TunedSession
-        return kind(workload, weights, cell.batch_size, data)
+        return kind(workload, weights, cell.batch_size, data, cell.precision)
 
 
 def _prepare() -> None:

@@ -3,13 +3,15 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
+from ..precision import COMPUTE_TYPES
 from . import _blas
 from ._common import why_not_here
 from .seam import Data, Engine, Session
@@ -26,6 +28,7 @@ class Mlx:
 
     def __init__(self) -> None:
         self._blas = ""
+        self._compute = COMPUTE_TYPES["float32"]
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return why_not_here(
@@ -39,6 +42,7 @@ class Mlx:
             LookupError: MLX sees no such device.
         """
         self._prepare()
+        self._compute = COMPUTE_TYPES[precision]
         # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
         os.environ["MLX_ENABLE_TF32"] = "1" if precision == "tf32" else "0"
         import mlx.core as mx
@@ -60,7 +64,12 @@ class Mlx:
             for index in range(mx.device_count(mx.gpu)):
                 facts = mx.device_info(mx.Device(mx.gpu, index))
                 name = str(facts.get("device_name", "GPU"))[:200]
-                found.insert(index, FoundDevice(kind=kind, index=index, name=name))
+                found.insert(
+                    index,
+                    FoundDevice(
+                        kind=kind, index=index, name=name, compute_capability=_capability(facts)
+                    ),
+                )
         return found
 
     def libraries(self) -> dict[str, str]:
@@ -76,7 +85,7 @@ class Mlx:
     def gemm(self, size: int) -> Callable[[], None]:
         import mlx.core as mx
 
-        matrix = mx.random.uniform(-1.0, 1.0, (size, size))
+        matrix = mx.random.uniform(-1.0, 1.0, (size, size)).astype(getattr(mx, self._compute))
         mx.eval(matrix)
 
         def product() -> None:
@@ -94,12 +103,13 @@ class Mlx:
         mx.random.seed(_common.FRAMEWORK_SEED)
         model = _mlx_model.build(workload, weights)
         if cell.recipe == "naive":
-            return NaiveSession(workload, model, cell.batch_size, data)
+            return NaiveSession(workload, model, cell.batch_size, data, cell.precision)
         return TunedSession(
             workload,
             model,
             cell.batch_size,
             data,
+            cell.precision,
             on_cpu=cell.device.kind == "cpu",
             may_compile=os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0"),
         )
@@ -112,6 +122,11 @@ class Mlx:
             # It would say nothing and run unfused; then say so.
             os.environ["MLX_DISABLE_COMPILE"] = "1"
         self._blas = _blas.preload()
+
+
+def _capability(facts: Mapping[str, Any]) -> str | None:
+    numbers = [facts.get(f"compute_capability_{part}") for part in ("major", "minor")]
+    return None if None in numbers else "{}.{}".format(*numbers)
 
 
 ENGINE: Engine = Mlx()

@@ -101,7 +101,8 @@ class Engine(Protocol):
         """Options in force that change speed, such as thread counts. Not environment variables."""
 
     def gemm(self, size: int) -> Callable[[], None]:
-        """A product of two square float32 matrices, ``size`` rows, on the loaded device.
+        """A product of two square matrices, ``size`` rows, on the loaded device and in the
+        precision it was loaded for.
 
         Each call computes it once and returns when it is done.
         """

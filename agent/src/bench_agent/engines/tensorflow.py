@@ -10,6 +10,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
+from ..precision import COMPUTE_TYPES
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -27,6 +28,7 @@ class TensorFlow:
 
     def __init__(self) -> None:
         self._place = PLACE["cpu"]
+        self._compute = COMPUTE_TYPES["float32"]
         self._layers: Literal["stock", "safe"] | None = None
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
@@ -53,18 +55,26 @@ class TensorFlow:
             tf.config.set_visible_devices(gpus[device.index], "GPU")
             tf.config.experimental.set_memory_growth(gpus[device.index], True)
         tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+        self._compute = COMPUTE_TYPES[precision]
         self._place = PLACE[device.kind]
         # Imported here so that its time counts as import, not as building.
         import keras
 
         keras.config.set_floatx("float32")
+        mixed = precision.startswith("mixed_")
+        keras.mixed_precision.set_dtype_policy(precision if mixed else "float32")
 
     def devices(self) -> list[FoundDevice]:
         os.environ["KERAS_BACKEND"] = "tensorflow"
         import tensorflow as tf
 
         found = [
-            FoundDevice(kind=_gpu_kind(), index=index, name=_gpu_name(gpu))
+            FoundDevice(
+                kind=_gpu_kind(),
+                index=index,
+                name=_gpu_name(gpu),
+                compute_capability=_compute_capability(gpu),
+            )
             for index, gpu in enumerate(tf.config.list_physical_devices("GPU"))
         ]
         return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
@@ -100,7 +110,7 @@ class TensorFlow:
         import tensorflow as tf
 
         with tf.device(self._place):
-            matrix = tf.random.uniform((size, size), -1.0, 1.0)
+            matrix = tf.cast(tf.random.uniform((size, size), -1.0, 1.0), self._compute)
 
         def product() -> None:
             with tf.device(self._place):
@@ -130,6 +140,7 @@ class TensorFlow:
                 data,
                 layers,
                 self._place,
+                precision=cell.precision,
                 # No Mac was at hand to try the plugin's own fused kernels.
                 fused_updates=cell.device.kind != "metal",
             )
@@ -153,6 +164,13 @@ def _gpu_name(gpu: Any) -> str:
 
     details = tf.config.experimental.get_device_details(gpu)
     return str(details.get("device_name", gpu.name))[:200]
+
+
+def _compute_capability(gpu: Any) -> str | None:
+    import tensorflow as tf
+
+    version = tf.config.experimental.get_device_details(gpu).get("compute_capability")
+    return "{}.{}".format(*version) if version else None
 
 
 ENGINE: Engine = TensorFlow()

@@ -10,6 +10,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
+from ..precision import COMPUTE_TYPES
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -27,6 +28,7 @@ class Torch:
 
     def __init__(self) -> None:
         self._device: Any = "cpu"
+        self._compute = COMPUTE_TYPES["float32"]
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return why_not_here(
@@ -44,6 +46,7 @@ class Torch:
         if (device.kind, device.index) not in {(seen.kind, seen.index) for seen in self.devices()}:
             kinds = ", ".join(f"{seen.kind}:{seen.index}" for seen in self.devices())
             raise LookupError(f"PyTorch sees no device {device}; it sees {kinds}")
+        self._compute = COMPUTE_TYPES[precision]
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
         # PyTorch's default is on.
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
@@ -57,7 +60,12 @@ class Torch:
         import torch
 
         found = [
-            FoundDevice(kind="cuda", index=index, name=torch.cuda.get_device_name(index)[:200])
+            FoundDevice(
+                kind="cuda",
+                index=index,
+                name=torch.cuda.get_device_name(index)[:200],
+                compute_capability="{}.{}".format(*torch.cuda.get_device_capability(index)),
+            )
             for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
         ]
         if torch.backends.mps.is_available():
@@ -94,6 +102,7 @@ class Torch:
         import torch
 
         matrix = torch.rand((size, size), device=self._device) * 2 - 1
+        matrix = matrix.to(getattr(torch, self._compute))
 
         def product() -> None:
             result = torch.mm(matrix, matrix)
@@ -111,7 +120,7 @@ class Torch:
         device = self._device
         if cell.recipe == "naive":
             model = _torch_model.build(workload, weights)
-            return NaiveSession(workload, model, cell.batch_size, data, device)
+            return NaiveSession(workload, model, cell.batch_size, data, device, cell.precision)
         # Shapes never change: let cuDNN try its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
@@ -119,7 +128,13 @@ class Torch:
         channels_last = convolves and device.type == "cpu"
         model = _torch_model.build(workload, weights, channels_last=channels_last)
         return TunedSession(
-            workload, model, cell.batch_size, data, device, channels_last=channels_last
+            workload,
+            model,
+            cell.batch_size,
+            data,
+            device,
+            cell.precision,
+            channels_last=channels_last,
         )
 
 

@@ -1,0 +1,94 @@
+"""Mixed precision in every engine and recipe: half in the layers, float32 in what is kept.
+
+float16 is no cell on a CPU, but its code runs there, so its loss scale can be tested.
+"""
+
+import pytest
+from tests.fakes.workloads import small, variant
+
+from bench_agent.job import FoundDevice
+from bench_agent.precision import too_old
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import Precision
+from bench_protocol.workloads import SGD
+
+from .conftest import Opener, losses, without_dropout
+from .test_contract import PAIRS
+
+BATCH = 16
+WORKLOADS = {
+    workload.name: without_dropout(small(workload, 10 * BATCH))
+    for workload in CATALOGUE
+    if workload.name in ("mnist-cnn", "fashion-mlp", "fashion-lstm")
+}
+every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
+# Half a unit in the last place of bfloat16 is 2**-9; five steps add up several.
+BFLOAT16_TOLERANCE = 2e-2
+FLOAT16_TOLERANCE = 3e-3
+
+
+@every_pair
+@pytest.mark.parametrize(
+    ("name", "precision", "tolerance"),
+    [
+        *((name, "mixed_bfloat16", BFLOAT16_TOLERANCE) for name in WORKLOADS),
+        ("fashion-mlp", "mixed_float16", FLOAT16_TOLERANCE),
+    ],
+)
+def test_the_losses_are_those_of_float32_but_for_the_rounding_of_halves(
+    opened: Opener,
+    framework: str,
+    recipe: str,
+    name: str,
+    precision: Precision,
+    tolerance: float,
+) -> None:
+    workload = variant(WORKLOADS[name], optimizer=SGD())
+    right = losses(opened(framework, workload, recipe, BATCH), 5)
+    half = losses(opened(framework, workload, recipe, BATCH, precision), 5)
+    assert half == pytest.approx(right, rel=tolerance)
+    assert half != pytest.approx(right, rel=1e-6), "nothing was computed in half precision"
+
+
+@every_pair
+def test_updates_too_small_for_a_half_add_up_in_the_float32_weights(
+    opened: Opener, framework: str, recipe: str
+) -> None:
+    """Weights of about 0.05 change by 1e-5 a step: a bfloat16 would round that away."""
+    workload = variant(WORKLOADS["fashion-mlp"], optimizer=SGD(learning_rate=1e-3, momentum=0))
+    drops = []
+    for precision in ("float32", "mixed_bfloat16"):
+        session = opened(framework, workload, recipe, BATCH, precision)
+        before, _ = session.evaluate()
+        session.train_block(100)
+        session.sync()
+        after, _ = session.evaluate()
+        drops.append(before - after)
+    assert drops[0] > 0.05
+    assert drops[1] == pytest.approx(drops[0], rel=0.1)
+
+
+@every_pair
+def test_a_mixed_cell_says_what_it_computes_in(opened: Opener, framework: str, recipe: str) -> None:
+    session = opened(framework, WORKLOADS["fashion-mlp"], recipe, BATCH, "mixed_float16")
+    assert session.settings["loss_scale"] in ("1024", "dynamic")
+
+
+@pytest.mark.parametrize(
+    ("capability", "precision", "reason"),
+    [
+        ("7.5", "tf32", "needs compute capability 8.0, this GPU has 7.5"),
+        ("7.0", "mixed_bfloat16", "8.0"),
+        ("7.5", "mixed_float16", None),
+        ("8.0", "tf32", None),
+        ("12.0", "mixed_bfloat16", None),
+        (None, "tf32", None),
+    ],
+)
+def test_an_old_gpu_has_no_tf32_and_no_bfloat16(
+    capability: str | None, precision: Precision, reason: str | None
+) -> None:
+    gpu = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability=capability)
+    found = too_old(gpu, precision)
+    assert (found is None) == (reason is None)
+    assert (reason or "") in (found or "")
