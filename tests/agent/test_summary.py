@@ -2,8 +2,9 @@
 
 from tests.fakes.results import make_cell, make_result
 
-from bench_agent.summary import doubt_lines
-from bench_protocol.result import Warn
+from bench_agent.summary import accuracy_lines, doubt_lines
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Evaluation, Measured, Warn
 
 
 def test_doubts_are_counted_by_kind() -> None:
@@ -20,3 +21,16 @@ def test_doubts_are_counted_by_kind() -> None:
         f"({naive}, and others)",
         f"Warning, 1 of 3 measurements: only 3 blocks timed ({tuned})",
     ]
+
+
+def test_an_accuracy_pass_is_told_with_its_band() -> None:
+    epochs = workload_named("mnist-cnn").epochs
+    results = []
+    for trained in (2, epochs):
+        result = make_result(cell=make_cell(data="real"))
+        assert result.measurement is not None
+        evaluation = Evaluation(epochs=trained, samples=10_000, loss=0.03, accuracy=0.9912)
+        measurement = result.measurement.model_copy(update={"evaluation": evaluation})
+        results.append(result.model_copy(update={"outcome": Measured(measurement=measurement)}))
+    (line,) = accuracy_lines(results)
+    assert "accuracy 99.1 % after 10 epochs lies within 97.5 % to 99.8 %" in line

@@ -141,6 +141,7 @@ def result_document(result: Result) -> Document:
     """One repeat: its cell, outcome, speed and what is doubtful about it."""
     outcome = result.outcome
     failed = isinstance(outcome, Failed)
+    evaluation = outcome.measurement.evaluation if outcome.measurement else None
     batch_size = result.cell.batch_size
     rate = energy_mj = None
     if not isinstance(outcome, Failed):
@@ -156,6 +157,7 @@ def result_document(result: Result) -> Document:
         "failure": failure(outcome) if isinstance(outcome, Failed) else None,
         "samples_per_second": rate,
         "energy_per_sample_mj": energy_mj,
+        "accuracy": evaluation.accuracy if evaluation else None,
         "warnings": [{"code": w.code, "words": doubts.words(w)} for w in result.warnings],
     }
 

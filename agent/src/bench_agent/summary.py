@@ -7,6 +7,7 @@ from rich.table import Table
 
 from bench_protocol import doubts
 from bench_protocol import format as people
+from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.matrix import Cell
@@ -55,13 +56,25 @@ def summary_table(results: list[Result]) -> Table:
 
 def closing_lines(summary: RunSummary, home: Home) -> list[str]:
     """What the figures are worth, where the results are, and how to go on."""
-    lines = doubt_lines(summary.results)
+    lines = accuracy_lines(summary.results) + doubt_lines(summary.results)
     kept = len(summary.results)
     lines.append(f"{kept} results kept in {home.outbox}, {summary.sent} sent now.")
     if summary.waiting:
         lines.append(f"{summary.waiting} wait: bench-agent submit --server URL sends them.")
     if summary.interrupted:
         lines.append("Interrupted: bench-agent run --resume goes on with what is missing.")
+    return lines
+
+
+def accuracy_lines(results: list[Result]) -> list[str]:
+    """One line an accuracy pass: what was reached, and what that is held against."""
+    lines = []
+    for result in results:
+        workload, measurement = workload_named(result.cell.workload), result.measurement
+        evaluation = measurement and measurement.evaluation
+        if measurement and evaluation and evaluation.epochs == workload.epochs:
+            sentence = judge(workload, result.cell.data, measurement).sentence
+            lines.append(f"{result.cell}: {sentence}")
     return lines
 
 
