@@ -191,7 +191,7 @@ def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> EnergyWindow:
     found.heard(PhaseBegan(phase="timing"))
     for _ in range(blocks):
         ramp.now_ns += round(block_seconds * SECOND)
-        found.heard(BlockDone(duration_ns=round(block_seconds * SECOND), share_done=0.5))
+        found.heard(BlockDone(duration_ns=round(block_seconds * SECOND), steps=9, share_done=0.5))
     found.heard(PhaseBegan(phase="evaluate"))
     ramp.now_ns += 3 * SECOND
     return found
