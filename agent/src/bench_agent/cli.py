@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from .commands import comparing, data, looking, measuring, sending
+from .commands import comparing, data, looking, measuring, reporting, sending
 from .commands.options import Exit
 from .problems import DataProblem, HomeProblem, UsageProblem
 
@@ -23,6 +23,7 @@ app.command()(looking.doctor)
 app.command()(measuring.plan)
 app.command()(measuring.run)
 app.command()(comparing.ab)
+app.command()(reporting.report)
 app.command()(sending.submit)
 app.command()(sending.status)
 app.command()(sending.enroll)

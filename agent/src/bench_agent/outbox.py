@@ -76,6 +76,15 @@ class Outbox:
         """Envelopes a server would not take, oldest first."""
         return self._entries("refused")
 
+    def last_run(self) -> list[Entry]:
+        """Every envelope of the run that was measured last, in whatever state."""
+        entries = [entry for state in STATES for entry in self._entries(state)]
+        if not entries:
+            return []
+        newest = max(entries, key=lambda entry: entry.path.stat().st_mtime_ns)
+        run = newest.path.name.partition("-")[0]
+        return [entry for entry in entries if entry.path.name.startswith(f"{run}-")]
+
     def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
         """Move an envelope to ``sent/`` with the server's receipt."""
         return self._move(entry, "sent", receipt)

@@ -10,10 +10,11 @@ from urllib.parse import urlencode
 
 from sqlmodel import Session
 
+from bench_protocol import charts
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.result import Result
 
-from . import boards, charts, comparing, queries
+from . import boards, comparing, queries
 from .answers import Board, ResultAnswer, result_fields
 from .derive import stored_result
 from .facts import Fact, condition_facts, environment_facts, machine_facts, training_facts

@@ -1,0 +1,36 @@
+"""The report as one HTML file: styles and drawings inside, no script, nothing to load."""
+
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from . import tables
+from .charts import charts_of
+from .figures import Report
+
+FOLDER = Path(__file__).parent
+DEVICES = {"cpu": "CPU", "cuda": "CUDA", "metal": "Metal"}
+MOST_TRACES = 12
+
+
+def html(report: Report) -> str:
+    """The whole page; everything from the results is escaped."""
+    templates = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template("report.html.j2").render(
+        css=(FOLDER / "report.css").read_text(),
+        report=report,
+        charts=charts_of(report),
+        table=tables.table_of(report),
+        facts=tables.facts_of(report),
+        started=tables.started(report),
+        kinds=[kind for kind in DEVICES if kind in {c.cell.device.kind for c in report.cells}],
+        names=DEVICES,
+        most_traces=MOST_TRACES,
+        whiskers=any(one.low for one in report.cells),
+    )

@@ -1,0 +1,89 @@
+"""Samples per second over batch sizes: where the run measured more than one."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import log
+
+from bench_protocol import format as people
+
+from .figures import CellFigures, grouped
+
+BOX_WIDTH, BOX_HEIGHT = 1000.0, 300.0
+COLOURS = 6
+
+
+@dataclass(frozen=True)
+class Line:
+    """Samples per second over batch sizes; points in a box of 1000 x 300, rate upwards."""
+
+    label: str
+    kind: int
+    points: tuple[tuple[float, float], ...]
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LineGroup:
+    """Lines on one pair of axes, both logarithmic."""
+
+    title: str
+    batches: tuple[tuple[float, str], ...]
+    low: str
+    high: str
+    lines: tuple[Line, ...]
+
+
+def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
+    """A group a workload; a line a framework and device with two batch sizes or more, in the recipe
+    that was fastest anywhere: a line a recipe would be too many to tell apart."""
+    found = []
+    for group in grouped(cells, lambda c: (c.cell.workload, c.cell.precision, c.cell.data)):
+        lines = grouped(group, lambda c: (c.cell.framework, c.cell.device, c.cell.recipe))
+        best = grouped((line for line in lines if len(line) > 1), lambda line: line[0].place)
+        lines = [max(recipes, key=_fastest) for recipes in best]
+        if lines:
+            found.append(_line_group(lines))
+    return tuple(found)
+
+
+def _fastest(line: list[CellFigures]) -> float:
+    return max(one.samples_per_second for one in line)
+
+
+def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
+    lines = [sorted(line, key=lambda one: one.cell.batch_size) for line in lines]
+    points = [one for line in lines for one in line]
+    sizes = sorted({one.cell.batch_size for one in points})
+    rates = [one.samples_per_second for one in points]
+    low, high = min(rates) / 1.15, max(rates) * 1.15
+
+    def x(one_size: float) -> float:
+        return round(BOX_WIDTH * _log_share(one_size, sizes[0], sizes[-1]), 1)
+
+    def y(rate: float) -> float:
+        return round(BOX_HEIGHT * (1 - _log_share(rate, low, high)), 1)
+
+    first = lines[0][0].cell
+    unusual = "" if first.precision == "float32" else f", {first.precision}"
+    return LineGroup(
+        title=f"{first.workload}{unusual}",
+        batches=tuple((x(size), f"{size:,}") for size in sizes),
+        low=people.rate(low),
+        high=people.rate(high),
+        lines=tuple(
+            Line(
+                label=f"{line[0].place}, {line[0].cell.recipe}",
+                kind=number % COLOURS + 1,
+                points=tuple((x(one.cell.batch_size), y(one.samples_per_second)) for one in line),
+                values=tuple(
+                    f"{one.cell.batch_size:,}: {people.rate(one.samples_per_second)}"
+                    for one in line
+                ),
+            )
+            for number, line in enumerate(lines)
+        ),
+    )
+
+
+def _log_share(value: float, low: float, high: float) -> float:
+    return log(value / low) / log(high / low)

@@ -1,0 +1,143 @@
+"""The report: what is compared, and what each format holds."""
+
+import csv
+import io
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from tests.fakes.results import make_failure, make_result, sealed
+from tests.fakes.runs import a_run
+
+from bench_agent.outbox import Outbox
+from bench_agent.report import page, picture, tables
+from bench_agent.report.charts import charts_of, places_of
+from bench_agent.report.figures import Report, report_of
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return report_of(a_run())
+
+
+def test_each_comparison_holds_everything_else_equal(report: Report) -> None:
+    charts = charts_of(report)
+    assert [group.title for group in charts.devices] == [
+        "mnist-cnn, batch 64",
+        "fashion-mlp, batch 128",
+    ]
+    (mnist, _) = charts.devices
+    assert [bar.label for bar in mnist.bars] == ["cpu: tensorflow tuned", "metal: mlx tuned"]
+    assert mnist.bars[1].note.startswith("3.46× tensorflow on cpu, 95 % CI 3.3")
+    assert {len(group.bars) for group in charts.recipes} == {2}
+    assert len(charts.recipes) == 6
+    assert charts.recipes[0].bars[1].note.startswith("2.00× naive, 95 % CI 1.9")
+    assert [group.title for group in charts.frameworks] == [
+        "mnist-cnn, batch 64, on Apple M2 Max (30-core GPU)",
+        "fashion-mlp, batch 128, on Apple M2 Max (30-core GPU)",
+    ]
+    fastest = charts.fastest[0].bars
+    assert [bar.label for bar in fastest][::5] == ["mlx metal, tuned", "tensorflow cpu, naive"]
+    assert [bar.share for bar in fastest] == sorted((bar.share for bar in fastest), reverse=True)
+    assert all(bar.high is not None and bar.high <= 1 for bar in fastest)
+
+
+def test_batch_sizes_make_lines(report: Report) -> None:
+    (group,) = charts_of(report).batches
+    assert (group.title, len(group.lines)) == ("fashion-mlp", 3)
+    assert [size for _, size in group.batches] == ["32", "128", "512"]
+    assert [x for x, _ in group.lines[0].points] == [0.0, 500.0, 1000.0]
+    ups = [[y for _, y in line.points] for line in group.lines]
+    assert all(line == sorted(line, reverse=True) for line in ups)
+
+
+def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
+    charts = charts_of(report_of(a_run(repeats=1)))
+    bar = charts.recipes[0].bars[1]
+    assert (bar.note, bar.low, bar.high) == ("2.00× naive", None, None)
+
+
+def test_a_run_of_one_cell_compares_nothing() -> None:
+    report = report_of([make_result()])
+    charts = charts_of(report)
+    assert charts.fastest == charts.devices == charts.recipes == charts.batches == ()
+    assert len(charts.traces) == 1
+    assert "Naive, pipeline" not in page.html(report)
+    assert picture.svg(report).startswith("<svg")
+
+
+def test_a_run_of_failures_only_is_reported_too() -> None:
+    report = report_of([make_failure("out_of_memory", "build")])
+    assert "out of memory while building the model" in page.html(report)
+    assert "out of memory" in tables.markdown(report)
+    assert json.loads(tables.as_json(report))["cells"] == []
+
+
+class Outline(HTMLParser):
+    """Balanced tags, and every address the page would load."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.loads: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "meta":
+            self.open.append(tag)
+        self.loads += [value or "" for name, value in attrs if name in ("src", "href")]
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+def test_the_page_is_whole_in_itself(report: Report) -> None:
+    text, outline = page.html(report), Outline()
+    outline.feed(text)
+    outline.close()
+    assert (outline.open, outline.loads) == ([], [])
+    assert "<script" not in text
+    assert "url(" not in text
+    assert "<i>" not in text
+    assert "Apple M2 Max &lt;i&gt;" in text
+    assert "other programs kept 2.1 of 12 cores busy" in text
+
+
+def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
+    rows = list(csv.DictReader(io.StringIO(tables.comma_separated(report))))
+    document = json.loads(tables.as_json(report))
+    assert len(rows) == len(document["results"]) == len(report.results) == 73
+    assert len(document["cells"]) == 24
+    first = document["cells"][0]
+    own = [float(row["samples_per_second"]) for row in rows[:3]]
+    assert first["rates"] == own
+    assert first["samples_per_second"] == sorted(own)[1]
+    assert first["low"] < first["samples_per_second"] < first["high"]
+    assert (rows[-1]["status"], rows[-1]["failure"]) == ("failed", "wrong_result")
+    assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
+    text = tables.markdown(report)
+    assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
+    assert "| mnist-cnn | 64 | tensorflow cpu | naive | float32 | 71,111 |" in text
+    assert "| fashion-lstm | 128 | tensorflow cpu | naive | float32 | wrong result" in text
+
+
+def test_the_picture_is_drawn(report: Report) -> None:
+    groups = places_of(report)
+    assert [len(group.bars) for group in groups] == [3, 3]
+    drawn = picture.svg(report)
+    assert drawn.count("<rect") == 1 + 6
+    assert "<i>" not in drawn
+    raw = picture.png(report)
+    assert raw.startswith(b"\x89PNG")
+    assert int.from_bytes(raw[16:20], "big") == 2400
+
+
+def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path) -> None:
+    outbox = Outbox(tmp_path)
+    assert outbox.last_run() == []
+    outbox.put(sealed(make_result(run_id="a" * 32)))
+    outbox.put(sealed(make_result(run_id="b" * 32)))
+    sent = outbox.put(sealed(make_result(run_id="b" * 32, repeat=2)))
+    outbox.mark_sent(sent, {})
+    assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
+    assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
