@@ -16,7 +16,10 @@ MAIN = "from bench_server.cli import main; main()"
 @contextmanager
 def running_server(database_url: str, home: Path) -> Iterator[str]:
     """Serve a migrated database; gives the address."""
-    environment = os.environ | {"BENCH_SERVER_DATABASE_URL": database_url}
+    environment = os.environ | {
+        "BENCH_SERVER_DATABASE_URL": database_url,
+        "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
+    }
     with (home / "server.log").open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", MAIN, "serve", "--port", "0"],

@@ -75,7 +75,7 @@ def test_every_error_code_is_named() -> None:
         for kind in vars(errors).values()
         if isinstance(kind, type) and issubclass(kind, errors.ProtocolError)
     } - {"protocol_error"}
-    assert len(codes) == 8
+    assert len(codes) == 9
     for code in codes:
         assert f"`{code}`" in PAGE
 

@@ -10,10 +10,11 @@ import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import postgres
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 
-from bench_server import schema
+from bench_server import log, schema
 from bench_server.app import create_app
 from bench_server.db import Store, open_engine
 from bench_server.settings import Settings
@@ -92,13 +93,16 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    return create_app(Settings(), Store("sqlite:///:memory:"))
+    return create_app(Settings(), Store("sqlite:///:memory:"), authority=AUTHORITY)
 
 
 @pytest.fixture
 def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> FastAPI:
+    with store.writing() as session:
+        log.begin(session, AUTHORITY)
     application.state.store = store
     application.state.clock = clock
+    application.state.settings = Settings()
     return application
 
 

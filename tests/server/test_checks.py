@@ -1,5 +1,6 @@
 """Checks: contradictions keep a result out of every ranking, with a reason, and nothing else."""
 
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -8,8 +9,8 @@ from tests.fakes.client import Poster
 
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
-from bench_protocol.result import Blocks, Clocks, Placement, Result
-from bench_server import checks
+from bench_protocol.result import Blocks, Clocks, Energy, Placement, Result
+from bench_server import checks, peaks
 
 
 def measured_with(**overrides: Any) -> Result:
@@ -48,15 +49,54 @@ CONTRADICTIONS = {
 }
 
 
+NOW = datetime.fromisoformat(results.AT)
+# Checks that need more than the result itself have cases of their own below.
+DOUBTS = {
+    "below_peak",
+    "challenge",
+    "clocks",
+    "conformance",
+    "falling_loss",
+    "mean_power",
+    "outlier",
+}
+
+
+def found(result: Result, **arrival: Any) -> dict[str, checks.Verdict]:
+    """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
+    took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
+    fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
+    workload = workload_named(result.cell.workload)
+    return {v.check: v for v in checks.verdicts(result, workload, checks.Arrival(**fields))}
+
+
+def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
+    """A result signed after these times since its challenge, by both of its clocks."""
+    wall = (NOW + timedelta(seconds=wall_seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    end = int(monotonic_seconds * 1e9)
+    return results.make_result(
+        clocks=Clocks(
+            run_started=results.AT,
+            started=results.AT,
+            finished=wall,
+            started_ns=0,
+            finished_ns=end,
+            signed=wall,
+            signed_ns=end,
+        )
+    )
+
+
 def test_a_plausible_result_passes_every_check() -> None:
-    found = checks.verdicts(results.make_result(), workload_named("mnist-cnn"))
-    assert len(found) == len(checks.CHECKS)
-    assert all(verdict.passed for verdict in found)
+    result = timed(100, 100)
+    passed = found(result, received_at=NOW + timedelta(seconds=101))
+    assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
+    assert len(passed) == len(checks.CHECKS)
 
 
 def test_every_check_has_a_case() -> None:
-    found = checks.verdicts(results.make_result(), workload_named("mnist-cnn"))
-    assert {verdict.check for verdict in found} == set(CONTRADICTIONS)
+    assert {name for name, _, _ in checks.CHECKS} == set(CONTRADICTIONS) | DOUBTS
+    assert not set(CONTRADICTIONS) & DOUBTS
 
 
 @pytest.mark.parametrize("check", CONTRADICTIONS)
@@ -64,13 +104,138 @@ def test_a_contradiction_is_kept_and_not_ranked(post: Poster, check: str) -> Non
     result = CONTRADICTIONS[check]()
     identity = post(result)
     kept = post.http.get(f"/api/v1/results/{identity}").json()
-    failed = {v["check"]: v["sentence"] for v in kept["verdicts"] if not v["passed"]}
+    failed = {
+        v["check"]: v["sentence"]
+        for v in kept["verdicts"]
+        if not v["passed"] and v["effect"] == "unranked"
+    }
     assert list(failed) == [check]
     assert not kept["rankable"]
     assert kept["unranked_reason"] == failed[check]
     board = post.http.get("/api/v1/leaderboard?batch_size=any").json()
     assert board["rows"] == []
     assert [row["reason"] for row in board["unranked"]] == [failed[check]]
+
+
+@pytest.mark.parametrize(
+    ("wall", "monotonic", "server", "agree", "says"),
+    [
+        (100, 100, 101, True, "all clocks agree"),
+        (101.9, 100, 100.5, True, "all clocks agree"),
+        (103, 100, 101, False, "slept"),
+        (97, 100, 101, False, "clock was set"),
+        (3_612, 100, 3_613, False, "slept"),
+        (1_000, 1_004.9, 1_004, True, "all clocks agree"),
+        (100, 100, 97, False, "the server saw 97.0"),
+        (100, 100, 161, True, "all clocks agree"),
+        (100, 100, 163, False, "it arrived 63 s after it was signed"),
+        (100, 100, 90_000, False, "too late to compare"),
+    ],
+)
+def test_clocks(wall: float, monotonic: float, server: float, agree: bool, says: str) -> None:
+    verdict = found(timed(wall, monotonic), received_at=NOW + timedelta(seconds=server))["clocks"]
+    assert (verdict.passed, verdict.effect) == (agree, "stale")
+    assert says in verdict.sentence
+
+
+@pytest.mark.parametrize("state", ["none", "expired", "foreign"])
+def test_without_a_fresh_challenge_nothing_shows_when_it_was_measured(state: str) -> None:
+    verdicts = found(results.make_result(), challenge=state, issued_at=None)
+    assert not verdicts["challenge"].passed
+    assert not verdicts["clocks"].passed
+    assert {verdicts[name].effect for name in ("challenge", "clocks")} == {"stale"}
+
+
+def on_gpu(name: str, samples_per_second: float, precision: str = "float32", **more: Any) -> Result:
+    cell = results.make_cell("fashion-mlp", device=GPU, precision=precision)
+    step_ns = int(cell.batch_size * 1e9 / samples_per_second)
+    return results.make_result(
+        cell=cell,
+        machine=results.make_machine(gpu=("cuda", name, 132)),
+        measurement=results.make_measurement(cell, step_ns, **more),
+    )
+
+
+MLP_FLOPS = workload_named("fashion-mlp").training_flops_per_sample
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "teraflops", "passes"),
+    [
+        ("NVIDIA H200", "float32", 66, True),
+        ("NVIDIA H200", "float32", 67 * 1.09, True),
+        ("NVIDIA H200", "float32", 67 * 1.12, False),
+        ("NVIDIA H200", "tf32", 400, True),
+        ("NVIDIA H200", "tf32", 600, False),
+        ("NVIDIA H300", "float32", 10_000, True),
+    ],
+)
+def test_speed_above_the_vendors_peak(
+    name: str, precision: str, teraflops: float, passes: bool
+) -> None:
+    verdict = found(on_gpu(name, teraflops * 1e12 / MLP_FLOPS, precision))["below_peak"]
+    assert (verdict.passed, verdict.effect) == (passes, "quarantined")
+    assert ("no vendor's peak is known" in verdict.sentence) == (name == "NVIDIA H300")
+
+
+def test_convolutions_may_save_multiplications() -> None:
+    flops = workload_named("mnist-cnn").training_flops_per_sample
+    cell = results.make_cell(device=GPU)
+    machine = results.make_machine(gpu=("cuda", "Tesla T4", 40))
+    for teraflops, passes in ((8.1 * 2.4, True), (8.1 * 2.6, False)):
+        step_ns = int(cell.batch_size * flops / teraflops / 1e3)
+        measurement = results.make_measurement(cell, step_ns)
+        result = results.make_result(cell=cell, machine=machine, measurement=measurement)
+        assert found(result)["below_peak"].passed is passes
+
+
+def test_every_peak_has_a_source() -> None:
+    for name, entry in peaks._table().items():
+        assert entry["source"], name
+        assert set(entry["teraflops"]) <= {"float32", "tf32", "mixed_float16", "mixed_bfloat16"}
+        assert peaks.peak_flops(name, "float32") == entry["teraflops"]["float32"] * 1e12
+        assert peaks.peak_flops(f"{name} (container)", "float32") is not None
+    assert peaks.peak_flops("NVIDIA GeForce RTX 3090 Ti", "float32") is None
+
+
+@pytest.mark.parametrize(("watts", "passes"), [(699, True), (730, True), (740, False)])
+def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
+    result = on_gpu(
+        "NVIDIA H200",
+        1e6,
+        energy=Energy(source="nvml", scope="gpu", energy_mj=watts * 10_000, window_ns=10**10),
+    )
+    gpu = result.machine.gpus[0].model_copy(update={"power_limit_watts": 700.0})
+    machine = result.machine.model_copy(update={"gpus": (gpu,)})
+    verdict = found(result.model_copy(update={"machine": machine}))["mean_power"]
+    assert (verdict.passed, verdict.effect) == (passes, "doubtful")
+    assert found(result)["mean_power"].passed
+
+
+@pytest.mark.parametrize(
+    ("loss", "block_count", "passes"), [(2.2, 100, True), (2.4, 100, False), (2.4, 12, True)]
+)
+def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: bool) -> None:
+    cell = results.make_cell()
+    measurement = results.make_measurement(cell, block_count=block_count, last_loss=loss)
+    assert found(results.make_result(measurement=measurement))["falling_loss"].passed is passes
+
+
+@pytest.mark.parametrize(
+    ("peers", "passes"),
+    [
+        ((1.0, 1.01, 0.99, 1.02, 0.98), True),
+        ((2.0, 2.02, 1.98, 2.01, 1.99), False),
+        ((0.5, 0.51, 0.49, 0.505, 0.495), False),
+        ((2.0, 2.0, 2.0, 2.0), True),
+        ((1.05, 1.05, 1.05, 1.05, 1.05), True),
+        ((0.4, 1.0, 1.8, 2.5, 4.0), True),
+    ],
+)
+def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
+    own_ns = 1_000_000 / 64
+    verdict = found(results.make_result(), peers_ns=[own_ns * peer for peer in peers])["outlier"]
+    assert (verdict.passed, verdict.effect) == (passes, "doubtful")
 
 
 def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:

@@ -99,6 +99,7 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
 def different(n: int) -> dict[str, Any]:
     """What tells the n-th copy from the others."""
     return {
+        "log_index": 1_000 + n,
         "submission_id": f"{n:016x}",
         "run_id": f"f{n:031x}",
         "received_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=n),

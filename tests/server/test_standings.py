@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from bench_server import rank, standings
 from bench_server.db import Store
-from bench_server.tables import Measurement, SigningKey, Standing, Submission
+from bench_server.tables import Measurement, Owner, SigningKey, Standing, Submission
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = "0" * 64
@@ -38,6 +38,7 @@ def measurement(owner: str, machine: str, environment: str, ns: float, real: boo
     row = Measurement(
         submission_id=f"{number:016x}",
         key_id=KEY,
+        log_index=number,
         received_at=AT + timedelta(seconds=number),
         started_at=AT,
         owner=owner,
@@ -93,9 +94,9 @@ def keep(session: Session, rows: list[Measurement]) -> None:
 @pytest.fixture
 def kept(store: Store) -> Store:
     with store.writing() as session:
-        session.add(
-            SigningKey(key_id=KEY, spki=b"", event_payload=b"", event_signature=b"", enrolled_at=AT)
-        )
+        session.add(Owner(label="o"))
+        session.flush()
+        session.add(SigningKey(key_id=KEY, spki=b"", owner="o", first_key_id=KEY, enrolled_at=AT))
     return store
 
 

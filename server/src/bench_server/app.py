@@ -10,6 +10,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__, problems, render
+from .authority import Authority, load_authority
 from .db import Store
 from .routes import ROUTERS
 from .settings import Settings
@@ -31,7 +32,10 @@ def utc_now() -> datetime:
 
 
 def create_app(
-    settings: Settings, store: Store | None = None, clock: Callable[[], datetime] = utc_now
+    settings: Settings,
+    store: Store | None = None,
+    clock: Callable[[], datetime] = utc_now,
+    authority: Authority | None = None,
 ) -> FastAPI:
     """Put the application together.
 
@@ -39,6 +43,7 @@ def create_app(
         settings: as read from the environment.
         store: the database, if not the one that the settings name.
         clock: gives the time at which a request is taken to arrive.
+        authority: the server's own keys, if not those in the folder that the settings name.
     """
     opened = store or Store(settings.database_url)
 
@@ -58,6 +63,7 @@ def create_app(
     app.state.store = opened
     app.state.clock = clock
     app.state.settings = settings
+    app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
     for router in ROUTERS:
         app.include_router(router)
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")

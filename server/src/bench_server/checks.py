@@ -1,89 +1,179 @@
-"""Checks of a result against itself and its workload: pure, and each of them certain.
+"""What is checked of a result, in one table: pure functions of the result and of its arrival.
 
-A failed check never refuses a result. It is kept and shown with the reason, and does not count.
-Adding a check is adding a function to ``CHECKS``.
+A failed check never refuses a result: it is kept and shown with the reason. What failing does:
+
+=============  ===============================================================================
+``unranked``   it is certainly wrong, and does not count
+``quarantined``  it may be new hardware or an invention: the operator looks before it counts
+``stale``      nothing shows that it was measured just now: trust level 1
+``doubtful``   it counts, at trust level 2 at most
+=============  ===============================================================================
+
+Adding a check is adding a row to ``CHECKS``.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+from typing import Any, Literal
 
+from bench_protocol import figures
+from bench_protocol.hardware import hardware_name
 from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
 
+from . import peaks
+
 # Above the dense peak of any single device in any precision (2026), with Winograd's 2.25 on top.
 BEYOND_ANY_DEVICE_FLOPS = 2.25 * 2e16
+# Clocks of one card differ from the data sheet's boost clock by a few percent.
+PEAK_MARGIN = 1.10
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
+CLOCKS_AGREE_SECONDS = 2.0
+CLOCKS_AGREE_SHARE = 0.005
+ARRIVES_WITHIN_SECONDS = 60.0
+# Sensors read a little above the limit that the driver enforces over longer windows.
+POWER_MARGIN = 1.05
+OWNERS_FOR_OUTLIERS = 5
+OUTLIER_DEVIATIONS = 5.0
+# Where owners agree to the digit, ordinary differences must not become outliers.
+LEAST_DEVIATION = 0.02
+# MAD of a normal distribution times this is its standard deviation.
+MAD_TO_SIGMA = 1.4826
+
+Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """What the server itself saw.
+
+    ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
+    ``expired`` when it arrived, or ``foreign`` (not given by this server to this key).
+    ``issued_at``: when a fresh one was given. ``peers_ns``: nanoseconds per sample of other
+    owners, one value each, on the same hardware in the same cell.
+    """
+
+    received_at: datetime
+    challenge: Literal["none", "fresh", "expired", "foreign"] = "none"
+    issued_at: datetime | None = None
+    peers_ns: Sequence[float] = ()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One result before its checks."""
+
+    result: Result
+    measured: Measurement
+    workload: Workload
+    arrival: Arrival
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it."""
+
+    passed: bool
+    sentence: str
+    figures: dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one check found. ``sentence`` is for people, with the figures in it."""
+    """A finding, the check it is of, and what failing does."""
 
     check: str
     passed: bool
+    effect: Effect
     sentence: str
+    figures: dict[str, Any]
 
 
-def verdicts(result: Result, workload: Workload) -> tuple[Verdict, ...]:
+def verdicts(result: Result, workload: Workload, arrival: Arrival) -> tuple[Verdict, ...]:
     """Run every check on what was measured; none where nothing was."""
     measured = result.measurement
     if measured is None:
         return ()
-    return tuple(check(result, measured, workload) for check in CHECKS)
+    case = Case(result, measured, workload, arrival)
+    return tuple(
+        Verdict(name, found.passed, effect, found.sentence, found.figures)
+        for name, effect, check in CHECKS
+        for found in (check(case),)
+    )
 
 
-def unranked_reason(result: Result, found: tuple[Verdict, ...]) -> str | None:
-    """Why this result counts in no ranking, or None if it does."""
-    if not isinstance(result.outcome, Measured):
-        kind = result.outcome.kind.replace("_", " ")
-        return f"{kind} during {result.outcome.phase.replace('_', ' ')}"
-    return next((verdict.sentence for verdict in found if not verdict.passed), None)
+def failure(result: Result) -> str | None:
+    """Why a result that is no measurement does not count, or None if it is one."""
+    if isinstance(result.outcome, Measured):
+        return None
+    kind = result.outcome.kind.replace("_", " ")
+    return f"{kind} during {result.outcome.phase.replace('_', ' ')}"
 
 
-def _parameter_count(_result: Result, measured: Measurement, workload: Workload) -> Verdict:
-    found, wanted = measured.parameter_count, workload.parameter_count
-    return Verdict(
-        "parameter_count",
+def _parameter_count(case: Case) -> Finding:
+    found, wanted = case.measured.parameter_count, case.workload.parameter_count
+    return Finding(
         found == wanted,
         f"the model has {found:,} parameters, the workload has {wanted:,}",
+        {"parameters": found, "wanted": wanted},
     )
 
 
-def _finite_loss(_result: Result, measured: Measurement, _workload: Workload) -> Verdict:
-    finite = measured.last_loss is not None
-    return Verdict(
-        "finite_loss", finite, f"the last loss is {'finite' if finite else 'not finite'}"
+def _finite_loss(case: Case) -> Finding:
+    loss = case.measured.last_loss
+    sentence = f"the last loss is {'not finite' if loss is None else 'finite'}"
+    return Finding(loss is not None, sentence, {"last_loss": loss})
+
+
+def _falling_loss(case: Case) -> Finding:
+    """After an epoch, the loss is below that of guessing: the logarithm of the classes."""
+    blocks, cell = case.measured.blocks, case.result.cell
+    steps = blocks.warm_up_steps + blocks.steps_per_block * len(blocks.durations_ns)
+    epoch = case.workload.steps_per_epoch(cell.batch_size)
+    guessing = math.log(case.workload.data_set.classes)
+    loss = case.measured.last_loss
+    numbers = {"last_loss": loss, "guessing": guessing, "steps": steps, "steps_per_epoch": epoch}
+    if steps < epoch or loss is None:
+        sentence = f"{steps:,} of an epoch's {epoch:,} steps are too few to judge the loss by"
+        return Finding(True, sentence, numbers)
+    sentence = f"the last loss is {loss:.3g}; guessing gives {guessing:.3g}"
+    return Finding(loss < guessing, sentence, numbers)
+
+
+def _placement(case: Case) -> Finding:
+    placement = case.measured.placement
+    return Finding(
+        placement.matches,
+        f"the framework reports the work on {placement.reported}",
+        {"reported": placement.reported},
     )
 
 
-def _placement(_result: Result, measured: Measurement, _workload: Workload) -> Verdict:
-    return Verdict(
-        "placement",
-        measured.placement.matches,
-        f"the framework reports the work on {measured.placement.reported}",
-    )
-
-
-def _device_listed(result: Result, _measured: Measurement, _workload: Workload) -> Verdict:
-    device = result.cell.device
+def _device_listed(case: Case) -> Finding:
+    device = case.result.cell.device
     listed = device.kind == "cpu" or any(
-        (gpu.kind, gpu.index) == (device.kind, device.index) for gpu in result.machine.gpus
+        (gpu.kind, gpu.index) == (device.kind, device.index) for gpu in case.result.machine.gpus
     )
     word = "lists" if listed else "does not list"
-    return Verdict("device_listed", listed, f"the machine {word} the device {device}")
+    return Finding(listed, f"the machine {word} the device {device}", {"device": str(device)})
 
 
-def _batch_fits(result: Result, _measured: Measurement, workload: Workload) -> Verdict:
-    batch, samples = result.cell.batch_size, workload.data_set.train_samples
-    return Verdict(
-        "batch_fits", batch <= samples, f"batch {batch:,} of {samples:,} training samples"
+def _batch_fits(case: Case) -> Finding:
+    batch, samples = case.result.cell.batch_size, case.workload.data_set.train_samples
+    return Finding(
+        batch <= samples,
+        f"batch {batch:,} of {samples:,} training samples",
+        {"batch_size": batch, "train_samples": samples},
     )
 
 
-def _times_fit(result: Result, measured: Measurement, _workload: Workload) -> Verdict:
+def _times_fit(case: Case) -> Finding:
     """Timed blocks and start-up lie inside the repeat, so their sum cannot exceed it."""
-    startup, blocks = measured.startup, measured.blocks
+    startup, blocks, clocks = case.measured.startup, case.measured.blocks, case.result.clocks
     parts_ns = sum(
         (
             startup.import_ns,
@@ -94,31 +184,151 @@ def _times_fit(result: Result, measured: Measurement, _workload: Workload) -> Ve
             *blocks.durations_ns,
         )
     )
-    whole_ns = result.clocks.finished_ns - result.clocks.started_ns
-    return Verdict(
-        "times_fit",
+    whole_ns = clocks.finished_ns - clocks.started_ns
+    return Finding(
         parts_ns <= whole_ns * CLOCK_TOLERANCE,
         f"the measured parts take {parts_ns / 1e9:,.3f} s of the repeat's {whole_ns / 1e9:,.3f} s",
+        {"parts_ns": parts_ns, "repeat_ns": whole_ns},
     )
 
 
-def _possible_speed(result: Result, measured: Measurement, workload: Workload) -> Verdict:
-    blocks = measured.blocks
-    samples = blocks.steps_per_block * result.cell.batch_size
-    flops = workload.training_flops_per_sample * samples * 1e9 / min(blocks.durations_ns)
-    return Verdict(
-        "possible_speed",
+def _possible_speed(case: Case) -> Finding:
+    flops = _flops(case, min(case.measured.blocks.durations_ns))
+    return Finding(
         flops <= BEYOND_ANY_DEVICE_FLOPS,
         f"the fastest block stands for {flops / 1e12:,.3g} TFLOP/s",
+        {"flops": flops},
     )
 
 
-CHECKS: tuple[Callable[[Result, Measurement, Workload], Verdict], ...] = (
-    _parameter_count,
-    _finite_loss,
-    _placement,
-    _device_listed,
-    _batch_fits,
-    _times_fit,
-    _possible_speed,
+def _below_peak(case: Case) -> Finding:
+    """The median block against the vendor's peak; 3x3 convolutions may save 2.25 of the
+    multiplications (Lavin and Gray 2016, Winograd's F(2x2, 3x3))."""
+    cell = case.result.cell
+    flops = _flops(case, median(case.measured.blocks.durations_ns))
+    hardware = hardware_name(case.result.machine, cell.device)
+    peak = peaks.peak_flops(hardware, cell.precision)
+    if peak is None:
+        sentence = f"{flops / 1e12:,.3g} TFLOP/s; no vendor's peak is known for {hardware}"
+        return Finding(True, sentence, {"flops": flops})
+    saving = 2.25 if any(getattr(layer, "kernel", 0) == 3 for layer in case.workload.layers) else 1
+    bound = peak * saving * PEAK_MARGIN
+    return Finding(
+        flops <= bound,
+        f"{flops / 1e12:,.3g} TFLOP/s; the vendor's peak of {peak / 1e12:,.4g} allows "
+        f"{bound / 1e12:,.4g}",
+        {"flops": flops, "peak_flops": peak, "bound_flops": bound},
+    )
+
+
+def _mean_power(case: Case) -> Finding:
+    """Energy over its window against the limit in force, where both are of the GPU."""
+    energy, device = case.measured.energy, case.result.cell.device
+    limit = next(
+        (
+            gpu.power_limit_watts
+            for gpu in case.result.machine.gpus
+            if (gpu.kind, gpu.index) == (device.kind, device.index)
+        ),
+        None,
+    )
+    if limit is None or energy.scope != "gpu" or not energy.energy_mj or not energy.window_ns:
+        return Finding(True, "no power of the device to hold against its limit", {})
+    watts = energy.energy_mj / 1e3 / (energy.window_ns / 1e9)
+    return Finding(
+        watts <= limit * POWER_MARGIN,
+        f"mean power {watts:,.4g} W, the limit is {limit:,.4g} W",
+        {"mean_watts": watts, "limit_watts": limit},
+    )
+
+
+def _challenge(case: Case) -> Finding:
+    sentence = {
+        "none": "measured without a challenge, so it may have been measured at any time",
+        "fresh": "bound to a challenge of this server",
+        "expired": "its challenge had expired when it arrived",
+        "foreign": "this server did not give this challenge to this key",
+    }[case.arrival.challenge]
+    fresh = case.arrival.challenge == "fresh"
+    return Finding(fresh, sentence, {"challenge": case.arrival.challenge})
+
+
+def _clocks(case: Case) -> Finding:
+    """Monotonic, wall and server clock over the run so far, which began with the challenge.
+
+    Compared only for what arrives within a minute of signing; sleep and waiting are no fraud.
+    """
+    clocks, arrival = case.result.clocks, case.arrival
+    if arrival.issued_at is None:
+        return Finding(False, "clocks are only compared from a fresh challenge on", {})
+    monotonic = clocks.signed_ns / 1e9
+    wall = (_moment(clocks.signed) - _moment(clocks.run_started)).total_seconds()
+    server = (arrival.received_at - arrival.issued_at).total_seconds()
+    room = max(CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE * monotonic)
+    numbers = {"monotonic_seconds": monotonic, "wall_seconds": wall, "server_seconds": server}
+    if abs(wall - monotonic) > room:
+        sentence = (
+            f"since the run began its wall clock went on by {wall:,.1f} s, its monotonic clock "
+            f"by {monotonic:,.1f} s: the machine slept, or its clock was set"
+        )
+    elif server < monotonic - room:
+        sentence = f"it claims {monotonic:,.1f} s since its challenge, the server saw {server:,.1f}"
+    elif server > monotonic + room + ARRIVES_WITHIN_SECONDS:
+        sentence = (
+            f"it arrived {server - monotonic:,.0f} s after it was signed, too late to compare "
+            "clocks"
+        )
+    else:
+        return Finding(True, f"all clocks agree over {monotonic:,.1f} s", numbers)
+    return Finding(False, sentence, numbers)
+
+
+def _outlier(case: Case) -> Finding:
+    """Median and MAD of other owners' times, on the logarithm (Iglewicz and Hoaglin 1993)."""
+    peers = [math.log(time) for time in case.arrival.peers_ns]
+    if len(peers) < OWNERS_FOR_OUTLIERS:
+        sentence = f"{len(peers)} other owners are too few to tell an outlier"
+        return Finding(True, sentence, {"owners": len(peers)})
+    rate = figures.samples_per_second(case.measured, case.result.cell.batch_size)
+    middle = median(peers)
+    spread = MAD_TO_SIGMA * median(abs(peer - middle) for peer in peers)
+    away = (math.log(1e9 / rate) - middle) / max(spread, LEAST_DEVIATION)
+    ratio = math.exp(middle) * rate / 1e9
+    return Finding(
+        abs(away) <= OUTLIER_DEVIATIONS,
+        f"{ratio:,.3g} times the median speed of {len(peers)} other owners, "
+        f"{abs(away):,.1f} deviations away",
+        {"owners": len(peers), "ratio": ratio, "deviations": away},
+    )
+
+
+def _conformance(case: Case) -> Finding:
+    """Where the losses of the trace are held against the reference's."""
+    return Finding(False, "its computation was not verified against the reference", {})
+
+
+def _flops(case: Case, block_ns: float) -> float:
+    samples = case.measured.blocks.steps_per_block * case.result.cell.batch_size
+    return case.workload.training_flops_per_sample * samples * 1e9 / block_ns
+
+
+def _moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
+    ("parameter_count", "unranked", _parameter_count),
+    ("finite_loss", "unranked", _finite_loss),
+    ("placement", "unranked", _placement),
+    ("device_listed", "unranked", _device_listed),
+    ("batch_fits", "unranked", _batch_fits),
+    ("times_fit", "unranked", _times_fit),
+    ("possible_speed", "unranked", _possible_speed),
+    ("below_peak", "quarantined", _below_peak),
+    ("challenge", "stale", _challenge),
+    ("clocks", "stale", _clocks),
+    ("conformance", "doubtful", _conformance),
+    ("falling_loss", "doubtful", _falling_loss),
+    ("mean_power", "doubtful", _mean_power),
+    ("outlier", "doubtful", _outlier),
 )

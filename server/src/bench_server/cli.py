@@ -10,9 +10,10 @@ from rich.console import Console
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from . import log, schema, serving
 from . import reindex as reindexing
-from . import schema, serving
 from .app import create_app
+from .authority import KeysProblem, load_authority
 from .db import Store, UnknownDatabase
 from .settings import Settings
 
@@ -38,8 +39,12 @@ def serve(
     store = _opened(Store, settings, url_from)
     try:
         schema.require_current(store.engine)
-        serving.serve(create_app(settings, store), settings.host, settings.port)
-    except schema.SchemaMismatch as error:
+        authority = load_authority(settings.origin, settings.keys_folder)
+        with store.writing() as session:
+            log.begin(session, authority)
+        app = create_app(settings, store, authority=authority)
+        serving.serve(app, settings.host, settings.port)
+    except (schema.SchemaMismatch, KeysProblem) as error:
         raise _stop(str(error)) from None
     except SQLAlchemyError as error:
         raise _stop(f"the database does not answer: {error}") from None
@@ -62,7 +67,9 @@ def migrate(
         schema.migrate(store.engine, to)
         after = schema.current(store.engine)
         # A step makes derived columns and leaves filling them to the program that reads them.
-        rebuilt = reindexing.reindex(store) if before and before != after == schema.head() else 0
+        rebuilt = 0
+        if before and before != after == schema.head():
+            rebuilt = reindexing.reindex(store, settings.origin)
     except schema.UnknownVersion as error:
         raise _stop(f"--to: {error}") from None
     except schema.SchemaMismatch as error:
@@ -81,18 +88,20 @@ def migrate(
 @main.command()
 def reindex(database_url: DatabaseUrl = None) -> None:
     """Rebuild what is derived from the received payloads."""
-    with _store(database_url) as store:
-        print(f"rebuilt what is derived from {reindexing.reindex(store):,} results")
+    with _store(database_url) as (store, settings):
+        count = reindexing.reindex(store, settings.origin)
+        print(f"rebuilt what is derived from {count:,} results")
 
 
 @contextmanager
-def _store(database_url: str | None) -> Iterator[Store]:
-    """The database at this program's version, or one line that says what is wrong."""
+def _store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
+    """The database at this program's version with the settings, or one line that says what is
+    wrong."""
     settings, url_from = _settings(database_url=database_url)
     store = _opened(Store, settings, url_from)
     try:
         schema.require_current(store.engine)
-        yield store
+        yield store, settings
     except schema.SchemaMismatch as error:
         raise _stop(str(error)) from None
     except SQLAlchemyError as error:

@@ -90,6 +90,7 @@ def _set_up_sqlite(dbapi_connection: Any, _record: object) -> None:
         "journal_mode = WAL",
         "synchronous = FULL",
         "foreign_keys = ON",
+        "secure_delete = ON",  # what is withdrawn is overwritten, not only unlinked
     ):
         cursor.execute(f"PRAGMA {pragma}")
     cursor.close()

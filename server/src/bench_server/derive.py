@@ -1,7 +1,8 @@
-"""From a stored submission to its measurement row: a function of the payload and nothing else.
+"""From a stored submission to its measurement row.
 
-``bench-server reindex`` will run it again over every payload, so no row may hold anything that is
-not in the payload, in the submission or in the catalogue.
+Everything in a row follows from the payload, the log and the catalogue, so that it can be made
+again: :func:`measurement_row` fills the columns that the payload gives, :func:`check` those that
+its checks give, :mod:`.judge` what follows from them.
 """
 
 import hashlib
@@ -18,32 +19,30 @@ from bench_protocol.result import Failed, Result
 
 from . import checks
 from .attributes import environment_row
+from .checks import Arrival
 from .efficiency import mfu
 from .standings import subject_of_result
-from .tables import Measurement, Submission
+from .tables import Measurement, SigningKey, Submission
 
 LARGEST = 2**63 - 1
 
 
-def measurement_row(submission: Submission, result: Result, owner: str) -> Measurement:
-    """Columns of a result.
-
-    Args:
-        owner: whose the key is: the owner's label, or the key's id where it has none.
-    """
+def measurement_row(
+    submission: Submission, result: Result, key: SigningKey, log_index: int
+) -> Measurement:
+    """Columns of a result; its checks are still to be run."""
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
-    found = checks.verdicts(result, workload)
-    reason = checks.unranked_reason(result, found)
     hardware = hardware_name(result.machine, cell.device)[:400]
     row = Measurement(
         submission_id=submission.id,
         key_id=submission.key_id,
+        owner=key.owner,
+        log_index=log_index,
         received_at=submission.received_at,
         started_at=datetime.fromisoformat(result.clocks.started),
-        owner=owner,
         environment_id=environment_row(result).id,
-        machine_id=machine_id(submission.key_id, result.machine.machine_hash),
+        machine_id=machine_id(key.first_key_id, result.machine.machine_hash),
         hardware=hardware,
         hardware_slug=slug(hardware),
         workload=cell.workload,
@@ -61,10 +60,10 @@ def measurement_row(submission: Submission, result: Result, owner: str) -> Measu
         repeat=result.repeat,
         status=outcome.status,
         failure_kind=outcome.kind if isinstance(outcome, Failed) else None,
-        rankable=reason is None,
-        unranked_reason=reason,
+        rankable=False,
+        unranked_reason=checks.failure(result),
         trust_level=1,
-        verdicts=json.dumps([asdict(verdict) for verdict in found]),
+        verdicts="[]",
     )
     if result.measurement is not None:
         _add_figures(row, result.measurement, workload.steps_per_epoch(cell.batch_size))
@@ -75,19 +74,26 @@ def measurement_row(submission: Submission, result: Result, owner: str) -> Measu
     return row
 
 
+def check(row: Measurement, result: Result, arrival: Arrival) -> None:
+    """Run the checks and keep what they found."""
+    found = checks.verdicts(result, workload_named(result.cell.workload), arrival)
+    row.verdicts = json.dumps([asdict(verdict) for verdict in found])
+
+
 def stored_result(payload: bytes) -> Result:
     """The result in bytes that were accepted before; the catalogue may have changed since."""
     predicate = strict_json.loads(payload)["predicate"]
     return Result.model_validate_json(strict_json.dumps(predicate))
 
 
-def machine_id(key_id: str, machine_hash: str) -> str:
+def machine_id(first_key_id: str, machine_hash: str) -> str:
     """The machine's public id, 16 hex digits.
 
     The key is part of it: payloads are public, so anyone can copy a ``machine_hash``, but only
-    the holder of the key can add to the machine's history.
+    the holder of the key can add to the machine's history. It is the first key of a chain of
+    rotations, so that a machine keeps its history.
     """
-    return hashlib.sha256(f"machine {key_id} {machine_hash}".encode()).hexdigest()[:16]
+    return hashlib.sha256(f"machine {first_key_id} {machine_hash}".encode()).hexdigest()[:16]
 
 
 def _add_figures(row: Measurement, measured: wire.Measurement, steps_per_epoch: int) -> None:

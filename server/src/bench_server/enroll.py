@@ -1,39 +1,30 @@
-"""Takes a key in: trust on first use, with proof of possession."""
+"""Takes key events in: enrollment with proof of possession, rotation, revocation."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints, ValidationError
-from sqlalchemy.exc import IntegrityError
+from sqlmodel import Session, col, select
 
-from bench_protocol import envelope, keys, statement, strict_json
-from bench_protocol.errors import (
-    BadSignature,
-    InvalidEnvelope,
-    WrongPayloadType,
-    first_invalid_field,
-)
+from bench_protocol import acts, envelope, keys, statement, strict_json
+from bench_protocol.acts import Label
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import InvalidField, WrongPayloadType, first_invalid_field
+from bench_protocol.log import Receipt
 from bench_protocol.units import Wire
 
+from . import judge, log, registry
+from .authority import Authority
 from .db import Store
-from .tables import SigningKey
-
-# What a person may be shown as: no control characters, no marks that reorder the text around it.
-DisplayName = Annotated[
-    str,
-    StringConstraints(
-        min_length=1,
-        max_length=80,
-        pattern=r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+$",
-    ),
-]
+from .tables import LogEntry, SigningKey
 
 
 class Enrollment(Wire):
     """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and what is not signed."""
 
     envelope: dict[str, Any] = Field(description="DSSE envelope of a key event")
-    display_name: DisplayName | None = Field(
+    display_name: Label | None = Field(
         default=None, description="name shown with this key's results; may change later"
     )
     invite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
@@ -41,11 +32,20 @@ class Enrollment(Wire):
     )
 
 
-def enroll(raw: bytes, store: Store, now: datetime) -> tuple[SigningKey, bool]:
-    """Verify and keep a public key.
+@dataclass(frozen=True)
+class Told:
+    """What a key event did: the key it is about, the event's receipt, whether it is new."""
 
-    Returns:
-        The row, and whether it is new.
+    key: SigningKey
+    receipt: Receipt
+    created: bool
+
+
+def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datetime) -> Told:
+    """Verify a key event, apply and log it.
+
+    Args:
+        policy: who may enroll: ``open``, ``invite`` or ``approval``.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
@@ -55,44 +55,119 @@ def enroll(raw: bytes, store: Store, now: datetime) -> tuple[SigningKey, bool]:
         body = Enrollment.model_validate_json(raw)
     except ValidationError as error:
         raise first_invalid_field(error) from None
-    row = _verified(strict_json.dumps(body.envelope), now)
-    row.display_name = body.display_name
-    try:
-        with store.writing() as session:
-            known = session.get(SigningKey, row.key_id)
-            if known is not None:
-                known.display_name = row.display_name or known.display_name
-                return known, False
-            session.add(row)
-            session.flush()
-            return row, True
-    except IntegrityError:
-        with store.reading() as session:
-            return session.get_one(SigningKey, row.key_id), False
-
-
-def _verified(raw: bytes, now: datetime) -> SigningKey:
-    opened = envelope.read(raw)
+    opened = envelope.read(strict_json.dumps(body.envelope))
     if opened.payload_type != statement.KEY_EVENT_PAYLOAD_TYPE:
         raise WrongPayloadType(
             f"payloadType is {opened.payload_type[:100]!r}, "
             f"expected {statement.KEY_EVENT_PAYLOAD_TYPE!r}",
             field="envelope.payloadType",
         )
-    if len(opened.signatures) != 1:
-        raise InvalidEnvelope("an enrollment has exactly one signature", field="signatures")
-    _, public_key = statement.parse_key_event(opened.payload)
-    key_id = keys.key_id(public_key)
-    if opened.signatures[0].key_id != key_id:
-        raise BadSignature(
-            f"the key in the event has id {key_id}, the signature names another",
-            field="envelope.signatures.keyid",
+    if acts.event_kind(opened.payload) == "enroll":
+        registry.enrolled_key(opened, now)  # before the writing transaction: it takes a while
+    with store.writing() as session:
+        log.take_turn(session)
+        known = logged(session, opened)
+        if known is not None:
+            return Told(*known, created=False)
+        key = apply(session, authority, opened, now)
+        if key is None:  # enrolled before, by another event
+            key = session.get_one(SigningKey, opened.signatures[0].key_id)
+            return Told(key, _first_receipt(session, key), created=False)
+        if acts.event_kind(opened.payload) == "enroll":
+            admit(session, key, body, policy, now)
+        (entry,) = log.append(
+            session, authority, [log.Leaf("key_event", opened, key_chain=key.first_key_id)], now
         )
-    envelope.open_envelope(opened, statement.KEY_EVENT_PAYLOAD_TYPE, lambda _: public_key)
-    return SigningKey(
-        key_id=key_id,
-        spki=keys.spki(public_key),
-        event_payload=opened.payload,
-        event_signature=opened.signatures[0].value,
-        enrolled_at=now,
-    )
+        return Told(key, log.receipts(session, [entry])[0], created=True)
+
+
+def apply(
+    session: Session, authority: Authority, opened: Envelope, now: datetime
+) -> SigningKey | None:
+    """Do what a key event says, after verifying it; also when the log is replayed.
+
+    Returns:
+        The key it is about; None where it enrolls one that is enrolled.
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
+    kind = acts.event_kind(opened.payload)
+    if kind == "rotate":
+        event, new = registry.verified_rotation(session, opened)
+        _require_origin(event.server_origin, authority)
+        return registry.rotate(session, event, new, now)
+    if kind == "revoke":
+        revocation = registry.verified_revocation(session, opened, authority.operator.public_key())
+        _require_origin(revocation.server_origin, authority)
+        revoked = registry.revoke(session, revocation)
+        judge.settle_key(session, revoked)
+        return revoked
+    key = registry.enrolled_key(opened, now)
+    enroll_event, _ = statement.parse_key_event(opened.payload)
+    _require_origin(enroll_event.server_origin, authority)
+    if session.get(SigningKey, key.key_id) is not None:
+        return None
+    registry.own(session, key.owner)
+    session.add(key)
+    session.flush()
+    return key
+
+
+def admit(session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime) -> None:
+    """What a new key may do, by the server's policy.
+
+    Raises:
+        NotInvited: an invitation is needed, or the one that was given is of no use.
+    """
+    key.display_name = body.display_name
+    if policy == "invite" or body.invite is not None:
+        invite = registry.use_invite(session, body.invite, key.key_id, now)
+        if invite.owner is not None:
+            registry.assign(session, key.key_id, invite.owner)
+    elif policy == "approval":
+        key.status = "pending"
+    session.flush()
+
+
+def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
+    """A key, and the logged events of the rotations it belongs to, oldest first.
+
+    Raises:
+        UnknownKey: there is none with this id.
+    """
+    key = registry.key_with_id(session, key_id)
+    entries = session.exec(
+        select(LogEntry)
+        .where(LogEntry.key_chain == key.first_key_id)
+        .order_by(col(LogEntry.log_index))
+    ).all()
+    found = log.receipts(session, entries)
+    envelopes = [log.envelope_of(entry, None) for entry in entries if entry.salt is not None]
+    return key, [(e, receipt) for e, receipt in zip(envelopes, found, strict=True) if e]
+
+
+def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | None:
+    """The key and the receipt of an event that was logged before."""
+    entry = session.exec(
+        select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
+    ).first()
+    if entry is None:
+        return None
+    document = strict_json.loads(opened.payload)
+    key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
+    return session.get_one(SigningKey, key_id), log.receipts(session, [entry])[0]
+
+
+def _first_receipt(session: Session, key: SigningKey) -> Receipt:
+    _, events = history(session, key.key_id)
+    return events[0][1]
+
+
+def _require_origin(named: str | None, authority: Authority) -> None:
+    if named not in (None, authority.origin):
+        raise InvalidField(
+            f"the event is for {named}, this server is {authority.origin}",
+            field="server_origin",
+            mend="sign an event for this server",
+        )

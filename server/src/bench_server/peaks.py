@@ -16,7 +16,7 @@ def peak_flops(hardware: str, precision: str) -> float | None:
             virtual machine or a container has the bound of the whole.
     """
     found = max(
-        (name for name in _table() if hardware == name or hardware.startswith(f"{name} ")),
+        (name for name in _table() if hardware == name or hardware.startswith(f"{name} (")),
         key=len,
         default=None,
     )

@@ -52,6 +52,12 @@ class Conflict(Refusal):
     code, status = "conflict", 409
 
 
+class Gone(Refusal):
+    """It was here, and whoever sent it took it back."""
+
+    code, status = "gone", 410
+
+
 class BodyTooLarge(Refusal):
     """The body passes the limit."""
 
@@ -82,6 +88,7 @@ MEND_OF_STATUS = {
     400: "send what docs/protocol.md describes, as one JSON document",
     403: "enroll the key, and sign exactly the bytes that are sent",
     404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
+    410: "whoever sent it can show it again, unless it was withdrawn",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
     422: "correct the field; /docs lists every parameter with its limits",
@@ -114,15 +121,18 @@ def answer(request: Request, document: Problem, headers: dict[str, str] | None =
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
+def problem_of(error: ProtocolError) -> Problem:
+    """A refusal as a problem."""
+    status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
+    return problem(status, error.code, error.detail[:2000], error.field, error.mend)
+
+
 def install(app: FastAPI) -> None:
     """Answer every kind of error with a problem."""
 
     @app.exception_handler(ProtocolError)
     def _protocol(request: Request, error: ProtocolError) -> Response:
-        status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
-        return answer(
-            request, problem(status, error.code, error.detail[:2000], error.field, error.mend)
-        )
+        return answer(request, problem_of(error))
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:

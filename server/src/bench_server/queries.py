@@ -18,10 +18,10 @@ from bench_protocol.workloads import Workload
 from . import cursors
 from .attributes import NUMBERS, VERSIONS, version_key
 from .filters import CONDITION, BoardFilters, CellFilters, ResultFilters
-from .problems import InvalidQuery, NotFound
+from .problems import Gone, InvalidQuery, NotFound
 from .rank import Figure, Setup, of_environments, of_machines
 from .standings import RESULTS, TABLE, figure, figure_of_result
-from .tables import EnvironmentRow, Measurement, Submission
+from .tables import EnvironmentRow, Measurement, Submission, Withdrawn
 
 MOST_UNRANKED = 12
 MOST_HARDWARE = 500
@@ -144,6 +144,7 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
 
     Raises:
         NotFound: there is none with this id.
+        Gone: it was withdrawn or is hidden.
     """
     found = None
     if re.fullmatch(r"[0-9a-f]{16}", result_id):
@@ -152,6 +153,11 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
             .where(Submission.id == result_id)  # type: ignore[arg-type]
             .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
         ).first()
+        withdrawn = None if found else session.get(Withdrawn, result_id)
+        if withdrawn is not None:
+            raise Gone(f"result {result_id} was withdrawn on {withdrawn.withdrawn_at:%Y-%m-%d}")
+        if found is not None and found[1].moderation == "hidden":
+            raise Gone(f"result {result_id} is hidden by whoever sent it")
     if found is None:
         raise NotFound(
             f"no result {result_id[:40]!r}",
@@ -175,6 +181,7 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
     query = (
         select(Submission, Measurement)
         .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
+        .where(RESULTS.c.moderation.is_distinct_from("hidden"))
         .where(*_cell_conditions(RESULTS, filters), *_result_conditions(filters))
     )
     for name in ("batch_size", "precision", "status", "rankable", "key_id", "run_id"):

@@ -1,12 +1,13 @@
 """The schema's version: bring a database to it, and refuse to work on another one."""
 
 from pathlib import Path
+from typing import Any
 
 from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine
 
 PACKAGE = Path(__file__).resolve().parent
 
@@ -57,10 +58,12 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         raise SchemaMismatch(_newer(before))
     down = revision == "base" or (revision in known and before in _newer_than(revision))
     with engine.execution_options(write=True).connect() as connection:
+        _check_foreign_keys(connection, False)
         config = _config()
         config.attributes["connection"] = connection
         (command.downgrade if down else command.upgrade)(config, revision)
         connection.commit()
+        _check_foreign_keys(connection, True)
 
 
 def require_current(engine: Engine) -> None:
@@ -80,6 +83,14 @@ def require_current(engine: Engine) -> None:
             "run: bench-server migrate"
         )
     raise SchemaMismatch(_newer(found))
+
+
+def _check_foreign_keys(connection: Connection, check: bool) -> None:
+    """SQLite changes a table by making it anew, and dropping the old one must cascade nowhere. It
+    takes this setting only outside of a transaction."""
+    if connection.dialect.name == "sqlite":
+        driver: Any = connection.connection.dbapi_connection
+        driver.execute(f"PRAGMA foreign_keys = {'ON' if check else 'OFF'}")
 
 
 def _newer(found: str) -> str:

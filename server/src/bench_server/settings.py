@@ -1,10 +1,12 @@
 """Settings, read once at the start from ``BENCH_SERVER_*``."""
 
 from pathlib import Path
+from typing import Literal
 
 import platformdirs
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
+from sqlalchemy import make_url
 
 
 def default_database_url() -> str:
@@ -23,4 +25,35 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port; 0 takes a free one")
+    origin: str = Field(
+        default="trainmark.localhost",
+        pattern=r"^[^\s+]{1,200}$",
+        description="address under which the log is known, without https://; never change it",
+    )
+    keys_dir: Path | None = Field(
+        default=None,
+        description="folder of the server's own keys; default server-keys beside an SQLite file",
+    )
+    enrollment: Literal["open", "invite", "approval"] = Field(
+        default="open", description="who may enroll a key: anyone, the invited, the approved"
+    )
+    challenge_hours: float = Field(
+        default=24, gt=0, le=720, description="how long a challenge stays fresh, in hours"
+    )
+    license: str = Field(
+        default="CC-BY-4.0",
+        max_length=64,
+        pattern=r"^[A-Za-z0-9.+-]+$",
+        description="licence under which results are published, an SPDX identifier",
+    )
     site_name: str = Field(default="Trainmark", max_length=60, description="name shown on pages")
+
+    @property
+    def keys_folder(self) -> Path:
+        """Where the server's own keys are."""
+        url = make_url(self.database_url)
+        if self.keys_dir is not None:
+            return self.keys_dir
+        if url.get_backend_name() == "sqlite" and url.database:
+            return Path(url.database).resolve().parent / "server-keys"
+        return Path(platformdirs.user_data_dir("trainmark")) / "server-keys"

@@ -62,22 +62,138 @@ COUNTED = ("rankable", "ns_per_sample", "submission_id")
 NEWEST = ("received_at", "submission_id")
 
 
+class Owner(Table, table=True):
+    """A label that groups keys; ``confirmed`` when the operator vouches for it."""
+
+    __tablename__ = "owner"
+
+    label: str = Field(primary_key=True, max_length=80)
+    confirmed: bool = False
+
+
 class SigningKey(Table, table=True):
-    """A key that may sign results. ``spki``: DER SubjectPublicKeyInfo, 44 bytes."""
+    """A key that may sign results while it is ``active``. ``spki``: DER, 44 bytes.
+
+    ``first_key_id``: the key at the beginning of its rotations, which its machines are named by.
+    ``compromised_since``: the log index from which its results count no more.
+    """
 
     __tablename__ = "signing_key"
     __table_args__ = (
         CheckConstraint("length(key_id) = 64", name="key_id_is_sha256"),
-        CheckConstraint("status IN ('active', 'revoked')", name="status_known"),
+        CheckConstraint(
+            "status IN ('active', 'pending', 'rotated', 'revoked')", name="status_known"
+        ),
     )
 
     key_id: str = Field(primary_key=True, max_length=64)
     spki: bytes = Field(sa_type=LargeBinary)
     status: str = Field(default="active", max_length=16)
     display_name: str | None = Field(default=None, max_length=80)
-    event_payload: bytes = Field(sa_type=LargeBinary)
-    event_signature: bytes = Field(sa_type=LargeBinary)
+    owner: str = Field(foreign_key="owner.label", max_length=80, index=True)
+    first_key_id: str = Field(max_length=64)
+    revoked_reason: str | None = Field(default=None, sa_type=Text)
+    compromised_since: int | None = Field(default=None, sa_type=BigInteger)
     enrolled_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Invite(Table, table=True):
+    """A right to enroll one key; only the digest of its code is kept."""
+
+    __tablename__ = "invite"
+
+    code_sha256: str = Field(primary_key=True, max_length=64)
+    owner: str | None = Field(default=None, max_length=80)
+    expires_at: datetime = Field(sa_type=UtcDateTime)
+    used_by: str | None = Field(default=None, max_length=64)
+
+
+class Challenge(Table, table=True):
+    """A nonce given to a key for one run. ``used``: a result was bound to it."""
+
+    __tablename__ = "challenge"
+    __table_args__ = (Index(None, "used", "expires_at"),)
+
+    id: str = Field(primary_key=True, max_length=32)
+    nonce: str = Field(max_length=64)
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    issued_at: datetime = Field(sa_type=UtcDateTime)
+    expires_at: datetime = Field(sa_type=UtcDateTime)
+    used: bool = False
+
+
+class LogEntry(Table, table=True):
+    """One leaf of the log. ``commitment`` is all of it that is public for ever.
+
+    A result's envelope is its submission; those of key events and acts are kept here, as sent.
+    ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
+    rotations that a key event is about. What is erased when a result is
+    withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
+    """
+
+    __tablename__ = "log_entry"
+    __table_args__ = (
+        CheckConstraint("kind IN ('result', 'key_event', 'act')", name="kind_known"),
+        UniqueConstraint("payload_sha256"),
+    )
+
+    log_index: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    kind: str = Field(max_length=16)
+    commitment: bytes = Field(sa_type=LargeBinary)
+    salt: bytes | None = Field(default=None, sa_type=LargeBinary)
+    payload_sha256: str | None = Field(default=None, max_length=64)
+    envelope: bytes | None = Field(default=None, sa_type=LargeBinary)
+    submission_id: str | None = Field(default=None, max_length=16, index=True)
+    key_chain: str | None = Field(default=None, max_length=64, index=True)
+    logged_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class LogNode(Table, table=True):
+    """Root of a complete subtree of the log (:mod:`bench_protocol.merkle`); never changes."""
+
+    __tablename__ = "log_node"
+
+    level: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    position: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    hash: bytes = Field(sa_type=LargeBinary)
+
+
+class LogCheckpoint(Table, table=True):
+    """What the log signed at a size: one note, and never another one."""
+
+    __tablename__ = "log_checkpoint"
+
+    size: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    note: str = Field(sa_type=Text)
+
+
+class Withdrawn(Table, table=True):
+    """What is left of a result that its key withdrew: what it was a result of, not whose."""
+
+    __tablename__ = "withdrawn"
+    __table_args__ = (UniqueConstraint("payload_sha256"),)
+
+    id: str = Field(primary_key=True, max_length=16)
+    payload_sha256: str = Field(max_length=64)
+    log_index: int = Field(sa_type=BigInteger)
+    hardware: str = Field(max_length=400)
+    hardware_slug: str = Field(max_length=400)
+    workload: str = Field(max_length=64)
+    workload_digest: str = Field(max_length=64, index=True)
+    framework: str = Field(max_length=64)
+    device: str = Field(max_length=8)
+    recipe: str = Field(max_length=16)
+    batch_size: int = Field(sa_type=BigInteger)
+    precision: str = Field(max_length=32)
+    data: str = Field(max_length=16)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+    withdrawn_at: datetime = Field(sa_type=UtcDateTime)
 
 
 class Submission(Table, table=True):
@@ -105,18 +221,27 @@ class Measurement(Table, table=True):
 
     ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
     within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.checks`).
+    ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
+    or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
+    (:mod:`.standing`).
     """
 
     __tablename__ = "measurement"
     __table_args__ = (
         # One payload for a repeat: what a second one would mean, nobody could say.
         UniqueConstraint("key_id", "run_id", "cell_digest", "repeat"),
+        UniqueConstraint("challenge_id", "cell_digest", "repeat"),
+        UniqueConstraint("log_index"),
         CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
         CheckConstraint("data IN ('real', 'generated')", name="data_known"),
         CheckConstraint("device IN ('metal', 'cuda', 'cpu')", name="device_known"),
         CheckConstraint("batch_size > 0", name="batch_size_positive"),
         CheckConstraint("trust_level BETWEEN 0 AND 4", name="trust_level_known"),
         CheckConstraint("NOT rankable OR ns_per_sample > 0", name="rankable_has_time"),
+        CheckConstraint(
+            "moderation IN ('flagged', 'quarantined', 'hidden', 'restored')",
+            name="moderation_known",
+        ),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
         # Those that count in a standing, in the order of their times; the median is among them.
         Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
@@ -145,10 +270,12 @@ class Measurement(Table, table=True):
         primary_key=True, foreign_key="submission.id", ondelete="CASCADE", max_length=16
     )
     key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    owner: str = Field(max_length=80, index=True)
+    log_index: int = Field(sa_type=BigInteger)
+    challenge_id: str | None = Field(default=None, max_length=32)
     received_at: datetime = Field(sa_type=UtcDateTime)
     started_at: datetime = Field(sa_type=UtcDateTime)
 
-    owner: str = Field(default="", max_length=80)
     machine_id: str = Field(max_length=16)
     machine_standing: str = Field(default="", max_length=32)
     environment_standing: str = Field(default="", max_length=32)
@@ -176,6 +303,8 @@ class Measurement(Table, table=True):
     unranked_reason: str | None = Field(default=None, sa_type=Text)
     trust_level: int
     verdicts: str = Field(sa_type=Text)
+    moderation: str | None = Field(default=None, max_length=16)
+    moderation_reason: str | None = Field(default=None, sa_type=Text)
 
     layers: str | None = Field(default=None, max_length=16)
     block_count: int | None = None

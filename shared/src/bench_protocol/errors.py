@@ -69,6 +69,12 @@ class UnknownWorkload(ProtocolError):
     code = "unknown_workload"
 
 
+class InvalidProof(ProtocolError):
+    """A checkpoint, a proof or a tile of the log does not show what it should."""
+
+    code = "invalid_proof"
+
+
 # What pydantic puts into the path of an error though it is nowhere in the document.
 UNION_MEMBERS = {"measured", "failed", "float", "constrained-str", "[key]"}
 

@@ -119,10 +119,22 @@ def key_event_payload(event: KeyEvent) -> bytes:
     return strict_json.dumps(event.model_dump(mode="json"))
 
 
-def enroll_event(public_key: Ed25519PublicKey, at: str, machine_hash: str | None) -> KeyEvent:
-    """The event that enrolls a key."""
-    encoded = base64.b64encode(keys.spki(public_key)).decode()
-    return KeyEvent(public_key=encoded, machine_hash=machine_hash, at=at)
+def enroll_event(
+    key: Ed25519PublicKey,
+    at: str,
+    machine_hash: str | None,
+    *,
+    server_origin: str | None = None,
+    license: str | None = None,
+) -> KeyEvent:
+    """The event that enrolls a key: on one server, under a licence for its results."""
+    return KeyEvent(
+        public_key=base64.b64encode(keys.spki(key)).decode(),
+        machine_hash=machine_hash,
+        server_origin=server_origin,
+        license=license,
+        at=at,
+    )
 
 
 def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
@@ -138,9 +150,20 @@ def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
     strict_json.loads(payload)
     try:
         event = KeyEvent.model_validate_json(payload)
-        der = base64.b64decode(event.public_key, validate=True)
     except ValidationError as error:
         raise first_invalid_field(error) from None
+    return event, public_key(event.public_key)
+
+
+def public_key(encoded: str) -> Ed25519PublicKey:
+    """The key in a key event, from base64 of its DER.
+
+    Raises:
+        InvalidField: not base64.
+        UnacceptableKey: signatures of such a key prove nothing.
+    """
+    try:
+        der = base64.b64decode(encoded, validate=True)
     except (ValueError, binascii.Error):
         raise InvalidField("public_key is not padded base64", field="public_key") from None
-    return event, keys.load_spki(der)
+    return keys.load_spki(der)

@@ -1,6 +1,6 @@
 """Routes: one module a resource, each route a few lines."""
 
-from . import compare, health, keys, leaderboard, pages, results, workloads
+from . import acts, compare, health, keys, leaderboard, log, pages, results, workloads
 
 ROUTERS = (
     workloads.router,
@@ -8,6 +8,8 @@ ROUTERS = (
     compare.router,
     results.router,
     keys.router,
+    acts.router,
+    log.router,
     health.router,
     pages.router,
 )

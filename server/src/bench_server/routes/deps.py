@@ -9,10 +9,14 @@ from sqlmodel import Session
 
 from bench_protocol.strict_json import MAX_BYTES
 
+from ..authority import Authority
 from ..db import Store
 from ..problems import BodyTooLarge, Problem, WrongMediaType
+from ..settings import Settings
 
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
+NDJSON = "application/x-ndjson"
+BATCH_MAX_BYTES = 16 * 1024 * 1024
 
 
 async def _store(request: Request) -> Store:
@@ -26,49 +30,89 @@ def _reading(request: Request) -> Iterator[Session]:
         yield session
 
 
+async def _authority(request: Request) -> Authority:
+    authority: Authority = request.app.state.authority
+    return authority
+
+
+async def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
 async def _now(request: Request) -> datetime:
     clock: Callable[[], datetime] = request.app.state.clock
     return clock()
 
 
 async def _body(request: Request) -> bytes:
-    """Read the body, stopping at the limit: a longer one is refused before it is read.
+    """Read a document, at most 2 MiB.
 
     Raises:
         WrongMediaType: not JSON by its own account.
-        BodyTooLarge: more than 2 MiB, announced or sent.
+        BodyTooLarge: longer, announced or sent.
     """
-    media_type = request.headers.get("content-type", "").split(";")[0].strip().lower()
-    if media_type not in MEDIA_TYPES:
+    _require_media_type(request, MEDIA_TYPES)
+    return await _read(request, MAX_BYTES)
+
+
+async def _documents(request: Request) -> bytes | list[bytes]:
+    """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
+
+    Raises:
+        WrongMediaType: neither, by its own account.
+        BodyTooLarge: longer, announced or sent.
+    """
+    if _media_type(request) != NDJSON:
+        _require_media_type(request, (*MEDIA_TYPES, NDJSON))
+        return await _read(request, MAX_BYTES)
+    raw = await _read(request, BATCH_MAX_BYTES)
+    return [line for line in raw.split(b"\n") if line.strip()]
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
+    media_type = _media_type(request)
+    if media_type not in allowed:
         raise WrongMediaType(
             f"content type is {media_type[:100]!r}",
             field="Content-Type",
-            mend=f"send {' or '.join(MEDIA_TYPES)}",
+            mend=f"send {' or '.join(allowed)}",
         )
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    """Read the body, stopping at the limit: a longer one is refused before it is read."""
     announced = request.headers.get("content-length", "0")
-    if announced.isdecimal() and len(announced) < 20 and int(announced) > MAX_BYTES:
-        raise _too_large(f"{announced} bytes")
+    if announced.isdecimal() and len(announced) < 20 and int(announced) > limit:
+        raise _too_large(f"{announced} bytes", limit)
     chunks, length = [], 0
     async for chunk in request.stream():
         length += len(chunk)
-        if length > MAX_BYTES:
-            raise _too_large("longer")
+        if length > limit:
+            raise _too_large("longer", limit)
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-def _too_large(what: str) -> BodyTooLarge:
+def _too_large(what: str, limit: int) -> BodyTooLarge:
     return BodyTooLarge(
-        f"the body is {what}, the limit is {MAX_BYTES}",
+        f"the body is {what}, the limit is {limit}",
         field="body",
-        mend="send one envelope of at most 2 MiB",
+        mend="send envelopes of at most 2 MiB, and at most 16 MiB of them at once",
     )
 
 
 StoreDep = Annotated[Store, Depends(_store)]
 Reading = Annotated[Session, Depends(_reading)]
+AuthorityDep = Annotated[Authority, Depends(_authority)]
+SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]
 Body = Annotated[bytes, Depends(_body)]
+Documents = Annotated[bytes | list[bytes], Depends(_documents)]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -80,7 +124,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def json_body(schema: dict[str, Any]) -> dict[str, Any]:
+def json_body(schema: dict[str, Any], media_types: tuple[str, ...] = MEDIA_TYPES) -> dict[str, Any]:
     """The body of a route that reads it as bytes, for OpenAPI."""
-    content = {media_type: {"schema": schema} for media_type in MEDIA_TYPES}
+    content = {media_type: {"schema": schema} for media_type in media_types}
     return {"requestBody": {"required": True, "content": content}}

@@ -1,24 +1,51 @@
-"""``POST /api/v1/keys``."""
+"""``/api/v1/keys``: enroll, rotate, revoke, and the history of a key."""
 
 from fastapi import APIRouter, Response
 from fastapi.concurrency import run_in_threadpool
 
-from ..answers import KeyAnswer, key_answer
-from ..enroll import Enrollment, enroll
-from .deps import Body, Now, StoreDep, json_body, problems
+from .. import enroll
+from ..answers import (
+    KeyHistory,
+    KeyTold,
+    LoggedEnvelope,
+    envelope_document,
+    key_fields,
+    receipt_answer,
+)
+from ..tables import Owner
+from .deps import AuthorityDep, Body, Now, Reading, SettingsDep, StoreDep, json_body, problems
 
 router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
 
 
 @router.post(
     "",
-    summary="Enroll a public key by an event that the key itself signed",
+    summary="Enroll, rotate or revoke a key by an event that keys signed themselves",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422)
-    | {200: {"description": "the key was enrolled before", "model": KeyAnswer}},
-    openapi_extra=json_body(Enrollment.model_json_schema()),
+    | {200: {"description": "this was done before", "model": KeyTold}},
+    openapi_extra=json_body(enroll.Enrollment.model_json_schema()),
 )
-async def enroll_key(store: StoreDep, raw: Body, now: Now, response: Response) -> KeyAnswer:
-    row, created = await run_in_threadpool(enroll, raw, store, now)
-    response.status_code = 201 if created else 200
-    return key_answer(row)
+async def tell_event(
+    store: StoreDep,
+    authority: AuthorityDep,
+    settings: SettingsDep,
+    raw: Body,
+    now: Now,
+    response: Response,
+) -> KeyTold:
+    told = await run_in_threadpool(enroll.tell, raw, store, authority, settings.enrollment, now)
+    response.status_code = 201 if told.created else 200
+    with store.reading() as session:
+        owner = session.get_one(Owner, told.key.owner)
+    return KeyTold(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
+
+
+@router.get(
+    "/{key_id}", summary="A key with every logged event of its rotations", responses=problems(403)
+)
+def key_history(session: Reading, key_id: str) -> KeyHistory:
+    key, events = enroll.history(session, key_id)
+    owner = session.get_one(Owner, key.owner)
+    logged = tuple(LoggedEnvelope(envelope_document(e), receipt_answer(r)) for e, r in events)
+    return KeyHistory(**key_fields(key, owner), events=logged)

@@ -1,0 +1,98 @@
+"""The server's own keys: one signs the log, one challenges, one what the operator decides.
+
+They are files beside the database and never in it: whoever can only write to the database can
+neither sign a checkpoint nor an act.
+"""
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from bench_protocol import keys
+from bench_protocol.note import NoteKey, note_key
+
+NAMES = ("log", "challenge", "operator")
+
+
+class KeysProblem(RuntimeError):
+    """The server's keys cannot be used; the message says what mends it."""
+
+
+@dataclass(frozen=True)
+class Authority:
+    """The name under which this server signs, and its three keys."""
+
+    origin: str
+    log: Ed25519PrivateKey
+    challenge: Ed25519PrivateKey
+    operator: Ed25519PrivateKey
+
+    @property
+    def log_key(self) -> NoteKey:
+        """What verifies the log's checkpoints."""
+        return note_key(self.origin, self.log)
+
+    @property
+    def challenge_key_id(self) -> str:
+        return keys.key_id(self.challenge.public_key())
+
+    @property
+    def operator_key_id(self) -> str:
+        return keys.key_id(self.operator.public_key())
+
+
+def new_authority(origin: str) -> Authority:
+    """An authority with new keys, kept nowhere."""
+    return Authority(origin, *(Ed25519PrivateKey.generate() for _ in NAMES))
+
+
+def load_authority(origin: str, folder: Path) -> Authority:
+    """Read the keys; at the first start make them, 0600 in a folder of 0700.
+
+    Raises:
+        KeysProblem: others may read them, or they cannot be read or made.
+    """
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Authority(origin, *(_load_or_make(folder / f"{name}.pem") for name in NAMES))
+    except OSError as error:
+        raise KeysProblem(
+            f"cannot use {error.filename}: {error.strerror}; choose another folder with "
+            "BENCH_SERVER_KEYS_DIR"
+        ) from None
+
+
+def _load_or_make(path: Path) -> Ed25519PrivateKey:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return _load(path)
+    key = Ed25519PrivateKey.generate()
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        file.flush()
+        os.fsync(file.fileno())
+    return key
+
+
+def _load(path: Path) -> Ed25519PrivateKey:
+    for place in (path, path.parent):
+        mode = stat.S_IMODE(place.stat().st_mode)
+        if os.name == "posix" and mode & 0o077:
+            raise KeysProblem(f"{place} is open to others (mode {mode:o}): chmod go= {place}")
+    try:
+        key = load_pem_private_key(path.read_bytes(), password=None)
+    except ValueError as error:
+        raise KeysProblem(f"{path} is not a PEM private key: {error}") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise KeysProblem(f"{path} is not an Ed25519 key")
+    return key

@@ -1,0 +1,94 @@
+"""What the log's entries stand for, as anyone may see it."""
+
+import base64
+from collections.abc import Sequence
+
+from sqlmodel import Session, col, select
+
+from bench_protocol import acts, envelope, keys, strict_json
+from bench_protocol.log import open_checkpoint
+
+from . import challenges, log
+from .answers import LogAnswer, LogPage, LogRecord, envelope_document
+from .authority import Authority
+from .tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
+
+
+def state(session: Session, authority: Authority, license: str) -> LogAnswer:
+    """The newest checkpoint, and every public key that one needs to verify it all."""
+    note = log.newest_checkpoint(session).note
+    checkpoint = open_checkpoint(note, authority.log_key)
+    challenge_key, operator_key = (
+        base64.b64encode(keys.spki(key.public_key())).decode()
+        for key in (authority.challenge, authority.operator)
+    )
+    return LogAnswer(
+        origin=authority.origin,
+        key=str(authority.log_key),
+        size=checkpoint.size,
+        root=base64.b64encode(checkpoint.root).decode(),
+        checkpoint=note,
+        challenge_key=challenge_key,
+        operator_key=operator_key,
+        license=license,
+    )
+
+
+def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:
+    """Some entries from ``start`` on."""
+    entries = session.exec(
+        select(LogEntry)
+        .where(col(LogEntry.log_index) >= start)
+        .order_by(col(LogEntry.log_index))
+        .limit(limit + 1)
+    ).all()
+    shown = entries[:limit]
+    following = entries[limit].log_index if len(entries) > limit else None
+    return LogPage(tuple(_records(session, authority, shown)), following)
+
+
+def _records(
+    session: Session, authority: Authority, entries: Sequence[LogEntry]
+) -> list[LogRecord]:
+    results = [e.submission_id for e in entries if e.kind == "result" and e.submission_id]
+    kept = {
+        submission.id: (submission, row)
+        for submission, row in session.exec(
+            select(Submission, Measurement)
+            .where(Measurement.submission_id == Submission.id)
+            .where(col(Submission.id).in_(results))
+        )
+    }
+    given = {row.challenge_id for _, row in kept.values() if row.challenge_id}
+    challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(given)))
+    signed = {row.id: _challenge(row, authority) for row in challenge_rows}
+    sizes = [entry.log_index + 1 for entry in entries]
+    notes = session.exec(select(LogCheckpoint).where(col(LogCheckpoint.size).in_(sizes)))
+    note_of = {row.size: row.note for row in notes}
+    found = []
+    for entry in entries:
+        submission, row = kept.get(entry.submission_id or "", (None, None))
+        own = entry.kind == "result"
+        opened = log.envelope_of(entry, submission if own else None)
+        withheld = opened is None or (row is not None and row.moderation == "hidden")
+        found.append(
+            LogRecord(
+                log_index=entry.log_index,
+                kind=entry.kind,
+                commitment=entry.commitment.hex(),
+                logged_at=entry.logged_at,
+                salt=None if withheld or entry.salt is None else entry.salt.hex(),
+                envelope=None if withheld or opened is None else envelope_document(opened),
+                result_id=entry.submission_id,
+                challenge=signed.get(row.challenge_id or "") if row is not None else None,
+                checkpoint=note_of.get(entry.log_index + 1),
+            )
+        )
+    return found
+
+
+def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:
+    given = acts.payload(challenges.given_challenge(row, authority))
+    sealed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, given, authority.challenge)
+    document: dict[str, object] = strict_json.loads(sealed)
+    return document

@@ -1,0 +1,126 @@
+"""What keys say besides results: rotation and revocation of keys, acts on results and owners, and
+the challenges that a server signs. Each has a payload type of its own.
+"""
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field, StringConstraints, ValidationError
+
+from . import strict_json
+from .errors import first_invalid_field
+from .result import RunId
+from .units import Count, Sha256, Text, UtcTime, Wire
+
+ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
+CHALLENGE_PAYLOAD_TYPE = "application/vnd.trainmark.challenge.v1+json"
+
+ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+# Names that group keys; no control characters, no marks that reorder the text around them.
+Label = Annotated[
+    str,
+    StringConstraints(
+        min_length=1,
+        max_length=80,
+        pattern=r"^[^\x00-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]+$",
+    ),
+]
+
+
+class Rotation(Wire):
+    """A new key takes the place of an old one: signed by the old key, then by the new."""
+
+    event: Literal["rotate"] = "rotate"
+    public_key: Annotated[str, StringConstraints(max_length=200)]
+    supersedes: Sha256
+    server_origin: Text
+    at: UtcTime
+
+
+class Revocation(Wire):
+    """A key signs no more: signed by itself, by another key of its owner, or by the operator.
+
+    ``compromised_since_log_index``: what is logged from there on loses its rank; none if the key
+    was only put away.
+    """
+
+    event: Literal["revoke"] = "revoke"
+    key_id: Sha256
+    reason: Text
+    compromised_since_log_index: Count | None = None
+    server_origin: Text
+    at: UtcTime
+
+
+OwnAct = Literal["hide", "show", "withdraw", "rename", "list", "export"]
+OperatorAct = Literal["flag", "quarantine", "restore", "approve", "assign", "confirm", "doubt"]
+OWN_ACTS: tuple[OwnAct, ...] = ("hide", "show", "withdraw", "rename", "list", "export")
+# Of a machine's key: these only read, so they are not logged.
+READING_ACTS: tuple[OwnAct, ...] = ("list", "export")
+
+
+class Act(Wire):
+    """What a machine's key says about its own results, or the operator about any.
+
+    ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``rename`` (the display name travels
+    beside it, unsigned), ``list`` and ``export``; of the operator: ``flag``, ``quarantine`` and
+    ``restore`` a ``result`` for a ``reason``, ``approve`` a ``key``, ``assign`` a ``key`` to an
+    ``owner``, ``confirm`` or ``doubt`` an ``owner``.
+    """
+
+    act: OwnAct | OperatorAct
+    id: RunId
+    key_id: Sha256
+    server_origin: Text
+    at: UtcTime
+    result: ResultId | None = None
+    key: Sha256 | None = None
+    owner: Label | None = None
+    reason: Text | None = None
+
+
+class ChallengeGiven(Wire):
+    """A server's nonce for one run of one key, and until when it is fresh."""
+
+    id: RunId
+    nonce: Sha256
+    key_id: Sha256
+    server_origin: Text
+    issued_at: UtcTime
+    expires_at: UtcTime
+
+
+class ChallengeAsked(Wire):
+    """Body of ``POST /api/v1/challenges``."""
+
+    key_id: Sha256 = Field(description="the enrolled key that will sign the run's results")
+
+
+Said = TypeVar("Said", bound=Wire)
+
+
+def payload(said: Wire) -> bytes:
+    """The bytes to sign."""
+    return strict_json.dumps(said.model_dump(mode="json"))
+
+
+def parse(kind: type[Said], raw: bytes) -> Said:
+    """Read a document of one kind.
+
+    Raises:
+        MalformedJson, InvalidField: it is none.
+    """
+    strict_json.loads(raw)
+    try:
+        return kind.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+
+
+def event_kind(raw: bytes) -> str:
+    """Which key event a payload is: ``enroll`` where it does not say.
+
+    Raises:
+        MalformedJson: not strict JSON.
+    """
+    document: Any = strict_json.loads(raw)
+    return str(document.get("event", "enroll")) if isinstance(document, dict) else "enroll"

@@ -1,0 +1,11 @@
+"""The keys of a server under test, the same in every test."""
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_server.authority import Authority
+
+ORIGIN = "bench.test"
+AUTHORITY = Authority(
+    ORIGIN,
+    *(Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32) for seed in (101, 102, 103)),
+)

@@ -1,0 +1,215 @@
+"""The server's log: everything accepted is in it, proofs hold, and nothing is signed twice."""
+
+import base64
+import json
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from sqlmodel import select
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.client import JSON, Poster
+
+from bench_protocol import envelope, log, merkle, note, tiles
+from bench_server import log as server_log
+from bench_server.authority import KeysProblem, load_authority, new_authority
+from bench_server.db import Store
+from bench_server.tables import LogCheckpoint, LogEntry, LogNode
+
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def key_of(http: httpx.Client) -> note.NoteKey:
+    return note.parse_key(http.get("/api/v1/log").json()["key"])
+
+
+def checkpoint(http: httpx.Client) -> log.Checkpoint:
+    return log.open_checkpoint(http.get("/checkpoint").text, key_of(http))
+
+
+def receipt_of(answer: dict[str, object]) -> log.Receipt:
+    receipt = answer["receipt"]
+    assert isinstance(receipt, dict)
+    return log.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+
+
+def test_an_empty_log_is_signed(http: TestClient) -> None:
+    assert checkpoint(http) == log.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT)
+    state = http.get("/api/v1/log").json()
+    assert (state["origin"], state["size"]) == (ORIGIN, 0)
+    assert base64.b64decode(state["root"]) == merkle.EMPTY_ROOT
+    assert http.get("/checkpoint").headers["content-type"] == "text/plain; charset=utf-8"
+
+
+def test_the_receipt_proves_the_envelope_that_was_sent(post: Poster) -> None:
+    raw = results.sealed(results.make_result())
+    answer = post.raw(raw).json()
+    receipt = receipt_of(answer)
+    found = log.verify_receipt(receipt, envelope.read(raw), key_of(post.http))
+    assert (receipt.index, found.size) == (1, 2)
+    for _ in range(3):
+        post.made()
+    again = post.raw(raw)
+    assert again.status_code == 200
+    assert again.json() == answer
+    alone = post.http.get(f"/api/v1/results/{answer['id']}/receipt").json()
+    assert alone == answer["receipt"]
+
+
+def test_base64_variants_are_one_leaf(post: Poster, store: Store) -> None:
+    raw = results.sealed(results.make_result())
+    document = json.loads(raw)
+    url_safe = {**document, "payload": document["payload"].replace("+", "-").replace("/", "_")}
+    first = post.raw(raw)
+    second = post.raw(json.dumps(url_safe, indent=2).encode())
+    assert (first.status_code, second.status_code) == (201, 200)
+    assert first.json() == second.json()
+    assert checkpoint(post.http).size == 2
+
+
+def test_at_once_one_row_one_leaf_one_receipt(live_server: str, store: Store) -> None:
+    raw = results.sealed(results.make_result())
+    with httpx.Client(base_url=live_server, timeout=60) as http:
+        http.post("/api/v1/keys", content=results.enrollment(), headers=JSON)
+        with ThreadPoolExecutor(10) as pool:
+            answers = [
+                *pool.map(
+                    lambda _: http.post("/api/v1/results", content=raw, headers=JSON), range(10)
+                )
+            ]
+        assert sorted(answer.status_code for answer in answers) == [200] * 9 + [201]
+        assert len({answer.text for answer in answers}) == 1
+        assert checkpoint(http).size == 2
+
+
+def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
+    sizes = [checkpoint(post.http)]
+    lines = [results.sealed(results.make_result()) for _ in range(300)]
+    post.http.post("/api/v1/results", content=b"\n".join(lines), headers=NDJSON)
+    sizes.append(checkpoint(post.http))
+    post.made()
+    newest = checkpoint(post.http)
+
+    def fetch(address: str) -> bytes:
+        answer = post.http.get(address)
+        assert answer.status_code == 200, address
+        assert "immutable" in answer.headers["cache-control"]
+        return answer.content
+
+    entries = [
+        entry
+        for address in tiles.entries_addresses(newest.size)
+        for entry in tiles.decode_entries(fetch(address))
+    ]
+    frontier = merkle.Frontier()
+    for entry in entries:
+        frontier.add(merkle.leaf_hash(entry))
+    assert (frontier.size, frontier.root) == (302, newest.root)
+    for old in sizes:
+        ranges = merkle.consistency_ranges(old.size, newest.size)
+        nodes = tiles.fetch_nodes(fetch, newest.size, merkle.nodes_of(ranges))
+        log.verify_growth(old, newest, [merkle.range_hash(nodes, *r) for r in ranges])
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["/tile/0/001", "/tile/0/000", "/tile/0/000.p/9", "/tile/1/000.p/1", "/tile/entries/000.p/99",
+     "/tile/0/xxx", "/tile/0/x999/x999/x999/x999/x999/x999/999", "/tile/63/000.p/1"],
+)  # fmt: skip
+def test_there_are_no_other_tiles(post: Poster, address: str) -> None:
+    post.made()
+    answer = post.http.get(address)
+    assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
+
+
+def test_many_results_share_one_checkpoint(post: Poster, store: Store) -> None:
+    good = [results.make_result() for _ in range(3)]
+    lines = [
+        results.sealed(good[0]),
+        b"{",
+        results.sealed(good[1]),
+        results.sealed(good[0]),
+        results.sealed(good[1].model_copy(update={"preset": "quick"})),
+        results.sealed(good[2], results.private_key(9)),
+        results.sealed(good[2]),
+    ]
+    answer = post.http.post("/api/v1/results", content=b"\n".join(lines) + b"\n", headers=NDJSON)
+    assert answer.status_code == 207
+    said = [json.loads(line) for line in answer.text.splitlines()]
+    assert [line["status"] for line in said] == [201, 400, 201, 200, 409, 403, 201]
+    assert said[3]["result"] == said[0]["result"]
+    assert said[1]["problem"]["code"] == "malformed_json"
+    with store.reading() as session:
+        sizes = session.exec(select(LogCheckpoint.size).order_by(LogCheckpoint.size)).all()
+    assert sizes == [0, 1, 4]
+    for place in (0, 2, 6):
+        receipt = receipt_of(said[place]["result"])
+        log.verify_receipt(receipt, envelope.read(lines[place]), key_of(post.http))
+
+
+def test_a_batch_has_a_limit(post: Poster) -> None:
+    line = b'"' + b"a" * (1024 * 1024) + b'"\n'
+    answer = post.http.post("/api/v1/results", content=line * 17, headers=NDJSON)
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+def test_one_checkpoint_for_a_size(post: Poster, store: Store) -> None:
+    post.made()
+    with store.reading() as session:
+        sizes = session.exec(select(LogCheckpoint.size)).all()
+        nodes = session.exec(select(LogNode)).all()
+        entries = session.exec(select(LogEntry)).all()
+    assert sorted(sizes) == [0, 1, 2]
+    assert len(nodes) == 3
+    assert [entry.kind for entry in entries] == ["key_event", "result"]
+
+
+def test_a_failed_transaction_leaves_no_leaf(
+    post: Poster, store: Store, clock: Callable[[], datetime], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("pulled the plug")
+
+    monkeypatch.setattr(server_log, "_sign", fail)
+    with pytest.raises(RuntimeError):
+        post.made()
+    monkeypatch.undo()
+    assert checkpoint(post.http).size == 1
+    assert post.http.get("/api/v1/results").json()["results"] == []
+    post.made()
+    assert checkpoint(post.http).size == 2
+
+
+def test_a_log_of_other_keys_is_not_continued(store: Store) -> None:
+    with store.writing() as session:
+        server_log.begin(session, AUTHORITY)
+    for other in (new_authority(ORIGIN), AUTHORITY.__class__("elsewhere", *[AUTHORITY.log] * 3)):
+        with store.writing() as session, pytest.raises(KeysProblem, match="BENCH_SERVER_ORIGIN"):
+            server_log.begin(session, other)
+
+
+def test_keys_are_made_once_and_kept_private(tmp_path: Path) -> None:
+    folder = tmp_path / "keys"
+    made = load_authority(ORIGIN, folder)
+    again = load_authority(ORIGIN, folder)
+    assert str(made.log_key) == str(again.log_key)
+    assert len({made.log_key.public_key, made.challenge_key_id, made.operator_key_id}) == 3
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o600}
+    (folder / "log.pem").chmod(0o640)
+    with pytest.raises(KeysProblem, match="chmod go="):
+        load_authority(ORIGIN, folder)
+    (folder / "log.pem").chmod(0o600)
+    folder.chmod(0o755)
+    with pytest.raises(KeysProblem, match="chmod go="):
+        load_authority(ORIGIN, folder)
+    folder.chmod(0o700)
+    (folder / "log.pem").write_text("nonsense")
+    with pytest.raises(KeysProblem, match="not a PEM private key"):
+        load_authority(ORIGIN, folder)
