@@ -20,7 +20,13 @@ from .conftest import Opener, losses, without_dropout
 BATCH = 16
 # Two and a half epochs of ten batches; the odd samples make a short batch that must be dropped.
 SAMPLES = 10 * BATCH + 5
-WORKLOADS = {workload.name: small(workload, SAMPLES) for workload in CATALOGUE}
+# These have the layers of others, or take too long: test_conformance.py trains them a few steps.
+ELSEWHERE = {"cifar100-vgg16", "resnet50-transfer", "fashion-convnet", "mnist-dense"}
+WORKLOADS = {
+    workload.name: small(workload, SAMPLES)
+    for workload in CATALOGUE
+    if workload.name not in ELSEWHERE
+}
 INSTALLED = [name for name in engines.names() if engines.is_installed(engines.engine_named(name))]
 PAIRS = [
     (framework, recipe)
@@ -146,6 +152,47 @@ def padded() -> Workload:
         Dense(units=10, activation="linear"),
     )
     return variant(workload, layers=layers, optimizer=SGD())
+
+
+@pytest.fixture
+def residual() -> Workload:
+    """Every layer kind of ResNet50, trained."""
+    from bench_protocol.layers import (
+        BatchNorm,
+        Conv2D,
+        GlobalAveragePool2D,
+        MaxPool2D,
+        Residual,
+        ZeroPad2D,
+    )
+
+    narrow = Conv2D(filters=4, kernel=1, stride=2, padding="valid", activation="linear")
+    same = Conv2D(filters=4, kernel=3, padding="same", activation="linear")
+    layers = (
+        ZeroPad2D(size=1),
+        Conv2D(filters=6, kernel=3, padding="valid", activation="linear"),
+        BatchNorm(),
+        MaxPool2D(size=3, stride=2),
+        Residual(
+            main=(narrow, BatchNorm(), same, BatchNorm(gamma=0.5, activation="linear")),
+            shortcut=(narrow, BatchNorm(activation="linear")),
+        ),
+        Residual(main=(same, BatchNorm(activation="linear"))),
+        GlobalAveragePool2D(),
+        Dense(units=10, activation="linear"),
+    )
+    return variant(WORKLOADS["mnist-cnn"], layers=layers, optimizer=SGD(learning_rate=0.1))
+
+
+@every_pair
+def test_residual_blocks(opened: Opener, framework: str, recipe: str, residual: Workload) -> None:
+    """Trained and frozen; every weight is counted, the statistics of a normalisation too."""
+    frozen = variant(residual, frozen_layers=len(residual.layers) - 1)
+    for workload in (residual, frozen):
+        reference = losses(opened("tensorflow", workload, "naive", BATCH), 4)
+        session = opened(framework, workload, recipe, BATCH)
+        assert session.parameter_count() == workload.parameter_count
+        assert losses(session, 4) == pytest.approx(reference, rel=TOLERANCE)
 
 
 @every_pair

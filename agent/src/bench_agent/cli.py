@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from .commands import comparing, data, looking, measuring, reporting, sending
+from .commands import comparing, conformance, data, looking, measuring, reporting, sending
 from .commands.options import Exit
 from .problems import DataProblem, HomeProblem, UsageProblem
 
@@ -24,6 +24,7 @@ app.command()(measuring.plan)
 app.command()(measuring.run)
 app.command()(comparing.ab)
 app.command()(reporting.report)
+app.command()(conformance.conformance)
 app.command()(sending.submit)
 app.command()(sending.status)
 app.command()(sending.enroll)

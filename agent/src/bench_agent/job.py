@@ -12,7 +12,7 @@ from pydantic import Field, TypeAdapter
 
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell, DeviceKind
-from bench_protocol.result import Outcome, Phase, Seed, Warn
+from bench_protocol.result import Outcome, Phase, Seed, Trace, Warn
 from bench_protocol.units import DurationNs, PositiveCount, Wire
 from bench_protocol.workloads import Workload
 
@@ -86,5 +86,14 @@ class Probe(Wire):
     problem: str | None = None
 
 
-Message = Annotated[PhaseBegan | BlockDone | Answer | Probe, Field(discriminator="event")]
-MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe] = TypeAdapter(Message)
+class Traced(Wire):
+    """Answer of ``bench_agent.worker --trace``: the cell's traces, or what kept it from tracing."""
+
+    event: Literal["traced"] = "traced"
+    traces: tuple[Trace, ...]
+    environment: Environment | None
+    problem: str | None = None
+
+
+Message = Annotated[PhaseBegan | BlockDone | Answer | Probe | Traced, Field(discriminator="event")]
+MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe | Traced] = TypeAdapter(Message)

@@ -63,7 +63,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="every workload at its default batch, about ten minutes",
+            summary="every workload at its default batch, five to ten minutes a framework",
             timing=Timing(budget_seconds=10),
             repeats=1,
             total_seconds=600,

@@ -1,10 +1,11 @@
 """What one repeat does, phase by phase, and what becomes of it when a phase fails."""
 
 import math
+import os
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import accuracy, seeded
+from bench_protocol import accuracy, conformance, seeded
 from bench_protocol.machine import Environment
 from bench_protocol.result import (
     Evaluation,
@@ -15,10 +16,11 @@ from bench_protocol.result import (
     Phase,
     Placement,
     Startup,
+    Trace,
     Warn,
 )
 
-from . import data, environment, failures
+from . import data, environment, failures, pretrained, traces
 from .engines.seam import Data, Engine, Session
 from .job import BlockDone, Job, PhaseBegan
 from .measure import measure
@@ -49,12 +51,14 @@ class Repeat:
         self._session: Session | None = None
         self._measured: Measurement | None = None
         self._data_digest: str | None = None
+        self._frozen_weights = pretrained.GENERATED
 
     def run(self) -> Measured | Failed:
         """Measure, or say what kept it from being measured; what was measured by then is kept."""
         try:
             startup = self._start()
-            self._measured = self._measure(startup)
+            found = self._traces()
+            self._measured = self._measure(startup, found)
             self._measured = self._evaluated(self._measured)
             return self._judged(self._measured)
         except Exception as error:
@@ -80,7 +84,11 @@ class Repeat:
         self._enter("data")
         began = clock()
         samples = self._data()
-        weights = seeded.initial_weights(job.workload, job.seed)
+        weights, self._frozen_weights = pretrained.with_pretrained(
+            job.workload,
+            seeded.initial_weights(job.workload, job.seed),
+            pretrained.chosen_file(os.environ) if job.workload.frozen_layers else None,
+        )
         data_ns = clock() - began
 
         self._enter("build")
@@ -109,7 +117,21 @@ class Repeat:
         order = seeded.order(data_set.train_samples, 0, self._job.seed)
         return Data(*train, *test, order)
 
-    def _measure(self, startup: Startup) -> Measurement:
+    def _traces(self) -> tuple[Trace, ...]:
+        """The cell's own step on the trace's small job, in this process, after the start-up.
+
+        Before it, the frameworks would be warm when the start-up is timed. The sessions are closed
+        one by one, so what they hold is not there any more while blocks are timed.
+        """
+        job = self._job
+        if not traces.has_reference(job.workload):
+            return ()
+        self._enter("conformance")
+        found = traces.both(self._engine, job.workload, job.cell)
+        self._enter("warm_up")
+        return found
+
+    def _measure(self, startup: Startup, found: tuple[Trace, ...]) -> Measurement:
         job, session = self._job, self._open_session()
         blocks = measure(
             session,
@@ -130,9 +152,10 @@ class Repeat:
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             data_digest=self._data_digest,
+            traces=found,
             gemm=self._gemm(),
             placement=self._placement(session),
-            recipe_settings=dict(session.settings),
+            recipe_settings=self._recipe_settings(session),
         )
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
@@ -142,6 +165,8 @@ class Repeat:
         right_count = measurement.parameter_count == self._job.workload.parameter_count
         if not (right_count and measurement.placement.matches):
             return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
+            return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return self._judged_accuracy(measurement)
 
     def _judged_accuracy(self, measurement: Measurement) -> Measured | Failed:
@@ -152,6 +177,12 @@ class Repeat:
         if evaluation and evaluation.epochs == workload.epochs and verdict != "within":
             self.warnings.append(Warn(code=verdict))
         return Measured(measurement=measurement)
+
+    def _recipe_settings(self, session: Session) -> dict[str, str]:
+        frozen = (
+            {"frozen_weights": self._frozen_weights} if self._job.workload.frozen_layers else {}
+        )
+        return {**session.settings, **frozen}
 
     def _placement(self, session: Session) -> Placement:
         reported = session.placement()

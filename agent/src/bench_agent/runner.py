@@ -22,7 +22,7 @@ from bench_protocol.result import Failed, FailureKind, Phase
 from . import post_mortem
 from .environment import worker_environment
 from .home import MAKE_ROOM, private_folder
-from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe
+from .job import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, Traced
 from .problems import HomeProblem
 
 LONGEST_LINE_BYTES = 8 * 1024 * 1024
@@ -118,6 +118,16 @@ def run_probe(
     return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
 
 
+def run_traces(job: Job, log: Path, limits: Limits | None = None) -> Traced:
+    """Train the traces of a job's cell in a fresh process; ``problem`` says why there are none."""
+    command = [*worker_command(), "--trace"]
+    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
+    if isinstance(last, Traced):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return Traced(traces=(), environment=None, problem=why)
+
+
 def run_worker(
     command: Sequence[str],
     job: bytes,
@@ -125,7 +135,7 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Answer | Probe | Failed:
+) -> Answer | Probe | Traced | Failed:
     """Start a worker, feed it, listen until its last message, its end, or the end of patience.
 
     Raises:
@@ -147,7 +157,7 @@ def _run_worker(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | Failed:
+) -> Answer | Probe | Traced | Failed:
     with _new_log(log) as log_file:
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as answers:
@@ -192,7 +202,7 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | Failed:
+) -> Answer | Probe | Traced | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
     heard = clock()
@@ -219,7 +229,7 @@ def _listen(
                     message = MESSAGE.validate_json(line)
                 except ValidationError:
                     return _failed("crashed", progress.phase, "GarbledAnswer")
-                if isinstance(message, Answer | Probe):
+                if isinstance(message, Answer | Probe | Traced):
                     return message
                 if isinstance(message, PhaseBegan):
                     progress.phase = message.phase

@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 from bench_protocol.machine import Environment
 from bench_protocol.result import Failed
 
-from . import environment, failures, orphan
+from . import environment, failures, orphan, traces
 from .engines import engine_named
-from .job import Answer, BlockDone, Job, PhaseBegan, Probe
+from .job import Answer, BlockDone, Job, PhaseBegan, Probe, Traced
 from .repeat import Repeat
 
-Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe], None]
+Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | Traced], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,18 +29,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--parent", type=int, required=True, metavar="PID")
     parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
     parser.add_argument("--probe", metavar="FRAMEWORK")
+    parser.add_argument("--trace", action="store_true", help="train the job's traces only")
     options = parser.parse_args(arguments)
     orphan.die_with(options.parent)
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
-        def tell(message: PhaseBegan | BlockDone | Answer | Probe) -> None:
+        def tell(message: PhaseBegan | BlockDone | Answer | Probe | Traced) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
 
         if options.probe:
             tell(probe(options.probe))
-        else:
-            tell(work(Job.model_validate_json(sys.stdin.buffer.read()), tell))
+            return 0
+        job = Job.model_validate_json(sys.stdin.buffer.read())
+        tell(traced(job) if options.trace else work(job, tell))
     return 0
 
 
@@ -61,6 +63,20 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
     repeat = Repeat(job, engine, tell, clock)
     outcome = repeat.run()
     return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))
+
+
+def traced(job: Job) -> Traced:
+    """The traces of the job's cell, without timing anything. Never raises."""
+    found: Environment | None = None
+    try:
+        engine = engine_named(job.cell.framework)
+        engine.load(job.cell.device, job.cell.precision)
+        found = environment.describe(engine)
+        return Traced(traces=traces.both(engine, job.workload, job.cell), environment=found)
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
+        return Traced(traces=(), environment=found, problem=problem)
 
 
 def probe(framework: str) -> Probe:

@@ -8,11 +8,12 @@ its counter starts at zero.
 
 import hashlib
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .layers import LSTM, Layer, Shape
+from .layers import LSTM, BatchNorm, Conv2D, Layer, Part, PlainLayer, Residual, Shape
 from .workloads import DataSet, Workload
 
 Weights = list[dict[str, NDArray[np.float32]]]
@@ -37,24 +38,51 @@ def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 def initial_weights(workload: Workload, seed: str = DEFAULT_SEED) -> Weights:
     """Starting weights, one dictionary a layer (empty where a layer has none).
 
-    Kernels are uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010), recurrent kernels
-    uniform in +-sqrt(3 / units), biases zero but for the LSTM's forget gate, which starts at one.
+    Kernels are uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010), those of
+    convolutions without an activation of their own, which a normalisation follows, in
+    +-sqrt(6 / fan_in) (He et al. 2015), recurrent kernels in +-sqrt(3 / units). Biases are zero but
+    for the LSTM's forget gate, which starts at one. Normalisations have mean 0, variance 1, beta 0
+    and their layer's gamma.
 
     Returns:
         float32 arrays in the layouts of :mod:`.layers`.
     """
     return [
-        {
-            name: _tensor(layer, name, shape, f"weights/{index}/{name}", seed)
-            for name, shape in layer.weight_shapes(inputs).items()
-        }
+        _layer_weights(layer, inputs, f"weights/{index}/", seed)
         for index, (layer, inputs) in enumerate(
             zip(workload.layers, workload.shapes[:-1], strict=True)
         )
     ]
 
 
-def _tensor(layer: Layer, name: str, shape: Shape, purpose: str, seed: str) -> NDArray[np.float32]:
+def _layer_weights(
+    layer: Layer, inputs: Shape, purpose: str, seed: str
+) -> dict[str, NDArray[np.float32]]:
+    if isinstance(layer, Residual):
+        return {
+            part.prefix + name: value
+            for part in layer.parts(inputs)
+            for name, value in _layer_weights(
+                part.layer, part.inputs, purpose + part.prefix, seed
+            ).items()
+        }
+    return {
+        name: _tensor(layer, name, shape, purpose + name, seed)
+        for name, shape in layer.weight_shapes(inputs).items()
+    }
+
+
+def weights_of(part: Part, values: dict[str, NDArray[np.float32]]) -> dict[str, Any]:
+    """A part's own weights, under their own names, out of those of its residual block."""
+    return {name: values[part.prefix + name] for name in part.layer.weight_shapes(part.inputs)}
+
+
+def _tensor(
+    layer: PlainLayer, name: str, shape: Shape, purpose: str, seed: str
+) -> NDArray[np.float32]:
+    if isinstance(layer, BatchNorm):
+        start = {"gamma": layer.gamma, "beta": 0.0, "mean": 0.0, "variance": 1.0}[name]
+        return np.full(shape, start, np.float32)
     if name == "bias":
         bias = np.zeros(shape, np.float32)
         if isinstance(layer, LSTM):
@@ -63,8 +91,9 @@ def _tensor(layer: Layer, name: str, shape: Shape, purpose: str, seed: str) -> N
     if name == "recurrent_kernel":
         limit = math.sqrt(3 / shape[0])
     else:
-        receptive = math.prod(shape[:-2])
-        limit = math.sqrt(6 / (receptive * (shape[-2] + shape[-1])))
+        normalised = isinstance(layer, Conv2D) and layer.activation == "linear"
+        fan_in, fan_out = (math.prod(shape[:-2]) * channels for channels in shape[-2:])
+        limit = math.sqrt(6 / (fan_in if normalised else fan_in + fan_out))
     uniform = unit_interval(raw_words(purpose, seed, math.prod(shape)))
     return ((2 * uniform - 1) * limit).astype(np.float32).reshape(shape)
 
@@ -80,6 +109,8 @@ def generated_data(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """A learnable stand-in of a data set's shape: a coarse pattern per class under noise.
 
+    Data that is noise by its definition stays noise: random pictures, random labels.
+
     Args:
         data_set: gives shape and number of classes.
         split: ``train``, ``validation`` or ``test``: same patterns, other samples.
@@ -92,14 +123,14 @@ def generated_data(
         samples = int(getattr(data_set, f"{split}_samples"))
     prefix = f"data/{data_set.name}/{'x'.join(map(str, data_set.sample_shape))}"
     size = math.prod(data_set.sample_shape)
-    patterns = _patterns(data_set, f"{prefix}/patterns")
     draws = raw_words(f"{prefix}/{split}/labels", DATA_SEED, samples)
     labels = (draws % np.uint64(data_set.classes)).astype(np.int32)
     words = raw_words(f"{prefix}/{split}/noise", DATA_SEED, -(-samples * size // 8))
     noise = words.astype("<u8", copy=False).view(np.uint8)[: samples * size]
     pictures = noise.reshape(samples, *data_set.sample_shape)
-    pictures >>= 1
-    pictures += patterns[labels] >> 1
+    if not data_set.noise:
+        pictures >>= 1
+        pictures += _patterns(data_set, f"{prefix}/patterns")[labels] >> 1
     return pictures, labels
 
 

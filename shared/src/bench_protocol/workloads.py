@@ -49,7 +49,10 @@ Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
 
 
 class DataSet(Wire):
-    """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1]."""
+    """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1].
+
+    ``noise``: by its definition the data is random pictures with random labels, nothing to learn.
+    """
 
     name: Slug
     sample_shape: tuple[PositiveCount, ...]
@@ -57,6 +60,8 @@ class DataSet(Wire):
     train_samples: PositiveCount
     validation_samples: Count = 0
     test_samples: PositiveCount
+    # Left out where false: the digests of what was there before it stay.
+    noise: bool = Field(default=False, exclude_if=lambda noise: not noise)
 
 
 class Workload(Wire):

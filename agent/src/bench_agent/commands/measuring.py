@@ -1,5 +1,6 @@
 """``plan`` and ``run``: what would be measured, and measuring it."""
 
+import os
 import secrets
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -84,6 +85,7 @@ def run(
     """Measure, sign and keep the results; with a server, post them."""
     from rich.console import Console
 
+    from .. import pretrained
     from ..alone import alone
     from ..client import checked_address
     from ..display import Display
@@ -97,8 +99,10 @@ def run(
     from ..summary import closing_lines, summary_table
 
     home = open_home()
+    # Before anything long: a folder or file that cannot be used is said now.
     refuse_unfit(home)
-    load_or_create_key(home)  # before anything long: a folder that cannot be used is said now
+    load_or_create_key(home)
+    pretrained.chosen_file(os.environ)
     if server:
         checked_address(server)
     console, lines = Console(stderr=as_json), EventLines(sys.stdout)

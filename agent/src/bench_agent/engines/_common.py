@@ -16,6 +16,8 @@ from .seam import Data
 EVALUATION_BATCH = 1000
 # Dropout and the order of later epochs are the framework's own; a repeat draws the same again.
 FRAMEWORK_SEED = 0
+# Large pictures need fewer at a time: their activations have to fit beside the training.
+EVALUATION_VALUES = 2_000_000
 
 
 def why_not_here(
@@ -74,8 +76,10 @@ def next_slices(position: int, steps: int, steps_per_epoch: int) -> Iterator[tup
 
 def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
     """Test samples in order, at most ``EVALUATION_BATCH`` at a time."""
-    for start in range(0, len(data.test_y), EVALUATION_BATCH):
-        rows = slice(start, start + EVALUATION_BATCH)
+    values = data.test_x[:1].size or 1
+    batch = max(1, min(EVALUATION_BATCH, EVALUATION_VALUES // values))
+    for start in range(0, len(data.test_y), batch):
+        rows = slice(start, start + batch)
         yield as_floats(data.test_x[rows]), data.test_y[rows]
 
 

@@ -4,11 +4,24 @@ Layouts are the seeds' own: pictures (batch, height, width, channels), convoluti
 width, in, out), dense and LSTM kernels (in, out).
 """
 
-import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, assert_never
 
-from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
+from bench_protocol.layers import (
+    LSTM,
+    BatchNorm,
+    Branch,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalAveragePool2D,
+    Layer,
+    MaxPool2D,
+    Residual,
+    ZeroPad2D,
+)
+from bench_protocol.seeded import weights_of
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 Parameters = list[dict[str, Any]]
@@ -27,11 +40,8 @@ def forward(workload: Workload, *, fast: bool) -> Forward:
         import jax
 
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
-            if isinstance(layer, Dropout):
-                if key is not None:
-                    x = _dropout(x, layer.rate, jax.random.fold_in(key, index))
-                continue
-            x = _layer(layer, values, x, fast)
+            own_key = None if key is None else jax.random.fold_in(key, index)
+            x = _layer(layer, values, x, own_key, fast)
         return x
 
     return apply
@@ -47,8 +57,9 @@ def mean_loss(logits: Any, labels: Any) -> Any:
     return -jnp.mean(picked)
 
 
-def _layer(layer: Layer, values: dict[str, Any], x: Any, fast: bool) -> Any:
+def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
     import jax
+    import jax.numpy as jnp
 
     match layer:
         case Conv2D():
@@ -56,12 +67,26 @@ def _layer(layer: Layer, values: dict[str, Any], x: Any, fast: bool) -> Any:
                 x,
                 values["kernel"],
                 (layer.stride, layer.stride),
-                _padding(layer, x.shape[1:3]),
+                layer.padding_zeros(x.shape[1:]),
                 dimension_numbers=("NHWC", "HWIO", "NHWC"),
             )
             x = x + values["bias"]
+        case BatchNorm():
+            mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
+            scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
+            x = x * scale + (values["beta"] - mean * scale)
+        case Residual():
+            main = _branch(layer, "main", values, x, key, fast)
+            return jax.nn.relu(main + _branch(layer, "shortcut", values, x, key, fast))
         case MaxPool2D():
             return _max_pool(x, layer, fast)
+        case ZeroPad2D():
+            width = (layer.size, layer.size)
+            return jnp.pad(x, ((0, 0), width, width, (0, 0)))
+        case GlobalAveragePool2D():
+            return jnp.mean(x, axis=(1, 2))
+        case Dropout():
+            return x if key is None else _dropout(x, layer.rate, key)
         case Flatten():
             return x.reshape(x.shape[0], -1)
         case Dense():
@@ -69,19 +94,19 @@ def _layer(layer: Layer, values: dict[str, Any], x: Any, fast: bool) -> Any:
         case LSTM():
             return _lstm(x, values["kernel"], values["recurrent_kernel"], values["bias"])
         case _:
-            raise NotImplementedError(f"JAX has no form of the layer {layer.kind!r} yet")
+            assert_never(layer)
     return jax.nn.relu(x) if layer.activation == "relu" else x
 
 
-def _padding(layer: Conv2D, sizes: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Zeros so that ``same`` keeps the size; the odd row and column go to the bottom and right."""
-    if layer.padding == "valid":
-        return [(0, 0), (0, 0)]
-    missing = [
-        max(0, (math.ceil(size / layer.stride) - 1) * layer.stride + layer.kernel - size)
-        for size in sizes
-    ]
-    return [(zeros // 2, zeros - zeros // 2) for zeros in missing]
+def _branch(
+    block: Residual, name: Branch, values: dict[str, Any], x: Any, key: Any, fast: bool
+) -> Any:
+    import jax
+
+    for index, part in enumerate(block.branch(name, x.shape[1:])):
+        own_key = None if key is None else jax.random.fold_in(key, index)
+        x = _layer(part.layer, weights_of(part, values), x, own_key, fast)
+    return x
 
 
 def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:

@@ -1,11 +1,25 @@
 """A Keras model from a workload's layer list, with the seeded weights in it."""
 
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 
-from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
-from bench_protocol.seeded import Weights
+from bench_protocol.layers import (
+    LSTM,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalAveragePool2D,
+    MaxPool2D,
+    Part,
+    PlainLayer,
+    Residual,
+    Shape,
+    ZeroPad2D,
+)
+from bench_protocol.seeded import Weights, weights_of
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 
@@ -22,13 +36,36 @@ def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
     import keras
 
     shape = workload.data_set.sample_shape
-    layers = [_layer(layer, safe) for layer in workload.layers]
+    layers = [
+        _block(layer, inputs, values, safe) if isinstance(layer, Residual) else _layer(layer, safe)
+        for layer, inputs, values in zip(
+            workload.layers, workload.shapes[:-1], weights, strict=True
+        )
+    ]
     model = keras.Sequential([keras.Input(shape), *layers], name="workload")
     for index, (layer, values) in enumerate(zip(layers, weights, strict=True)):
-        if values:
+        if values and not isinstance(workload.layers[index], Residual):
             layer.set_weights([np.asarray(value) for value in values.values()])
         layer.trainable = index >= workload.frozen_layers
     return model
+
+
+def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
+    """A residual block as a model of its own, its weights in it."""
+    import keras
+
+    def branch(x: Any, parts: list[Part]) -> Any:
+        for part in parts:
+            layer = _layer(part.layer, safe)
+            x = layer(x)
+            if own := weights_of(part, values):
+                layer.set_weights(list(own.values()))
+        return x
+
+    inputs = keras.Input(shape)
+    main = branch(inputs, block.branch("main", shape))
+    shortcut = branch(inputs, block.branch("shortcut", shape))
+    return keras.Model(inputs, keras.layers.ReLU()(keras.layers.Add()([main, shortcut])))
 
 
 def optimizer(settings: Optimizer) -> Any:
@@ -70,7 +107,7 @@ def convolution(x: Any, kernel: Any, bias: Any, stride: int, padding: str) -> An
     return tf.raw_ops.AddV2(x=product, y=tf.reshape(bias, (1, 1, 1, -1)))
 
 
-def _layer(layer: Layer, safe: bool) -> Any:
+def _layer(layer: PlainLayer, safe: bool) -> Any:
     from keras import layers
 
     match layer:
@@ -85,6 +122,12 @@ def _layer(layer: Layer, safe: bool) -> Any:
             )
         case MaxPool2D():
             return layers.MaxPooling2D(layer.size, strides=layer.stride, padding="valid")
+        case ZeroPad2D():
+            return layers.ZeroPadding2D(layer.size)
+        case GlobalAveragePool2D():
+            return layers.GlobalAveragePooling2D()
+        case BatchNorm():
+            return _fixed_normalisation()(layer.activation, epsilon=layer.epsilon)
         case Flatten():
             return layers.Flatten()
         case Dropout():
@@ -95,7 +138,23 @@ def _layer(layer: Layer, safe: bool) -> Any:
         case LSTM():
             return layers.LSTM(layer.units)
         case _:
-            raise NotImplementedError(f"Keras has no form of the layer {layer.kind!r} yet")
+            assert_never(layer)
+
+
+def _fixed_normalisation() -> Any:
+    from keras import activations, layers
+
+    class FixedNormalisation(layers.BatchNormalization):  # type: ignore[misc]
+        """In inference mode, also while training."""
+
+        def __init__(self, activation: str, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.activation = activations.get(activation)
+
+        def call(self, inputs: Any, training: Any = None, mask: Any = None) -> Any:
+            return self.activation(super().call(inputs, training=False, mask=mask))
+
+    return FixedNormalisation
 
 
 def _safe_dense() -> Any:

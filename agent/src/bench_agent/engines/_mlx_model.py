@@ -4,11 +4,24 @@ Layouts differ from the seeds': convolution kernels are (out, height, width, in)
 LSTM kernels (out, in).
 """
 
-import math
-from typing import Any
+from typing import Any, assert_never
 
-from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D
-from bench_protocol.seeded import Weights
+from bench_protocol.layers import (
+    LSTM,
+    BatchNorm,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalAveragePool2D,
+    Layer,
+    MaxPool2D,
+    Part,
+    Residual,
+    Shape,
+    ZeroPad2D,
+)
+from bench_protocol.seeded import Weights, weights_of
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 
@@ -51,6 +64,15 @@ def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
             parts = [*_padding(layer, shape), convolution]
         case MaxPool2D():
             return nn.MaxPool2d(layer.size, layer.stride)
+        case ZeroPad2D():
+            width = (layer.size, layer.size)
+            return lambda x: mx.pad(x, [(0, 0), width, width, (0, 0)])
+        case GlobalAveragePool2D():
+            return lambda x: mx.mean(x, axis=(1, 2))
+        case BatchNorm():
+            parts = [_normalisation(layer, values)]
+        case Residual():
+            return _block(layer, shape, values)
         case Flatten():
             return lambda x: mx.flatten(x, start_axis=1)
         case Dropout():
@@ -67,24 +89,59 @@ def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
             lstm.bias = mx.array(values["bias"])
             parts = [lstm, lambda outputs: outputs[0][..., -1, :]]
         case _:
-            raise NotImplementedError(f"MLX has no form of the layer {layer.kind!r} yet")
+            assert_never(layer)
     if getattr(layer, "activation", "linear") == "relu":
         parts.append(nn.relu)
     return nn.Sequential(*parts)
 
 
+def _normalisation(layer: BatchNorm, values: Any) -> Any:
+    import mlx.core as mx
+    from mlx import nn
+
+    class FixedNormalisation(nn.Module):  # type: ignore[misc]
+        """Batch normalisation in inference mode, also while training."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            for name, value in values.items():
+                setattr(self, name, mx.array(value))
+            self.freeze(keys=["mean", "variance"])
+
+        def __call__(self, x: Any) -> Any:
+            scale = self.gamma * mx.rsqrt(self.variance + layer.epsilon)
+            return x * scale + (self.beta - self.mean * scale)
+
+    return FixedNormalisation()
+
+
+def _block(block: Residual, shape: Shape, values: Any) -> Any:
+    from mlx import nn
+
+    def branch(parts: list[Part]) -> Any:
+        return nn.Sequential(
+            *(_layer(part.layer, part.inputs, weights_of(part, values)) for part in parts)
+        )
+
+    class Block(nn.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.main = branch(block.branch("main", shape))
+            self.shortcut = branch(block.branch("shortcut", shape))
+
+        def __call__(self, x: Any) -> Any:
+            return nn.relu(self.main(x) + self.shortcut(x))
+
+    return Block()
+
+
 def _padding(layer: Conv2D, shape: tuple[int, ...]) -> list[Any]:
-    """Zeros so that ``same`` keeps the size; the odd row and column go to the bottom and right."""
     import mlx.core as mx
 
-    if layer.padding == "valid":
+    rows, columns = layer.padding_zeros(shape)
+    if not any((*rows, *columns)):
         return []
-    widths = [(0, 0)]
-    for size in shape[:2]:
-        missing = max(0, (math.ceil(size / layer.stride) - 1) * layer.stride + layer.kernel - size)
-        widths.append((missing // 2, missing - missing // 2))
-    widths.append((0, 0))
-    return [lambda x: mx.pad(x, widths)]
+    return [lambda x: mx.pad(x, [(0, 0), rows, columns, (0, 0)])]
 
 
 def optimizer(settings: Optimizer) -> Any:

@@ -4,14 +4,27 @@ Layouts differ from the seeds': pictures are (batch, channels, height, width) he
 kernels (out, in, height, width), dense and LSTM kernels (out, in).
 """
 
-import math
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.layers import LSTM, Conv2D, Dense, Dropout, Flatten, Layer, MaxPool2D, Shape
-from bench_protocol.seeded import Weights
+from bench_protocol.layers import (
+    LSTM,
+    BatchNorm,
+    Branch,
+    Conv2D,
+    Dense,
+    Dropout,
+    Flatten,
+    GlobalAveragePool2D,
+    Layer,
+    MaxPool2D,
+    Residual,
+    Shape,
+    ZeroPad2D,
+)
+from bench_protocol.seeded import Weights, weights_of
 from bench_protocol.workloads import Workload
 
 
@@ -71,8 +84,16 @@ class _Builder:
                 parts = [self._dense(shape, values)]
             case LSTM():
                 return [_lstm(layer, shape, values)]
+            case ZeroPad2D():
+                return [nn.ZeroPad2d(layer.size)]
+            case GlobalAveragePool2D():
+                return [nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+            case BatchNorm():
+                parts = [_normalisation(layer, values)]
+            case Residual():
+                return [self._block(layer, shape, values)]
             case _:
-                raise NotImplementedError(f"PyTorch has no form of the layer {layer.kind!r} yet")
+                assert_never(layer)
         if layer.activation == "relu":
             parts.append(nn.ReLU())
         return parts
@@ -81,10 +102,10 @@ class _Builder:
         import torch
         from torch import nn
 
-        before, after = _padding(layer, shape)
-        even = before == after
+        (top, bottom), (left, right) = layer.padding_zeros(shape)
+        even = (top, left) == (bottom, right)
         convolution = nn.Conv2d(
-            shape[2], layer.filters, layer.kernel, layer.stride, padding=before if even else 0
+            shape[2], layer.filters, layer.kernel, layer.stride, padding=(top, left) if even else 0
         )
         _set(convolution.weight, values["kernel"].transpose(3, 2, 0, 1))
         _set(convolution.bias, values["bias"])
@@ -92,8 +113,26 @@ class _Builder:
             convolution.to(memory_format=torch.channels_last)
         if even:
             return [convolution]
-        (top, left), (bottom, right) = before, after
         return [nn.ZeroPad2d((left, right, top, bottom)), convolution]
+
+    def _block(self, block: Residual, shape: Shape, values: Any) -> Any:
+        from torch import nn
+
+        def branch(name: Branch) -> Any:
+            modules = nn.Sequential()
+            for part in block.branch(name, shape):
+                modules.extend(self.parts(part.layer, part.inputs, weights_of(part, values)))
+            return modules
+
+        class Block(nn.Module):  # type: ignore[misc]
+            def __init__(self) -> None:
+                super().__init__()
+                self.main, self.shortcut = branch("main"), branch("shortcut")
+
+            def forward(self, x: Any) -> Any:
+                return nn.functional.relu(self.main(x) + self.shortcut(x))
+
+        return Block()
 
     def _dense(self, shape: Shape, values: Any) -> Any:
         from torch import nn
@@ -110,16 +149,26 @@ class _Builder:
         return dense
 
 
-def _padding(layer: Conv2D, shape: Shape) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Zeros (top, left) and (bottom, right) so that ``same`` keeps the size; the odd ones last."""
-    if layer.padding == "valid":
-        return (0, 0), (0, 0)
-    missing = [
-        max(0, (math.ceil(size / layer.stride) - 1) * layer.stride + layer.kernel - size)
-        for size in shape[:2]
-    ]
-    top, left = (zeros // 2 for zeros in missing)
-    return (top, left), (missing[0] - top, missing[1] - left)
+def _normalisation(layer: BatchNorm, values: Any) -> Any:
+    import torch
+    from torch import nn
+
+    class FixedNormalisation(nn.BatchNorm2d):  # type: ignore[misc]
+        """In inference mode, also while training."""
+
+        def forward(self, x: Any) -> Any:
+            return nn.functional.batch_norm(
+                x, self.running_mean, self.running_var, self.weight, self.bias, eps=self.eps
+            )
+
+    fixed = FixedNormalisation(len(values["gamma"]), eps=layer.epsilon)
+    # Keras and the catalogue count no batches.
+    fixed.num_batches_tracked = None
+    for name, into in (("gamma", fixed.weight), ("beta", fixed.bias)):
+        _set(into, values[name])
+    fixed.running_mean.copy_(torch.from_numpy(values["mean"]))
+    fixed.running_var.copy_(torch.from_numpy(values["variance"]))
+    return fixed
 
 
 def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:

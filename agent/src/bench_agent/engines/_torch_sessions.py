@@ -59,7 +59,8 @@ class TorchSession:
             torch.mps.synchronize()
 
     def parameter_count(self) -> int:
-        return sum(parameter.numel() for parameter in self._model.parameters())
+        # With the fixed statistics of normalisations, which are no parameters to PyTorch.
+        return sum(values.numel() for values in self._model.state_dict().values())
 
     def peak_memory_bytes(self) -> int | None:
         import torch

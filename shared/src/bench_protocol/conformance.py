@@ -1,0 +1,209 @@
+"""Is it the same training? Loss traces, what they must be, and how far off they may be.
+
+A trace is the losses of a few single steps on a small fixed job: the workload without dropout, its
+first samples, the reference's seed. Two optimisers are traced: SGD with momentum, which tests
+kernels and gradients without amplifying rounding, and the workload's own. The reference traces
+(``reference_traces.json``) come from a float64 computation that shares no code with any engine
+(docs/methodology.md says how they are made again).
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from .layers import Conv2D, Dense, Dropout
+from .matrix import Cell, DeviceKind, Precision
+from .result import Seed, Trace
+from .seeded import Weights, initial_weights
+from .units import PositiveCount, Sha256, Slug, Wire
+from .workloads import SGD, Workload
+
+TracedOptimizer = Literal["sgd", "workload"]
+TRACED: tuple[TracedOptimizer, ...] = ("sgd", "workload")
+TRACE_SGD = SGD(learning_rate=0.01, momentum=0.9)
+STEPS = 5
+# A trace costs at most about this much, beside the start of the frameworks.
+MOST_FLOPS = 2e11
+LARGEST_BATCH, SMALLEST_BATCH = 32, 4
+
+
+def trace_batch_size(workload: Workload) -> int:
+    """Samples of a step: a power of two, fewer where the workload is large."""
+    batch = LARGEST_BATCH
+    while (
+        batch > SMALLEST_BATCH and batch * STEPS * workload.training_flops_per_sample > MOST_FLOPS
+    ):
+        batch //= 2
+    return batch
+
+
+def trace_workload(workload: Workload, optimizer: TracedOptimizer) -> Workload:
+    """The workload as it is traced: without dropout, on ``STEPS`` batches of learnable data."""
+    samples = trace_batch_size(workload) * STEPS
+    fields = {name: getattr(workload, name) for name in Workload.model_fields}
+    kept = [not isinstance(layer, Dropout) for layer in workload.layers]
+    fields["layers"] = tuple(
+        layer for layer, keep in zip(workload.layers, kept, strict=True) if keep
+    )
+    fields["frozen_layers"] = sum(kept[: workload.frozen_layers])
+    fields["data_set"] = workload.data_set.model_copy(
+        update={"train_samples": samples, "test_samples": 1, "noise": False}
+    )
+    if optimizer == "sgd":
+        fields["optimizer"] = TRACE_SGD
+    return Workload(**fields)
+
+
+def trace_weights(traced: Workload, seed: str) -> Weights:
+    """Starting weights of a trace: kernels before a ReLU are sqrt(2) larger than the workload's.
+
+    A ReLU halves the mean square (He et al. 2015): without the factor the signal fades through a
+    deep network until the loss is ln(classes) whatever is computed, and everything agrees.
+    """
+    weights = initial_weights(traced, seed)
+    for layer, values in zip(traced.layers, weights, strict=True):
+        if isinstance(layer, Conv2D | Dense) and layer.activation == "relu":
+            values["kernel"] = values["kernel"] * np.float32(math.sqrt(2))
+    return weights
+
+
+class Reference(Wire):
+    """Right losses of one trace, and the seed of its starting weights and order.
+
+    ``rounding``: how far each loss moves, relatively, when the starting weights move by a few
+    roundings of float32.
+    """
+
+    workload: Slug
+    workload_digest: Sha256
+    optimizer: TracedOptimizer
+    batch_size: PositiveCount
+    seed: Seed
+    losses: tuple[float, ...]
+    rounding: tuple[float, ...]
+
+
+@cache
+def references() -> Mapping[tuple[str, str], Reference]:
+    """Reference traces by workload digest and optimiser."""
+    text = resources.files(__package__).joinpath("reference_traces.json").read_text("utf-8")
+    found = TypeAdapter(list[Reference]).validate_json(text)
+    return {(one.workload_digest, one.optimizer): one for one in found}
+
+
+# Largest relative deviation allowed at each step. Nothing here: not measured for this kind of
+# device and precision, so nothing can be said to agree; only what no rounding explains is wrong.
+#
+# CPU, float32, measured with four frameworks on x86-64 (docs/measured.md). The seeds of the traces
+# are chosen so that no ReLU or maximum is decided by rounding (bench_agent.reference_traces);
+# what is left of rounding is then below 1e-5 at every step, and every planted fault of
+# tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
+# a weight whose gradient is nearly zero moves a full step in a direction that rounding decides.
+# In a deep network that amplifies rounding whatever the seed: there (cifar100-vgg16) a step may be
+# off by ``ROUNDINGS`` times what its reference says rounding does.
+Tolerances = tuple[float, ...]
+TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
+    ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
+    ("cpu", "float32", "workload"): (1e-5,) * STEPS,
+}
+ROUNDINGS = 4
+# Under SGD, whatever the device and precision: beyond this the computation is another one.
+CERTAINLY_WRONG = 1e-2
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """``deviation``: the largest relative one in the traces; infinite where a loss is missing."""
+
+    kind: Literal["conformant", "wrong_result", "unverified"]
+    reason: str
+    deviation: float | None = None
+
+
+def verdict(
+    cell: Cell,
+    traces: Sequence[Trace],
+    known: Mapping[tuple[str, str], Reference] | None = None,
+) -> Verdict:
+    """Hold a cell's traces against the reference.
+
+    Args:
+        cell: says workload, kind of device and precision.
+        traces: as the worker measured them, in any order.
+        known: reference traces; those of this package if not given.
+    """
+    return judge(cell.workload_digest, cell.device.kind, cell.precision, traces, known)
+
+
+def judge(
+    workload_digest: str,
+    device: DeviceKind,
+    precision: Precision,
+    traces: Sequence[Trace],
+    known: Mapping[tuple[str, str], Reference] | None = None,
+) -> Verdict:
+    """As :func:`verdict`, with the parts of the cell that count."""
+    known = references() if known is None else known
+    by_optimizer = {trace.optimizer: trace for trace in traces}
+    if not all((workload_digest, optimizer) in known for optimizer in TRACED):
+        return Verdict("unverified", "there is no reference trace of this workload")
+    missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
+    if missing:
+        return Verdict("unverified", f"not traced: {', '.join(missing)}")
+    largest = 0.0
+    measured = True
+    for optimizer in TRACED:
+        reference = known[workload_digest, optimizer]
+        trace = by_optimizer[optimizer]
+        if not _comparable(trace, reference):
+            return Verdict("unverified", f"the {optimizer} trace is of another job")
+        found = deviations(trace.losses, reference.losses)
+        largest = max(largest, *found)
+        table = TOLERANCES.get((device, precision, optimizer))
+        measured = measured and table is not None
+        for step, (deviation, limit) in enumerate(
+            zip(found, _limits(table, optimizer, reference), strict=True), 1
+        ):
+            if not deviation <= limit or deviation == math.inf:
+                why = f"the {optimizer} trace is off by {deviation:.1e} at step {step}"
+                return Verdict("wrong_result", f"{why}, {limit:.0e} is allowed", max(found))
+    if not measured:
+        why = f"no tolerance has been measured for {device} in {precision}"
+        return Verdict("unverified", why, largest)
+    return Verdict("conformant", "both traces are within tolerance", largest)
+
+
+def _limits(
+    table: Tolerances | None, optimizer: TracedOptimizer, reference: Reference
+) -> Tolerances:
+    """How far off each step may be."""
+    if table is None:
+        return (CERTAINLY_WRONG if optimizer == "sgd" else math.inf,) * len(reference.losses)
+    return tuple(
+        max(limit, ROUNDINGS * rounding)
+        for limit, rounding in zip(table, reference.rounding, strict=True)
+    )
+
+
+def deviations(losses: Sequence[float | None], reference: Sequence[float]) -> list[float]:
+    """Relative deviation at each step; infinite where a loss is no number."""
+    return [
+        math.inf
+        if loss is None or not math.isfinite(loss)
+        else abs(loss - right) / max(abs(right), 1e-3)
+        for loss, right in zip(losses, reference, strict=True)
+    ]
+
+
+def _comparable(trace: Trace, reference: Reference) -> bool:
+    return (
+        trace.seed == reference.seed
+        and trace.batch_size == reference.batch_size
+        and len(trace.losses) == len(reference.losses)
+    )

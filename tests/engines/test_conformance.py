@@ -1,0 +1,92 @@
+"""Every engine and recipe trains what the reference says, and the trace's data can be learned."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from tests.fakes.workloads import cell_of
+
+from bench_agent import engines, traces
+from bench_agent.engines.seam import Data, Engine
+from bench_protocol import conformance, seeded
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.matrix import Device, Recipe
+
+LARGE = ("cifar100-vgg16", "resnet50-transfer")
+SMALL = [workload.name for workload in CATALOGUE if workload.name not in LARGE]
+PAIRS = [
+    (framework, recipe)
+    for framework in engines.names()
+    for recipe in engines.engine_named(framework).recipes
+]
+every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
+
+
+def loaded(framework: str) -> Engine:
+    engine = engines.engine_named(framework)
+    pytest.importorskip(engine.import_name)
+    engine.load(Device(kind="cpu"), "float32")
+    return engine
+
+
+def check(framework: str, recipe: Recipe, name: str) -> None:
+    workload = workload_named(name)
+    cell = cell_of(workload, framework, recipe)
+    found = conformance.verdict(cell, traces.both(loaded(framework), workload, cell))
+    assert found.kind == "conformant", found
+
+
+@every_pair
+@pytest.mark.parametrize("name", SMALL)
+def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
+    check(framework, recipe, name)
+
+
+@pytest.mark.long
+@every_pair
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_one_conforms(framework: str, recipe: Recipe, name: str) -> None:
+    check(framework, recipe, name)
+
+
+@pytest.mark.parametrize("framework", engines.names())
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_one_begins_right(
+    framework: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two steps of the SGD trace: the second has gone through gradients and update."""
+    workload = workload_named(name)
+    reference = conformance.references()[workload.digest, "sgd"]
+    cell = cell_of(workload, framework, "tuned")
+    engine = loaded(framework)
+    traced = conformance.trace_workload(workload, "sgd")
+    monkeypatch.setattr(traces.conformance, "STEPS", 2)
+    monkeypatch.setattr(traces.conformance, "trace_workload", lambda *arguments: traced)
+    found = traces.trace(engine, workload, cell, "sgd")
+    assert found.losses == pytest.approx(reference.losses[:2], rel=1e-5)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_the_loss_falls_on_the_traces_data(name: str) -> None:
+    """Over ten epochs: a trace whose loss stays at ln(classes) would agree with anything."""
+    engine = loaded("mlx")
+    workload = workload_named(name)
+    traced = conformance.trace_workload(workload, "workload")
+    seed = conformance.references()[workload.digest, "workload"].seed
+    batch = conformance.trace_batch_size(workload)
+    data = Data(
+        *seeded.generated_data(traced.data_set, "train"),
+        *seeded.generated_data(traced.data_set, "test"),
+        seeded.order(traced.data_set.train_samples, 0, seed),
+    )
+    cell = cell_of(workload, "mlx", "tuned", batch)
+    session = engine.open(traced, cell, conformance.trace_weights(traced, seed), data)
+    on_train = replace(data, test_x=data.train_x, test_y=data.train_y)
+    session._data = on_train  # type: ignore[attr-defined]
+    before, _ = session.evaluate()
+    session.train_block(10 * conformance.STEPS)
+    session.sync()
+    after, _ = session.evaluate()
+    session.close()
+    assert before == pytest.approx(math.log(workload.data_set.classes), rel=0.3)
+    assert after < 0.7 * before

@@ -1,0 +1,189 @@
+"""Each planted fault moves a trace out of tolerance."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.fakes.workloads import cell_of, variant
+
+from bench_agent import traces
+from bench_agent.engines import engine_named
+from bench_agent.engines.seam import Data, Session
+from bench_protocol import conformance
+from bench_protocol.catalogue import workload_named
+from bench_protocol.layers import Conv2D, Dense, Dropout
+from bench_protocol.matrix import Cell, Device
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+Job = tuple[Workload, Weights, Data]
+Change = Callable[[Workload, Weights, Data], Job]
+
+
+@dataclass
+class Faulty:
+    """MLX, given another job than the one it was asked to train."""
+
+    change: Change
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        workload, weights, data = self.change(workload, weights, data)
+        return engine_named("mlx").open(workload, cell, weights, data)
+
+
+def same(workload: Workload, weights: Weights, data: Data) -> Job:
+    return workload, weights, data
+
+
+def found(name: str, change: Change = same) -> conformance.Verdict:
+    """The verdict on a workload's traces, on a CPU in float32."""
+    pytest.importorskip("mlx.core")
+    engine_named("mlx").load(Device(kind="cpu"), "float32")
+    workload = workload_named(name)
+    cell = cell_of(workload, "mlx")
+    engine: Any = Faulty(change)
+    return conformance.verdict(cell, traces.both(engine, workload, cell))
+
+
+def must_be_caught(verdict: conformance.Verdict) -> None:
+    assert verdict.kind == "wrong_result", verdict
+    assert verdict.deviation is not None
+    # Far from the tolerance, so that no luck is in it.
+    assert verdict.deviation > 1e-4, verdict
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-cnn", "fashion-mlp", "fashion-lstm"])
+def test_without_a_fault_it_conforms(name: str) -> None:
+    assert found(name).kind == "conformant"
+
+
+@pytest.mark.parametrize("kind", [Conv2D, Dense])
+def test_a_relu_is_missing(kind: type[Conv2D | Dense]) -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        layers = list(workload.layers)
+        index = next(n for n, layer in enumerate(layers) if isinstance(layer, kind))
+        layers[index] = layers[index].model_copy(update={"activation": "linear"})
+        return variant(workload, layers=tuple(layers)), weights, data
+
+    must_be_caught(found("mnist-cnn", change))
+
+
+def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the published MLX model does it; pooling hides the larger size."""
+    mx = pytest.importorskip("mlx.core")
+    from bench_agent.engines import _mlx_model
+
+    def pad(x: Any) -> Any:
+        return mx.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
+
+    monkeypatch.setattr(_mlx_model, "_padding", lambda layer, shape: [pad])
+    must_be_caught(found("fashion-cnn"))
+
+
+def test_adam_without_bias_correction(monkeypatch: pytest.MonkeyPatch) -> None:
+    optimizers = pytest.importorskip("mlx.optimizers")
+    from bench_agent.engines import _mlx_model
+
+    right = _mlx_model.optimizer
+
+    def wrong(settings: Any) -> Any:
+        if settings.kind != "adam":
+            return right(settings)
+        return optimizers.Adam(settings.learning_rate, eps=settings.epsilon)
+
+    monkeypatch.setattr(_mlx_model, "optimizer", wrong)
+    must_be_caught(found("fashion-mlp"))
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "fashion-lstm"])
+def test_epsilon(name: str) -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        if workload.optimizer.kind == "sgd":
+            return workload, weights, data
+        optimizer = workload.optimizer.model_copy(update={"epsilon": 1e-3})
+        return variant(workload, optimizer=optimizer), weights, data
+
+    must_be_caught(found(name, change))
+
+
+def test_forget_bias_zero() -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        return workload, [{**weights[0], "bias": 0 * weights[0]["bias"]}, *weights[1:]], data
+
+    must_be_caught(found("fashion-lstm", change))
+
+
+@pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 1, 3, 2), (1, 0, 2, 3)])
+def test_wrong_gate_order(order: tuple[int, ...]) -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        swapped = {}
+        for name, values in weights[0].items():
+            gates = np.split(values, 4, axis=-1)
+            swapped[name] = np.concatenate([gates[gate] for gate in order], axis=-1)
+        return workload, [swapped, *weights[1:]], data
+
+    must_be_caught(found("fashion-lstm", change))
+
+
+@pytest.mark.parametrize("name", ["fashion-cnn", "fashion-mlp"])
+def test_dropout_left_on(name: str) -> None:
+    layers = workload_named(name).layers
+
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        rest = iter(weights)
+        all_weights = [{} if isinstance(layer, Dropout) else next(rest) for layer in layers]
+        return variant(workload, layers=layers), all_weights, data
+
+    must_be_caught(found(name, change))
+
+
+def test_labels_shifted() -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        return workload, weights, replace(data, train_y=np.roll(data.train_y, 1))
+
+    must_be_caught(found("mnist-dense", change))
+
+
+def test_labels_of_another_numbering() -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        return workload, weights, replace(data, train_y=(data.train_y + 1) % 10)
+
+    must_be_caught(found("mnist-dense", change))
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])
+@pytest.mark.parametrize("fault", ["bias after relu", "no bias"])
+def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Product, bias and ReLU fused into an operation that puts the bias elsewhere."""
+    nn = pytest.importorskip("mlx.nn")
+    from bench_agent.engines import _mlx_model
+
+    right = _mlx_model._layer
+
+    class Fused(nn.Module):  # type: ignore[misc]
+        def __init__(self, dense: Any) -> None:
+            super().__init__()
+            self.dense = dense
+
+        def __call__(self, x: Any) -> Any:
+            product = nn.relu(x @ self.dense.weight.T)
+            return product + self.dense.bias if fault == "bias after relu" else product
+
+    def wrong(layer: Any, shape: Any, values: Any) -> Any:
+        built = right(layer, shape, values)
+        if layer.kind == "dense" and layer.activation == "relu":
+            return Fused(built.layers[0])
+        return built
+
+    monkeypatch.setattr(_mlx_model, "_layer", wrong)
+    must_be_caught(found(name))
+
+
+def test_batch_order_changed() -> None:
+    def change(workload: Workload, weights: Weights, data: Data) -> Job:
+        batch = conformance.trace_batch_size(workload_named("mnist-dense"))
+        return workload, weights, replace(data, order=np.roll(data.order, batch))
+
+    must_be_caught(found("mnist-dense", change))

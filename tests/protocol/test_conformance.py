@@ -1,0 +1,91 @@
+"""Verdicts on traces."""
+
+from typing import Any
+
+import pytest
+from tests.fakes.workloads import cell_of
+
+from bench_protocol import conformance
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.layers import Dropout
+from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.result import Trace
+
+WORKLOAD = workload_named("fashion-mlp")
+
+
+def cell(device: DeviceKind = "cpu", **changes: Any) -> Cell:
+    return cell_of(WORKLOAD).model_copy(update={"device": Device(kind=device), **changes})
+
+
+def traces(sgd: float = 0.0, workload: float = 0.0, **changes: Any) -> list[Trace]:
+    """The reference, its last loss off by a relative deviation."""
+    found = []
+    for optimizer, off in (("sgd", sgd), ("workload", workload)):
+        right = conformance.references()[WORKLOAD.digest, optimizer]
+        losses = (*right.losses[:-1], right.losses[-1] * (1 + off))
+        fields = {"batch_size": right.batch_size, "seed": right.seed, "losses": losses}
+        found.append(Trace(optimizer=optimizer, **{**fields, **changes}))  # type: ignore[arg-type]
+    return found
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_every_workload_has_its_reference(workload: Any) -> None:
+    """After a change of the catalogue: python -m bench_agent.reference_traces."""
+    for optimizer in conformance.TRACED:
+        reference = conformance.references()[workload.digest, optimizer]
+        assert reference.workload == workload.name
+        assert reference.batch_size == conformance.trace_batch_size(workload)
+        assert len(set(reference.losses)) == len(reference.rounding) == conformance.STEPS
+        traced = conformance.trace_workload(workload, optimizer)
+        assert not any(isinstance(layer, Dropout) for layer in traced.layers)
+        assert traced.data_set.train_samples == conformance.STEPS * reference.batch_size
+        assert traced.parameter_count == workload.parameter_count
+
+
+@pytest.mark.parametrize(
+    ("device", "sgd", "workload", "kind"),
+    [
+        ("cpu", 0, 0, "conformant"),
+        ("cpu", 5e-6, 5e-6, "conformant"),
+        ("cpu", 5e-4, 0, "wrong_result"),
+        ("cpu", 0, 5e-4, "wrong_result"),
+        ("cuda", 0, 0, "unverified"),
+        ("cuda", 5e-3, 0, "unverified"),
+        ("cuda", 5e-2, 0, "wrong_result"),
+        ("metal", 0, 5e-2, "unverified"),
+    ],
+)
+def test_the_largest_deviation_decides(
+    device: DeviceKind, sgd: float, workload: float, kind: str
+) -> None:
+    found = conformance.verdict(cell(device), traces(sgd, workload))
+    assert found.kind == kind
+    assert found.deviation == pytest.approx(max(sgd, workload), abs=1e-8)
+
+
+def test_a_precision_without_tolerance_is_unverified() -> None:
+    found = conformance.verdict(cell(precision="mixed_bfloat16"), traces())
+    assert found.kind == "unverified"
+    assert "mixed_bfloat16" in found.reason
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_loss_that_is_no_number_is_wrong(device: DeviceKind) -> None:
+    broken = traces()
+    losses = (*broken[1].losses[:-1], None)
+    broken[1] = broken[1].model_copy(update={"losses": losses})
+    found = conformance.verdict(cell(device), broken)
+    assert (found.kind, found.deviation) == ("wrong_result", float("inf"))
+
+
+@pytest.mark.parametrize("changes", [{"seed": "f" * 32}, {"batch_size": 7}, {"losses": (1.0, 2.0)}])
+def test_a_trace_of_another_job_says_nothing(changes: dict[str, Any]) -> None:
+    assert conformance.verdict(cell(), traces(**changes)).kind == "unverified"
+
+
+def test_what_is_missing_says_nothing() -> None:
+    assert conformance.verdict(cell(), []).kind == "unverified"
+    assert conformance.verdict(cell(), traces()[:1]).kind == "unverified"
+    other = cell(workload_digest="0" * 64)
+    assert "no reference" in conformance.verdict(other, traces()).reason
