@@ -7,9 +7,10 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
+from bench_protocol import accuracy
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
-from bench_protocol.result import Blocks, Clocks, Energy, Placement, Result
+from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result
 from bench_server import checks, peaks
 
 
@@ -38,6 +39,8 @@ SHORT_CLOCKS = Clocks(
     signed_ns=10**9,
 )
 GPU = Device(kind="cuda")
+# Ten epochs of mnist-cnn, and no better than chance.
+GUESSING = Evaluation(epochs=10, samples=10_000, loss=2.3, accuracy=0.1)
 CONTRADICTIONS = {
     "parameter_count": lambda: measured_with(parameter_count=77),
     "finite_loss": lambda: measured_with(last_loss=None),
@@ -46,6 +49,7 @@ CONTRADICTIONS = {
     "batch_fits": lambda: results.make_result(cell=results.make_cell(batch_size=60_001)),
     "times_fit": lambda: results.make_result(clocks=SHORT_CLOCKS),
     "possible_speed": lambda: measured_with(blocks=blocks(1, 1, 1)),
+    "accuracy": lambda: measured_with(data_digest=accuracy.MNIST_GENERATED, evaluation=GUESSING),
 }
 
 
@@ -257,3 +261,10 @@ def test_a_failure_says_what_failed(post: Poster, kind: str) -> None:
     post(results.make_failure(kind))
     (row,) = post.http.get("/api/v1/leaderboard").json()["unranked"]
     assert row["reason"] == f"{kind.replace('_', ' ')} during timing"
+
+
+def test_an_accuracy_that_no_band_is_known_for_passes_and_says_so() -> None:
+    verdict = found(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
+    assert verdict.passed
+    assert verdict.figures == {"verdict": "accuracy_unchecked"}
+    assert "no band is known" in verdict.sentence

@@ -19,7 +19,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Literal
 
-from bench_protocol import figures
+from bench_protocol import accuracy, figures
 from bench_protocol.hardware import hardware_name
 from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
@@ -302,6 +302,12 @@ def _outlier(case: Case) -> Finding:
     )
 
 
+def _accuracy(case: Case) -> Finding:
+    """After full epochs, where a band is known for the data; what cannot be checked passes."""
+    found = accuracy.judge(case.workload, case.result.cell.data, case.measured)
+    return Finding(found.verdict != "diverged", found.sentence, {"verdict": found.verdict})
+
+
 def _conformance(case: Case) -> Finding:
     """Where the losses of the trace are held against the reference's."""
     return Finding(False, "its computation was not verified against the reference", {})
@@ -324,6 +330,7 @@ CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
     ("batch_fits", "unranked", _batch_fits),
     ("times_fit", "unranked", _times_fit),
     ("possible_speed", "unranked", _possible_speed),
+    ("accuracy", "unranked", _accuracy),
     ("below_peak", "quarantined", _below_peak),
     ("challenge", "stale", _challenge),
     ("clocks", "stale", _clocks),
