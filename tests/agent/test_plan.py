@@ -197,3 +197,12 @@ def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -
     assert "GPU" in reasons[name.format("cpu", "mixed_float16")]
     assert "7.5" in reasons[name.format("cuda", "tf32")]
     assert "7.5" in reasons[name.format("cuda", "mixed_bfloat16")]
+
+
+def test_what_sources_published_is_in_the_catalogue() -> None:
+    for preset in LIKE.values():
+        assert preset.published
+        assert preset.published.corrections
+        for name, _, batch_size in preset.published.points:
+            workload = workload_named(name)
+            assert batch_size in (*workload.batch_sizes, workload.batch_size)

@@ -65,9 +65,15 @@ def test_the_largest_deviation_decides(
 
 
 def test_a_precision_without_tolerance_is_unverified() -> None:
-    found = conformance.verdict(cell(precision="mixed_bfloat16"), traces())
+    found = conformance.verdict(cell(precision="mixed_float16"), traces())
     assert found.kind == "unverified"
-    assert "mixed_bfloat16" in found.reason
+    assert "mixed_float16" in found.reason
+
+
+@pytest.mark.parametrize(("sgd", "kind"), [(1.3e-3, "conformant"), (5e-3, "wrong_result")])
+def test_half_precision_may_be_off_by_its_own_rounding(sgd: float, kind: str) -> None:
+    half = cell(precision="mixed_bfloat16")
+    assert conformance.verdict(half, traces(sgd, sgd)).kind == kind
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])

@@ -111,6 +111,10 @@ Tolerances = tuple[float, ...]
 TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
     ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
     ("cpu", "float32", "workload"): (1e-5,) * STEPS,
+    # About three times the largest seen over all workloads (docs/measured.md). Coarse: rounding to
+    # eight bits hides faults that float32 shows.
+    ("cpu", "mixed_bfloat16", "sgd"): (4e-3,) * STEPS,
+    ("cpu", "mixed_bfloat16", "workload"): (2e-3, 4e-3, 1.5e-2, 1e-1, 1e-1),
 }
 ROUNDINGS = 4
 # Under SGD, whatever the device and precision: beyond this the computation is another one.
