@@ -18,7 +18,7 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 
-.PHONY: help demo test test-all lint types serve migrate check-pins clean
+.PHONY: help frameworks demo test test-all lint types serve migrate check-pins clean
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -32,6 +32,9 @@ $(VENV)/installed-$(EXTRAS): $(PARTS)
 $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
 	$(PIP) install -q -c constraints.txt -r requirements-dev.txt
 	@touch $@
+
+frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
+	$(PIP) install -q -c constraints.txt -e './agent[jax,torch]'
 
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)

@@ -14,9 +14,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12")
 # uv's name of each platform, and the agent's extras that are installed there.
 PLATFORMS = {
-    "aarch64-apple-darwin": ("metal",),
-    "x86_64-manylinux_2_35": ("tensorflow,mlx", "tensorflow-cuda,mlx-cuda"),
-    "aarch64-manylinux_2_35": ("tensorflow,mlx",),
+    "aarch64-apple-darwin": ("metal,jax,torch",),
+    "x86_64-manylinux_2_35": (
+        "tensorflow,mlx,jax,torch",
+        "tensorflow-cuda,mlx-cuda",
+        "jax-cuda,torch,mlx-cuda",
+    ),
+    "aarch64-manylinux_2_35": ("tensorflow,mlx,jax,torch",),
 }
 MACOS = "14.0"
 
