@@ -19,6 +19,7 @@ from .home import Home
 from .job import Probe
 from .outbox import Entry, Outbox
 from .plan import Plan
+from .room import need_of
 from .run import RunSummary
 
 Document = dict[str, Any]
@@ -76,8 +77,11 @@ def plan_document(plan: Plan) -> Document:
             {
                 **planned.cell.model_dump(mode="json"),
                 "estimate_seconds": round(planned.estimate_seconds, 1),
+                "memory_estimate_bytes": need.device_bytes,
+                "host_memory_estimate_bytes": need.host_bytes,
             }
             for planned in plan.cells
+            for need in (need_of(planned.cell, planned.workload),)
         ],
         "accuracy_passes": [
             {

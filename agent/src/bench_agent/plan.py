@@ -17,9 +17,11 @@ from .paces import Paces
 from .precision import too_old
 from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
 from .problems import UsageProblem
+from .room import Room
 
 Choice = TypeVar("Choice", bound=str)
 NOTHING_KNOWN = Paces()
+UNKNOWN_ROOM = Room()
 
 
 @dataclass(frozen=True)
@@ -90,12 +92,14 @@ def make_plan(
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
     paces: Paces = NOTHING_KNOWN,
+    room: Room = UNKNOWN_ROOM,
 ) -> Plan:
     """Lay out the matrix.
 
     Args:
         probes: what each framework said about its devices on this machine.
         paces: how long repeats took here so far, for the estimates.
+        room: memory there is; what cannot fit is left out.
 
     Raises:
         UsageProblem: a filter names nothing there is, or nothing is left to run.
@@ -111,7 +115,9 @@ def make_plan(
             continue
         for device in _chosen_devices(probe.devices, selection.devices):
             for workload in _chosen_workloads(preset, selection, catalogue):
-                for planned in _cells(preset, selection, framework, device, workload):
+                for planned in _cells(
+                    preset, selection, framework, device, workload, room
+                ):
                     if isinstance(planned, Excluded):
                         excluded.append(planned)
                     else:
@@ -160,7 +166,12 @@ def _checked(what: str, wanted: tuple[str, ...], known: tuple[Choice, ...]) -> t
 
 
 def _cells(
-    preset: Preset, selection: Selection, framework: str, device: FoundDevice, workload: Workload
+    preset: Preset,
+    selection: Selection,
+    framework: str,
+    device: FoundDevice,
+    workload: Workload,
+    room: Room,
 ) -> Iterator[PlannedCell | Excluded]:
     engine = engines.engine_named(framework)
     precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
@@ -182,6 +193,7 @@ def _cells(
             or _why_no_data(workload, data)
             or engine.why_not(device.kind, cell.recipe, cell.precision)
             or too_old(device, cell.precision)
+            or room.why_not(cell, workload)
         )
         if reason:
             yield Excluded(str(cell), reason)

@@ -152,21 +152,24 @@ def _begin(
 
 def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> "Plan":
     from .. import calibration, data, paces
+    from ..machine import read_facts
     from ..plan import check_names, make_plan
     from ..presets import like_named, preset_named
     from ..problems import UsageProblem
+    from ..room import room_of
 
     if preset and like:
         raise UsageProblem("--preset and --like each say what to run: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
-    made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))
+    room = room_of(read_facts())
+    made = make_plan(chosen, selection, probes, paces=paces.load(home.paces), room=room)
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
-        made = make_plan(chosen, selection, probes, paces=paces.load(home.paces))
+        made = make_plan(chosen, selection, probes, paces=paces.load(home.paces), room=room)
     return made
 
 
