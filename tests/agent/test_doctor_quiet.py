@@ -42,6 +42,16 @@ def test_thermal() -> None:
     assert only(quiet.check_thermal(None, 3))[0] == "warn"
 
 
+def test_energy() -> None:
+    assert only(quiet.check_energy("nvml", None, "Linux"))[0] == "ok"
+    found = list(quiet.check_energy(None, "RAPL counters are for administrators only", "Linux"))
+    assert (found[0].verdict, found[0].mend) == ("skip", None)
+    assert "administrators" in found[0].sentence
+    verdict, mend = only(quiet.check_energy(None, "zeus-apple-silicon is not installed", "Darwin"))
+    assert verdict == "warn"
+    assert mend.endswith("agent[energy]'")
+
+
 def test_busy() -> None:
     assert only(quiet.check_busy(Load(0.1, 8)))[0] == "ok"
     assert only(quiet.check_busy(Load(7.5, 8, 60.0, ("make", 99.0))))[0] == "warn"

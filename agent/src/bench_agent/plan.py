@@ -115,9 +115,7 @@ def make_plan(
             continue
         for device in _chosen_devices(probe.devices, selection.devices):
             for workload in _chosen_workloads(preset, selection, catalogue):
-                for planned in _cells(
-                    preset, selection, framework, device, workload, room
-                ):
+                for planned in _cells(preset, selection, framework, device, workload, room):
                     if isinstance(planned, Excluded):
                         excluded.append(planned)
                     else:

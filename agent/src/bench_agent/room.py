@@ -15,8 +15,8 @@ from .machine import Facts
 FRAMEWORK_BYTES: Mapping[str, int] = {
     "mlx": 350_000_000,
     "torch": 500_000_000,
-    "jax": 600_000_000,
-    "tensorflow": 1_000_000_000,
+    "jax": 550_000_000,
+    "tensorflow": 1_100_000_000,
 }
 UNKNOWN_FRAMEWORK_BYTES = 350_000_000
 

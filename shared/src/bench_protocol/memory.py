@@ -74,14 +74,13 @@ def _slots(optimizer: Optimizer) -> int:
 def _kept_values(workload: Workload) -> int:
     """Values of one sample that are there at once in the worst moment of a step."""
     sizes = [math.prod(shape) for shape in workload.shapes]
-    kept = [
-        _layer_values(layer, inputs)
-        for layer, inputs in zip(workload.layers, workload.shapes[:-1], strict=True)
-    ]
     border = workload.frozen_layers
-    passing = max((sum(pair) for pair in pairwise([sizes[0], *kept[:border]])), default=0)
-    backward = sizes[border] + sum(kept[border:]) + max(sizes[border:])
-    return max(passing, backward)
+    passing = max((sum(pair) for pair in pairwise(sizes[: border + 1])), default=0)
+    kept = sum(
+        _layer_values(layer, inputs)
+        for layer, inputs in zip(workload.layers[border:], workload.shapes[border:-1], strict=True)
+    )
+    return max(passing, sizes[border] + kept + max(sizes[border:]))
 
 
 def _layer_values(layer: Layer, inputs: Shape) -> int:

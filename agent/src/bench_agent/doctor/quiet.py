@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
+from ..install import install_extras
 from ..senses import Governor, GpuUse, Load, Power
 from .finding import Finding
 
@@ -80,6 +81,22 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
         yield Finding("thermal", "warn", f"{told}: let the machine cool", "sleep 300")
     else:
         yield Finding("thermal", "ok", "no thermal pressure")
+
+
+def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:
+    """Whether results will tell how much energy they took. Speed needs none of it.
+
+    Args:
+        source: of the counter that can be read, None without.
+        problem: why there is none.
+    """
+    if source is not None:
+        yield Finding("energy", "ok", f"energy is told by {source}")
+    elif system == "Darwin":
+        sentence = f"results will not tell their energy: {problem}"
+        yield Finding("energy", "warn", sentence, install_extras("energy"))
+    else:
+        yield Finding("energy", "skip", f"results will not tell their energy: {problem}")
 
 
 def check_busy(load: Load) -> Iterator[Finding]:

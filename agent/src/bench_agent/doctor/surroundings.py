@@ -12,7 +12,10 @@ from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 
+from bench_protocol.matrix import Device
+
 from .. import engines, machine, senses
+from ..energy import MeterProblem, meter_for
 from ..home import Home
 from ..job import Probe
 from ..machine import nesting
@@ -148,6 +151,18 @@ class Surroundings:
     def thermal(self) -> tuple[str | None, int | None]:
         mac = self.system == "Darwin"
         return (senses.thermal_pressure(), None) if mac else (None, senses.throttled_meanwhile())
+
+    @cached_property
+    def energy(self) -> tuple[str | None, str | None]:
+        """Source of the energy of the GPU, or of the processor where there is none, or why not."""
+        gpu = next(iter(self.facts.gpus), None)
+        device = Device(kind=gpu.kind, index=gpu.index) if gpu else Device(kind="cpu")
+        try:
+            meter = meter_for(device, self.system)
+        except MeterProblem as problem:
+            return None, str(problem)
+        meter.close()
+        return meter.source, None
 
     @cached_property
     def load(self) -> Load:

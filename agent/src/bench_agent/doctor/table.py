@@ -61,6 +61,7 @@ CHECKS: tuple[Check, ...] = (
     Check("power", lambda s: quiet.check_power(s.power, s.system)),
     Check("governor", lambda s: quiet.check_governor(s.governor)),
     Check("thermal", lambda s: quiet.check_thermal(*s.thermal)),
+    Check("energy", lambda s: quiet.check_energy(*s.energy, s.system)),
     Check("busy", lambda s: quiet.check_busy(s.load)),
 )
 
