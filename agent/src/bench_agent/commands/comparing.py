@@ -41,16 +41,20 @@ def ab(
 
     from .. import ab as compare
     from ..ab_display import AbDisplay, document, lines
+    from ..alone import alone
     from ..display import failure
+    from ..doctor.unfit import refuse_unfit
 
     home = open_home()
+    refuse_unfit(home)
     chosen_a = compare.choose(selection, a, a_python or sys.executable)
     chosen_b = compare.choose(selection, b, b_python or sys.executable)
     side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
     count = selection.repeats or compare.PAIRS
     done: list[compare.Pair] = []
     try:
-        with AbDisplay(Console(stderr=as_json), side_a, side_b, count) as display:
+        console = Console(stderr=as_json)
+        with alone(home), AbDisplay(console, side_a, side_b, count) as display:
             for pair in compare.pairs(side_a, side_b, count, home.logs / "ab", display.heard):
                 done.append(pair)
                 display.finished(pair)
