@@ -93,7 +93,8 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    return create_app(Settings(), Store("sqlite:///:memory:"), authority=AUTHORITY)
+    settings = Settings(address_rate="off", key_rate="off")
+    return create_app(settings, Store("sqlite:///:memory:"), authority=AUTHORITY)
 
 
 @pytest.fixture

@@ -11,8 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__, problems, render
 from .authority import Authority, load_authority
+from .caching import EntityTags
 from .db import Store
+from .guard import Guard, Rate
+from .metrics import Metrics, registry
 from .routes import ROUTERS
+from .routes.deps import problems as refused
 from .settings import Settings
 
 SECURITY_HEADERS = {
@@ -64,10 +68,16 @@ def create_app(
     app.state.clock = clock
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
+    app.state.key_rate = Rate(settings.key_rate)
+    app.state.metrics = registry()
     for router in ROUTERS:
-        app.include_router(router)
+        app.include_router(router, responses=refused(401, 429))
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
     problems.install(app)
+    # The last one added is the first to see a request.
+    app.add_middleware(EntityTags)
+    app.add_middleware(Guard, rate=Rate(settings.address_rate), read_token=settings.read_token)
+    app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)
     return app
 

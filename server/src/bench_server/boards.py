@@ -39,9 +39,7 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
     Raises:
         InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
     """
-    if filters.cursor and not filters.workload:
-        raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
-    return tuple(board(session, workload, filters) for workload in _asked_for(filters))
+    return tuple(board(session, workload, filters) for workload in asked_for(filters))
 
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
@@ -98,7 +96,14 @@ def _negative(value: float | None) -> float | None:
     return None if value is None else -value
 
 
-def _asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
+def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
+    """The workload that is asked for, or all.
+
+    Raises:
+        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+    """
+    if filters.cursor and not filters.workload:
+        raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
     if filters.workload is None:
         return CATALOGUE
     found = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)

@@ -43,7 +43,7 @@ def serve(
         with store.writing() as session:
             log.begin(session, authority)
         app = create_app(settings, store, authority=authority)
-        serving.serve(app, settings.host, settings.port)
+        serving.serve(app, settings.host, settings.port, settings.trusted_proxies)
     except (schema.SchemaMismatch, KeysProblem) as error:
         raise _stop(str(error)) from None
     except SQLAlchemyError as error:

@@ -28,6 +28,7 @@ def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
         and len(place) == len(kinds)
         and all(type(part) is kind for part, kind in zip(place, kinds, strict=True))
         and all(abs(part) < 1e300 for part in place if isinstance(part, float))
+        and all(part.isprintable() for part in place if isinstance(part, str))
     ):
         return tuple(place)
     raise InvalidQuery(

@@ -75,7 +75,7 @@ class CellFilters(BaseModel):
     data: Annotated[DataKind | None, Empty] = Field(None, description="real or generated samples")
     hardware: Annotated[HardwareSlug | None, Empty] = Field(None, description="a hardware's slug")
     q: Annotated[Words | None, Empty] = Field(None, description="part of the hardware's name")
-    machine: Annotated[MachineId | None, Empty] = Field(None, description="a machine's id")
+    machine_id: Annotated[MachineId | None, Empty] = Field(None, description="a machine's id")
     trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
         None, description="lowest trust level that counts"
     )
@@ -124,8 +124,34 @@ class BoardPageFilters(BoardFilters):
     model_config = ConfigDict(extra="ignore")
 
 
+class HistoryFilters(BaseModel):
+    """What leaves one of a machine's cells."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workload: Annotated[Name | None, Empty] = None
+    framework: Annotated[Name | None, Empty] = None
+    device: Annotated[DeviceKind | None, Empty] = None
+    recipe: Annotated[Recipe | None, Empty] = None
+    batch_size: Annotated[BatchSize | None, Empty] = None
+    precision: Annotated[Precision | None, Empty] = None
+    data: Annotated[DataKind | None, Empty] = None
+
+
+class ListFilters(BaseModel):
+    """Parameters of the lists of hardware and machines."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    q: Annotated[Words | None, Empty] = Field(None, description="part of the hardware's name")
+    limit: int = Field(50, ge=1, le=200)
+    cursor: Annotated[Cursor | None, Empty] = Field(
+        None, description="next_cursor of the page before"
+    )
+
+
 class ResultFilters(CellFilters):
-    """Parameters of the list of results."""
+    """What the results of a list or an export can be narrowed to."""
 
     batch_size: Annotated[BatchSize | None, Empty] = None
     precision: Annotated[Precision | None, Empty] = None
@@ -133,6 +159,11 @@ class ResultFilters(CellFilters):
     rankable: bool | None = None
     key_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
     run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = None
+
+
+class ResultPageFilters(ResultFilters):
+    """Parameters of the list of results."""
+
     limit: int = Field(50, ge=1, le=200)
     cursor: Annotated[Cursor | None, Empty] = Field(
         None, description="next_cursor of the page before"

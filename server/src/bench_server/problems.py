@@ -127,12 +127,16 @@ def problem_of(error: ProtocolError) -> Problem:
     return problem(status, error.code, error.detail[:2000], error.field, error.mend)
 
 
+def refusal(request: Request, error: ProtocolError) -> Response:
+    """The answer to what one of the known errors refused."""
+    wait = getattr(error, "retry_after_seconds", None)
+    return answer(request, problem_of(error), {"Retry-After": str(wait)} if wait else None)
+
+
 def install(app: FastAPI) -> None:
     """Answer every kind of error with a problem."""
 
-    @app.exception_handler(ProtocolError)
-    def _protocol(request: Request, error: ProtocolError) -> Response:
-        return answer(request, problem_of(error))
+    app.exception_handler(ProtocolError)(refusal)
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:

@@ -17,7 +17,14 @@ from bench_protocol.workloads import Workload
 
 from . import cursors
 from .attributes import NUMBERS, VERSIONS, version_key
-from .filters import CONDITION, BoardFilters, CellFilters, ResultFilters
+from .filters import (
+    CONDITION,
+    BoardFilters,
+    CellFilters,
+    ListFilters,
+    ResultFilters,
+    ResultPageFilters,
+)
 from .problems import Gone, InvalidQuery, NotFound
 from .rank import Figure, Setup, of_environments, of_machines
 from .standings import RESULTS, TABLE, figure, figure_of_result
@@ -42,7 +49,7 @@ def board_figures(session: Session, workload: Workload, filters: BoardFilters) -
     Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
     machines' figures, and hardware is ranked from those.
     """
-    machines = filters.group == "machine" or filters.machine or filters.trust
+    machines = filters.group == "machine" or filters.machine_id or filters.trust
     levels = ["machine"] if machines else ["hardware", "published"]
     conditions = [
         TABLE.c.workload_digest == workload.digest,
@@ -116,6 +123,47 @@ def machine_figures(session: Session, machine_id: str) -> list[Figure]:
     return _figures(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
 
 
+def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
+    """A page of hardware (``level`` ``hardware``) or machines, by id, with what their figures add
+    up to, and the cursor of the next page."""
+    key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
+    query = (
+        select(
+            key.label("id"),
+            func.min(TABLE.c.hardware).label("hardware"),
+            func.count().label("cells"),
+            func.sum(TABLE.c.repeats).label("repeats"),
+            func.max(TABLE.c.machines).label("machines"),
+            func.max(TABLE.c.owners).label("owners"),
+            func.max(TABLE.c.newest_at).label("newest_at"),
+        )
+        .where(TABLE.c.level == level)
+        .group_by(key)
+        .order_by(key)
+        .limit(filters.limit + 1)
+    )
+    if filters.q:
+        query = query.where(TABLE.c.hardware.icontains(filters.q, autoescape=True))
+    if filters.cursor is not None:
+        query = query.where(key > cursors.read(filters.cursor, str)[0])
+    rows = list(session.connection().execute(query))
+    page = rows[: filters.limit]
+    return page, cursors.write(page[-1].id) if len(rows) > len(page) else None
+
+
+def hardware_of_machines(session: Session, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Slugs and names of the hardware of each machine."""
+    query = (
+        select(TABLE.c.machine_id, TABLE.c.hardware_slug, TABLE.c.hardware)
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(ids))
+        .distinct()
+    )
+    found: dict[str, dict[str, str]] = {identity: {} for identity in ids}
+    for identity, slug, name in session.connection().execute(query):
+        found[identity][slug] = name
+    return found
+
+
 def published_figure(session: Session, identity: str) -> Figure | None:
     """One copied figure by its own id."""
     return None
@@ -173,11 +221,7 @@ def setup_of(row: Measurement) -> Setup:
 
 
 def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
-    """Results that fit, newest first, from the cursor on.
-
-    Raises:
-        InvalidQuery: the cursor is none of ours.
-    """
+    """Results that fit, newest first."""
     query = (
         select(Submission, Measurement)
         .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
@@ -188,19 +232,26 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
         value = getattr(filters, name)
         if value is not None:
             query = query.where(getattr(Measurement, name) == value)
-    received, identity = col(Measurement.received_at), col(Measurement.submission_id)
-    if filters.cursor is not None:
-        at, last = cursors.read(filters.cursor, str, str)
-        moment = _moment(at)
-        query = query.where(or_(received < moment, and_(received == moment, identity < last)))
-    return query.order_by(received.desc(), identity.desc())
+    return query.order_by(
+        col(Measurement.received_at).desc(), col(Measurement.submission_id).desc()
+    )
 
 
 def results(
-    session: Session, filters: ResultFilters
+    session: Session, filters: ResultPageFilters
 ) -> tuple[list[tuple[Submission, Measurement]], str | None]:
-    """A page of results, newest first, and the cursor of the next one."""
-    rows = [*session.execute(results_query(filters).limit(filters.limit + 1))]
+    """A page of results, newest first, and the cursor of the next one.
+
+    Raises:
+        InvalidQuery: the cursor is none of ours.
+    """
+    query = results_query(filters)
+    if filters.cursor is not None:
+        at, last = cursors.read(filters.cursor, str, str)
+        received, identity = col(Measurement.received_at), col(Measurement.submission_id)
+        moment = _moment(at)
+        query = query.where(or_(received < moment, and_(received == moment, identity < last)))
+    rows = [*session.execute(query.limit(filters.limit + 1))]
     if len(rows) <= filters.limit:
         return rows, None
     rows = rows[: filters.limit]
@@ -279,7 +330,7 @@ def _cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[boo
             ("recipe", filters.recipe),
             ("data", filters.data),
             ("hardware_slug", filters.hardware),
-            ("machine_id", filters.machine),
+            ("machine_id", filters.machine_id),
         )
         if value is not None
     ]

@@ -20,15 +20,25 @@ class AnnouncingServer(uvicorn.Server):
             print(f"listening on {self._address}", flush=True)
 
 
-def serve(app: FastAPI, host: str, port: int) -> None:
+def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None:
     """Serve until a signal ends it.
+
+    Args:
+        trusted_proxies: addresses and networks whose X-Forwarded-For is believed, with commas.
 
     Raises:
         OSError: the address cannot be listened on.
     """
     bound = bind(host, port)
     shown = f"[{host}]" if ":" in host else host
-    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        proxy_headers=bool(trusted_proxies),
+        forwarded_allow_ips=trusted_proxies,
+    )
     server = AnnouncingServer(config, f"http://{shown}:{bound.getsockname()[1]}")
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:

@@ -1,10 +1,11 @@
 """Settings, read once at the start from ``BENCH_SERVER_*``."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+import limits
 import platformdirs
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import make_url
 
@@ -12,6 +13,15 @@ from sqlalchemy import make_url
 def default_database_url() -> str:
     """SQLite in the user's data folder."""
     return f"sqlite:///{Path(platformdirs.user_data_dir('trainmark')) / 'server.db'}"
+
+
+def _rate(text: str) -> str:
+    if text != "off" and limits.parse(text).amount < 1:
+        raise ValueError("a rate of none lets nobody in; say off for no limit")
+    return text
+
+
+RateLimit = Annotated[str, AfterValidator(_rate)]
 
 
 class Settings(BaseSettings):
@@ -45,6 +55,22 @@ class Settings(BaseSettings):
         max_length=64,
         pattern=r"^[A-Za-z0-9.+-]+$",
         description="licence under which results are published, an SPDX identifier",
+    )
+    address_rate: RateLimit = Field(
+        default="1200/minute", description="requests an address may send, such as 20/second, or off"
+    )
+    key_rate: RateLimit = Field(
+        default="1200/minute", description="results a key may submit, or off"
+    )
+    trusted_proxies: str = Field(
+        default="",
+        description="addresses or networks, with commas, whose X-Forwarded-For is believed",
+    )
+    read_token: str | None = Field(
+        default=None, min_length=16, description="token without which nothing can be read"
+    )
+    dumps_dir: Path | None = Field(
+        default=None, description="folder of the daily dumps that are served under /dumps"
     )
     site_name: str = Field(default="Trainmark", max_length=60, description="name shown on pages")
 

@@ -1,15 +1,31 @@
 """Routes: one module a resource, each route a few lines."""
 
-from . import acts, compare, health, keys, leaderboard, log, pages, results, workloads
+from .. import metrics
+from . import (
+    acts,
+    catalog,
+    compare,
+    exports,
+    health,
+    keys,
+    leaderboard,
+    log,
+    pages,
+    results,
+    workloads,
+)
 
 ROUTERS = (
     workloads.router,
     leaderboard.router,
     compare.router,
+    catalog.router,
+    exports.router,
     results.router,
     keys.router,
     acts.router,
     log.router,
     health.router,
+    metrics.router,
     pages.router,
 )

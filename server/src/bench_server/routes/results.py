@@ -19,7 +19,7 @@ from ..answers import (
     receipt_answer,
     result_fields,
 )
-from ..filters import ResultFilters
+from ..filters import ResultPageFilters
 from ..problems import problem_of
 from .deps import (
     MEDIA_TYPES,
@@ -75,7 +75,7 @@ async def submit(
 
 
 @router.get("", summary="Results, newest first, page by page", responses=problems(422))
-def results(session: Reading, filters: Annotated[ResultFilters, Query()]) -> ResultPageAnswer:
+def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) -> ResultPageAnswer:
     rows, cursor = queries.results(session, filters)
     return ResultPageAnswer(tuple(ResultAnswer(**result_fields(*row)) for row in rows), cursor)
 

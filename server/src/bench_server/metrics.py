@@ -1,0 +1,74 @@
+"""Figures for Prometheus: requests by route and status, how long they took, and the process."""
+
+import time
+
+from fastapi import APIRouter, Request, Response
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Histogram,
+    ProcessCollector,
+    generate_latest,
+)
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+router = APIRouter(tags=["health"])
+SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+
+class Metrics:
+    """Counts every request. Routes are named by their template, so that ids make no new series."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
+        self.app = app
+        self.requests = Counter(
+            "trainmark_requests_total",
+            "Requests by method, route and status",
+            ("method", "route", "status"),
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "trainmark_request_seconds",
+            "Time until the last byte was handed over, in seconds",
+            ("route",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begun, status = time.perf_counter(), 500
+
+        async def noted(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self.app(scope, receive, noted)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST") else "other"
+            self.requests.labels(method, route, str(status)).inc()
+            self.seconds.labels(route).observe(time.perf_counter() - begun)
+
+
+def registry() -> CollectorRegistry:
+    """A registry of its own for each application, with the process's memory and time."""
+    made = CollectorRegistry()
+    ProcessCollector(registry=made)
+    return made
+
+
+@router.get(
+    "/metrics",
+    summary="Figures of this process for Prometheus",
+    response_class=Response,
+    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
+def metrics(request: Request) -> Response:
+    return Response(generate_latest(request.app.state.metrics), media_type=CONTENT_TYPE_LATEST)

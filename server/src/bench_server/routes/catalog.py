@@ -1,0 +1,56 @@
+"""``/api/v1/hardware`` and ``/api/v1/machines``."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from .. import catalog
+from ..filters import HardwareSlug, HistoryFilters, ListFilters
+from ..filters import MachineId as AnyMachine
+from ..history import HistoryAnswer, history
+from .deps import Reading, problems
+
+router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
+Slug = Annotated[HardwareSlug, Path(examples=["apple-m2-max-30-core-gpu"])]
+MachineId = Annotated[AnyMachine, Path(examples=["0f1e2d3c4b5a6978"])]
+
+
+@router.get("/hardware", summary="Hardware that was measured, by slug", responses=problems(422))
+def hardware_page(
+    session: Reading, filters: Annotated[ListFilters, Query()]
+) -> catalog.HardwarePage:
+    return catalog.hardware_page(session, filters)
+
+
+@router.get(
+    "/hardware/{slug}",
+    summary="One hardware: its score and its figure in every cell",
+    responses=problems(404, 422),
+)
+def hardware(session: Reading, slug: Slug) -> catalog.HardwareAnswer:
+    return catalog.hardware(session, slug)
+
+
+@router.get("/machines", summary="Machines that measured, by id", responses=problems(422))
+def machine_page(session: Reading, filters: Annotated[ListFilters, Query()]) -> catalog.MachinePage:
+    return catalog.machine_page(session, filters)
+
+
+@router.get(
+    "/machines/{machine_id}",
+    summary="One machine: what it is and its figure in every cell",
+    responses=problems(404, 422),
+)
+def machine(session: Reading, machine_id: MachineId) -> catalog.MachineAnswer:
+    return catalog.machine(session, machine_id)
+
+
+@router.get(
+    "/machines/{machine_id}/history",
+    summary="One machine in one cell over time, with change points and what changed there",
+    responses=problems(404, 422),
+)
+def machine_history(
+    session: Reading, machine_id: MachineId, filters: Annotated[HistoryFilters, Query()]
+) -> HistoryAnswer:
+    return history(session, machine_id, filters)

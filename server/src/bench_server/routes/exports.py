@@ -1,0 +1,110 @@
+"""Any query as a file: ``export``, ``leaderboard``, ``compare`` and ``history`` with the ending of
+its format."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.responses import StreamingResponse
+from sqlmodel import Session
+
+from .. import exports, flat
+from ..comparing import Across, compare
+from ..exports import Format
+from ..filters import BoardFilters, HistoryFilters, ResultFilters, compared_ids
+from .catalog import MachineId
+from .compare import PRICE_PARAMETER, prices
+from .deps import StoreDep, problems
+
+router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "the rows, streamed",
+        "content": {
+            media: {"schema": {"type": "string"}} for media in exports.MEDIA_TYPES.values()
+        },
+    }
+}
+
+
+def _file(
+    store: StoreDep, form: Format, name: str, ask: Callable[[Session], tuple[type, flat.Rows]]
+) -> StreamingResponse:
+    """Ask on a session that stays open while the rows are sent. The first of them are asked for
+    at once, so that what cannot be answered is refused before the first byte."""
+    with ExitStack() as opening:
+        answer, rows = ask(opening.enter_context(store.reading()))
+        written = exports.stream(form, exports.columns_of(answer), rows)
+        first = next(written, b"")
+        opened = opening.pop_all()
+
+    def chunks() -> Iterator[bytes]:
+        with opened:
+            yield first
+            yield from written
+
+    disposition = f'attachment; filename="{name}.{form}"'
+    return StreamingResponse(
+        chunks(), headers={"Content-Disposition": disposition}, media_type=exports.MEDIA_TYPES[form]
+    )
+
+
+@router.get(
+    "/export.{form}",
+    summary="Every result that fits as CSV, JSON lines or Parquet",
+    responses=FILES | problems(422),
+)
+def results(
+    store: StoreDep, form: Format, filters: Annotated[ResultFilters, Query()]
+) -> StreamingResponse:
+    return _file(store, form, "results", lambda session: flat.results(session, filters))
+
+
+@router.get(
+    "/leaderboard.{form}",
+    summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
+    responses=FILES | problems(422),
+)
+def leaderboard(
+    store: StoreDep, form: Format, filters: Annotated[BoardFilters, Query()]
+) -> StreamingResponse:
+    return _file(store, form, "leaderboard", lambda session: flat.leaderboard(session, filters))
+
+
+@router.get(
+    "/compare.{form}",
+    summary="A comparison as CSV, JSON lines or Parquet, a row for each thing and cell",
+    responses=FILES | problems(404, 422),
+    openapi_extra={"parameters": [PRICE_PARAMETER]},
+)
+def comparison(
+    store: StoreDep,
+    form: Format,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Annotated[str, Query(max_length=8200)],
+    across: Across | None = None,
+) -> StreamingResponse:
+    chosen = compared_ids(ids)
+    return _file(
+        store,
+        form,
+        "compare",
+        lambda session: flat.compare(compare(session, chosen, priced, across)),
+    )
+
+
+@router.get(
+    "/machines/{machine_id}/history.{form}",
+    summary="A machine's history in one cell as CSV, JSON lines or Parquet",
+    responses=FILES | problems(404, 422),
+)
+def machine_history(
+    store: StoreDep,
+    form: Format,
+    machine_id: MachineId,
+    filters: Annotated[HistoryFilters, Query()],
+) -> StreamingResponse:
+    return _file(
+        store, form, "history", lambda session: flat.machine_history(session, machine_id, filters)
+    )

@@ -1,0 +1,107 @@
+"""Any query as CSV, JSON lines and Parquet: the same rows as the JSON answer."""
+
+import csv
+import io
+import json
+from datetime import datetime
+from typing import Any
+
+import pytest
+from pyarrow import parquet
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+
+
+def rows(post: Poster, address: str, form: str) -> list[dict[str, Any]]:
+    path, _, query = address.partition("?")
+    answer = post.http.get(f"/api/v1{path}.{form}?{query}")
+    assert answer.status_code == 200, answer.text
+    name = path.rsplit("/", 1)[-1].replace("export", "results")
+    assert f'filename="{name}.{form}"' in answer.headers["content-disposition"]
+    if form == "csv":
+        return list(csv.DictReader(io.StringIO(answer.text)))
+    if form == "jsonl":
+        return [json.loads(line) for line in answer.text.splitlines()]
+    found: list[dict[str, Any]] = parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    return found
+
+
+def as_text(row: dict[str, Any]) -> dict[str, str]:
+    """A row of JSON lines as CSV writes it."""
+    return {
+        k: "" if v is None else str(v).lower() if isinstance(v, bool) else str(v)
+        for k, v in row.items()
+    }
+
+
+@pytest.fixture
+def filled(post: Poster) -> dict[str, str]:
+    for number in range(3):
+        post.made(step_ns=1_000_000 + number)
+        last = post.made(cell=results.make_cell(device=Device(kind="metal")), machine=M2)
+    post(results.make_failure())
+    machine = post.http.get(f"/api/v1/results/{last}").json()["machine_id"]
+    return {"machine": machine, "ids": "intel-core-i7-8700,apple-m2-max-30-core-gpu"}
+
+
+@pytest.mark.parametrize(
+    ("address", "count"),
+    [
+        ("/export?", 7),
+        ("/export?rankable=true&device=metal", 3),
+        ("/leaderboard?workload=mnist-cnn", 2),
+        ("/leaderboard?group=result", 6),
+        ("/compare?ids={ids}&price.intel-core-i7-8700=300", 2),
+        ("/machines/{machine}/history?workload=mnist-cnn", 3),
+        ("/export?workload=fashion-lstm", 0),
+    ],
+)
+def test_three_formats_hold_the_same(
+    post: Poster, filled: dict[str, str], address: str, count: int
+) -> None:
+    address = address.format(**filled)
+    lines, table, columns = (rows(post, address, form) for form in ("jsonl", "csv", "parquet"))
+    assert len(lines) == count
+    assert table == [as_text(line) for line in lines]
+    plain = [
+        {k: v.isoformat() if isinstance(v, datetime) else v for k, v in row.items()}
+        for row in columns
+    ]
+    assert plain == lines
+
+
+def test_an_export_is_the_list(post: Poster, filled: dict[str, str]) -> None:
+    listed = post.http.get("/api/v1/results").json()["results"]
+    exported = rows(post, "/export?", "jsonl")
+    for one, other in zip(exported, listed, strict=True):
+        one["verdicts"] = json.loads(one["verdicts"])
+        for name in ("received_at", "started_at"):
+            one[name] = one[name].replace("+00:00", "Z")
+        assert one == other
+
+
+def test_a_name_is_no_formula(post: Poster) -> None:
+    post.made(machine=results.make_machine("=HYPERLINK(1)", seed=5))
+    assert rows(post, "/export?", "csv")[0]["hardware"].startswith("'=HYPERLINK")
+    assert rows(post, "/export?", "jsonl")[0]["hardware"].startswith("=HYPERLINK")
+
+
+@pytest.mark.parametrize(
+    ("address", "status"),
+    [
+        ("/export.xlsx", 422),
+        ("/export.csv?colour=red", 422),
+        ("/leaderboard.csv?workload=nothing", 422),
+        ("/leaderboard.csv?workload=mnist-cnn&cursor=x", 422),
+        ("/compare.csv?ids=a,b", 404),
+        ("/machines/0123456789abcdef/history.csv", 404),
+    ],
+)
+def test_what_cannot_be_exported(post: Poster, address: str, status: int) -> None:
+    answer = post.http.get(f"/api/v1{address}")
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
