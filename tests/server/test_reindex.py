@@ -28,7 +28,7 @@ def derived(store: Store) -> list[list[dict[str, Any]]]:
 
 def comparable(row: dict[str, Any]) -> dict[str, Any]:
     """Means of logarithms depend in their last digit on the order in which they were taken in."""
-    return {k: float(f"{v:.9g}") if isinstance(v, float) else v for k, v in row.items()}
+    return {k: round(v, 9) if isinstance(v, float) else v for k, v in row.items()}
 
 
 def fill(post: Poster) -> None:
