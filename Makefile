@@ -18,7 +18,7 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 
-.PHONY: help frameworks demo test test-all lint types serve migrate check-pins clean
+.PHONY: help frameworks demo test test-all lint types serve migrate check-pins clean benchmark-fidelity
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,9 @@ migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py
+
+benchmark-fidelity: $(VENV)/installed-dev ## The agent's figures beside bare loops of all four frameworks (half an hour).
+	$(BIN)/python benchmarks/fidelity.py
 
 clean: ## Remove the virtual environment and the demo's database.
 	rm -rf $(VENV) .demo

@@ -1,0 +1,72 @@
+"""What the bare loops share: the data, and a stopwatch of a dozen lines."""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from statistics import median
+
+import numpy as np
+
+SAMPLES, BATCH, CLASSES = 50_000, 128, 10
+STEPS_PER_EPOCH = SAMPLES // BATCH
+RATE, BETA_1, BETA_2, EPSILON = 1e-3, 0.9, 0.999, 1e-7
+WARM_UP_SECONDS, BLOCK_SECONDS = 0.5, 0.2
+
+random = np.random.default_rng(0)
+
+
+def pictures() -> np.ndarray:
+    """(50,000, 28, 28), float32 from 0 to 1. How fast a step is does not depend on the values."""
+    return random.integers(0, 256, (SAMPLES, 28, 28), np.uint8).astype(np.float32) / 255
+
+
+def labels() -> np.ndarray:
+    """(50,000,), whole numbers from 0 to 9."""
+    return random.integers(0, CLASSES, SAMPLES).astype(np.int32)
+
+
+def weights() -> list[tuple[np.ndarray, np.ndarray]]:
+    """Kernel (in, out) and bias of the three dense layers."""
+    sizes = (784, 512, 64, 10)
+    kernels = [
+        random.uniform(-limit, limit, (i, o)).astype(np.float32)
+        for i, o in pairwise(sizes)
+        for limit in ((6 / (i + o)) ** 0.5,)
+    ]
+    return [(kernel, np.zeros(kernel.shape[1], np.float32)) for kernel in kernels]
+
+
+def time_blocks(train: Callable[[int], None], seconds: float) -> float:
+    """Seconds per epoch from the median block.
+
+    Args:
+        train: trains so many steps and returns when the device has done them.
+    """
+
+    def timed(steps: int) -> float:
+        began = time.perf_counter()
+        train(steps)
+        return time.perf_counter() - began
+
+    timed(1)  # compiles
+    steps, warm = 1, 0.0
+    while warm < WARM_UP_SECONDS:
+        steps = min(2 * steps, STEPS_PER_EPOCH)
+        last = timed(steps)
+        warm += last
+    steps = max(1, min(round(BLOCK_SECONDS * steps / last), STEPS_PER_EPOCH))
+    blocks: list[float] = []
+    while sum(blocks) < seconds:
+        blocks.append(timed(steps))
+    return median(blocks) / steps * STEPS_PER_EPOCH
+
+
+def main(recipes: dict[str, Callable[[float], float]]) -> None:
+    """Run one recipe and print its seconds per epoch as JSON on the last line."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("recipe", choices=recipes)
+    parser.add_argument("--seconds", type=float, default=3.0)
+    options = parser.parse_args()
+    print(json.dumps({"epoch_seconds": recipes[options.recipe](options.seconds)}))
