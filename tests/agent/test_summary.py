@@ -1,8 +1,16 @@
 """The end of a run in words."""
 
-from tests.fakes.results import make_cell, make_result
+import io
+from pathlib import Path
 
-from bench_agent.summary import accuracy_lines, doubt_lines
+from rich.console import Console
+from tests.fakes.results import make_cell, make_result
+from tests.fakes.runs import a_run
+
+from bench_agent.home import Home
+from bench_agent.report.remarks import accuracy_lines, doubt_lines
+from bench_agent.run import RunSummary
+from bench_agent.summary import show_end
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Evaluation, Measured, Warn
 
@@ -34,3 +42,32 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
         results.append(result.model_copy(update={"outcome": Measured(measurement=measurement)}))
     (line,) = accuracy_lines(results)
     assert "accuracy 99.1 % after 10 epochs lies within 97.5 % to 99.8 %" in line
+
+
+def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
+    stream = io.StringIO()
+    summary = RunSummary(results=a_run(), waiting=3)
+    show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
+    text = stream.getvalue()
+    row = next(
+        line for line in text.splitlines() if "fashion-mlp, 128  mlx metal         tuned" in line
+    )
+    assert row.split()[-1] == "2.00×"
+    assert text.count("2.00×") == 12
+    for line in (
+        "failed: fashion-lstm tensorflow cpu naive batch 128 float32 generated: wrong result",
+        "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, 95 % CI 3.3",
+        "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
+        "73 results kept in /home/of/agent/outbox, 0 sent now.",
+        "3 wait: bench-agent submit --server URL sends them.",
+    ):
+        assert f"\n{line}" in text
+
+
+def test_a_run_without_results_says_so() -> None:
+    stream = io.StringIO()
+    show_end(Console(file=stream), RunSummary(interrupted=True), Home(Path("/h")))
+    assert stream.getvalue().splitlines() == [
+        "0 results kept in /h/outbox, 0 sent now.",
+        "Interrupted: bench-agent run --resume goes on with what is missing.",
+    ]

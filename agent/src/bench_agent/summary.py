@@ -1,24 +1,34 @@
 """What a run gave, for the person who started it: a table, and what to do next."""
 
-from statistics import median
-
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
-from bench_protocol import doubts
 from bench_protocol import format as people
-from bench_protocol.accuracy import judge
-from bench_protocol.catalogue import workload_named
-from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Measured, Measurement, Result, Warn
 
-from .display import one_line
 from .home import Home
+from .report.charts import charts_of
+from .report.figures import Report, report_of, speed_up
+from .report.remarks import accuracy_lines
 from .run import RunSummary
 
+WIDE_ENOUGH = 100
 
-def summary_table(results: list[Result]) -> Table:
+
+def show_end(console: Console, summary: RunSummary, home: Home) -> None:
+    """Print what a run gave and what to do next."""
+    lines = what_next(summary, home)
+    if summary.results:
+        report = report_of(summary.results)
+        # Into a file the table is not squeezed.
+        width = None if console.is_terminal else WIDE_ENOUGH
+        console.print(summary_table(report), width=width)
+        lines = [*remarks(report), *lines]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def summary_table(report: Report) -> Table:
     """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive."""
     table = Table(
         title="Training speed of this machine",
@@ -32,33 +42,32 @@ def summary_table(results: list[Result]) -> Table:
         table.add_column(heading, no_wrap=True)
     for heading in ("samples/s", "epoch", "spread", "vs naive"):
         table.add_column(heading, justify="right", no_wrap=True)
-    cells: dict[Cell, list[Result]] = {}
-    for result in results:
-        cells.setdefault(result.cell, []).append(result)
-    rates = {cell: _median_rate(repeats) for cell, repeats in cells.items()}
-    for cell, repeats in cells.items():
-        workload = f"{cell.workload}, {cell.batch_size}"
-        names = (workload, f"{cell.framework} {cell.device}", cell.recipe)
-        rate = rates[cell]
-        if rate is None:
-            table.add_row(*names, one_line(repeats[-1]), "", "", "")
-            continue
-        naive = rates.get(cell.model_copy(update={"recipe": "naive"}))
+    naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
+    for one in report.cells:
+        naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
         table.add_row(
-            *names,
-            people.rate(rate),
-            people.seconds(epoch_seconds(workload_named(cell.workload), cell.batch_size, rate)),
-            people.percent(_spread(repeats)),
-            people.ratio(rate / naive) if naive and cell.recipe != "naive" else "",
+            f"{one.cell.workload}, {one.cell.batch_size}",
+            one.place,
+            one.cell.recipe,
+            people.rate(one.samples_per_second),
+            people.seconds(one.epoch_seconds),
+            people.percent(one.within_run_spread),
+            people.ratio(speed_up(one, naive).speed_up) if naive and one is not naive else "",
         )
     return table
 
 
-def closing_lines(summary: RunSummary, home: Home) -> list[str]:
-    """What the figures are worth, where the results are, and how to go on."""
-    lines = accuracy_lines(summary.results) + doubt_lines(summary.results)
-    kept = len(summary.results)
-    lines.append(f"{kept} results kept in {home.outbox}, {summary.sent} sent now.")
+def remarks(report: Report) -> list[str]:
+    """What is to be said of the figures, and what gave none."""
+    failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
+    return [*failed, *device_lines(report), *accuracy_lines(report.results), *report.doubts]
+
+
+def what_next(summary: RunSummary, home: Home) -> list[str]:
+    """Where the results are, and how to go on."""
+    lines = [f"{len(summary.results)} results kept in {home.outbox}, {summary.sent} sent now."]
+    if summary.results:
+        lines.append("bench-agent report writes them as a page with charts.")
     if summary.waiting:
         lines.append(f"{summary.waiting} wait: bench-agent submit --server URL sends them.")
     if summary.interrupted:
@@ -66,41 +75,10 @@ def closing_lines(summary: RunSummary, home: Home) -> list[str]:
     return lines
 
 
-def accuracy_lines(results: list[Result]) -> list[str]:
-    """One line an accuracy pass: what was reached, and what that is held against."""
-    lines = []
-    for result in results:
-        workload, measurement = workload_named(result.cell.workload), result.measurement
-        evaluation = measurement and measurement.evaluation
-        if measurement and evaluation and evaluation.epochs == workload.epochs:
-            sentence = judge(workload, result.cell.data, measurement).sentence
-            lines.append(f"{result.cell}: {sentence}")
-    return lines
-
-
-def doubt_lines(results: list[Result]) -> list[str]:
-    """One line a kind of doubt: how many measurements have it, and the first of them."""
-    found: dict[str, list[tuple[Cell, Warn]]] = {}
-    for result in results:
-        for warn in result.warnings:
-            found.setdefault(warn.code, []).append((result.cell, warn))
+def device_lines(report: Report) -> list[str]:
+    """Where both were measured, how many times as fast as the CPU a GPU is, each at its best."""
     return [
-        f"Warning, {len(own)} of {len(results)} measurements: {doubts.words(own[0][1])}"
-        + (f" ({own[0][0]}{', and others' if len(own) > 1 else ''})")
-        for own in found.values()
+        f"{group.title}: {bar.label} is {bar.note}"
+        for group in charts_of(report).devices
+        for bar in group.bars[1:]
     ]
-
-
-def _measurements(repeats: list[Result]) -> list[Measurement]:
-    outcomes = (repeat.outcome for repeat in repeats)
-    return [outcome.measurement for outcome in outcomes if isinstance(outcome, Measured)]
-
-
-def _spread(repeats: list[Result]) -> float:
-    return median(within_run_spread(measurement) for measurement in _measurements(repeats))
-
-
-def _median_rate(repeats: list[Result]) -> float | None:
-    batch_size = repeats[0].cell.batch_size
-    rates = [samples_per_second(m, batch_size) for m in _measurements(repeats)]
-    return median(rates) if rates else None

@@ -96,7 +96,7 @@ def run(
     from ..keys import load_or_create_key
     from ..overview import summary_document
     from ..run import run_plan
-    from ..summary import closing_lines, summary_table
+    from ..summary import show_end
 
     home = open_home()
     # Before anything long: a folder or file that cannot be used is said now.
@@ -117,10 +117,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        if summary.results:
-            console.print(summary_table(summary.results))
-        for line in closing_lines(summary, home):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        show_end(console, summary, home)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:

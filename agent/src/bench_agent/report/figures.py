@@ -14,7 +14,7 @@ from bench_protocol.result import Failed, Measured, Measurement, Result
 from bench_protocol.verdicts import RUNS_FOR_A_VERDICT, Verdict, compare, log_mean_interval
 
 from ..display import failure
-from ..summary import doubt_lines
+from .remarks import doubt_lines
 
 Item = TypeVar("Item")
 
@@ -80,7 +80,7 @@ def report_of(results: Sequence[Result]) -> Report:
         cells=tuple(_figures(first.machine, cell, own) for cell, own in measured.items()),
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
-        doubts=tuple(doubt_lines(list(results))),
+        doubts=tuple(doubt_lines(results)),
     )
 
 

@@ -1,0 +1,34 @@
+"""What is to be said beside the figures of a run: accuracies and doubts."""
+
+from collections.abc import Sequence
+
+from bench_protocol import doubts
+from bench_protocol.accuracy import judge
+from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Result, Warn
+
+
+def accuracy_lines(results: Sequence[Result]) -> list[str]:
+    """One line an accuracy pass: what was reached, and what that is held against."""
+    lines = []
+    for result in results:
+        workload, measurement = workload_named(result.cell.workload), result.measurement
+        evaluation = measurement and measurement.evaluation
+        if measurement and evaluation and evaluation.epochs == workload.epochs:
+            sentence = judge(workload, result.cell.data, measurement).sentence
+            lines.append(f"{result.cell}: {sentence}")
+    return lines
+
+
+def doubt_lines(results: Sequence[Result]) -> list[str]:
+    """One line a kind of doubt: how many measurements have it, and the first of them."""
+    found: dict[str, list[tuple[Cell, Warn]]] = {}
+    for result in results:
+        for warn in result.warnings:
+            found.setdefault(warn.code, []).append((result.cell, warn))
+    return [
+        f"Warning, {len(own)} of {len(results)} measurements: {doubts.words(own[0][1])}"
+        + (f" ({own[0][0]}{', and others' if len(own) > 1 else ''})")
+        for own in found.values()
+    ]
