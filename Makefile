@@ -62,7 +62,7 @@ migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py
 
-benchmark-fidelity: $(VENV)/installed-dev ## The agent's figures beside bare loops of all four frameworks (half an hour).
+benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour).
 	$(BIN)/python benchmarks/fidelity.py
 
 clean: ## Remove the virtual environment and the demo's database.
