@@ -1,5 +1,6 @@
 """Data sets on this machine: found, verified, parsed, cut; hostile files are refused."""
 
+import json
 import pickle
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,12 @@ import numpy as np
 import pytest
 from tests.fakes import datasets
 from tests.fakes.datasets import CIFAR, MNIST, TEST, TRAIN, put
+from typer.testing import CliRunner
 
+from bench_agent.cli import app
 from bench_agent.data import cut, inventory, load, parse, require, sources
 from bench_agent.data.manifest import MANIFEST, RealData
-from bench_agent.problems import DataProblem
+from bench_agent.problems import DataProblem, UsageProblem
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.seeded import data_digest
 
@@ -202,7 +205,7 @@ def test_the_manifest_covers_the_catalogue() -> None:
             assert file.mirrors
     by_name = {real.name for real in MANIFEST}
     real_sets = {w.data_set.name for w in CATALOGUE if not getattr(w.data_set, "noise", False)}
-    assert real_sets <= by_name
+    assert real_sets == by_name
 
 
 def test_list_and_verify_say_what_is_here(tmp_path: Path) -> None:
@@ -216,3 +219,21 @@ def test_list_and_verify_say_what_is_here(tmp_path: Path) -> None:
     # The catalogue's MNIST is larger than the fixture.
     assert "60,000 needed" in problems[0]
     assert "data fetch fashion-mnist" in problems[1]
+
+
+def test_the_commands_name_the_folder_and_end_with_their_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_DATA_DIR", str(tmp_path))
+    monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
+    listed = CliRunner().invoke(app, ["data", "list", "--json"])
+    document = json.loads(listed.stdout)
+    assert (listed.exit_code, document["folder"]) == (0, str(tmp_path))
+    assert [item["name"] for item in document["data_sets"]] == [real.name for real in MANIFEST]
+    verified = CliRunner().invoke(app, ["data", "verify", "mnist", "--json"])
+    assert verified.exit_code == 1
+    (mnist,) = json.loads(verified.stdout)["data_sets"]
+    assert "bench-agent data fetch mnist" in mnist["problem"]
+    unknown = CliRunner().invoke(app, ["data", "fetch", "imagenet"])
+    assert isinstance(unknown.exception, UsageProblem)
+    assert "mnist, fashion-mnist, cifar-100" in str(unknown.exception)
