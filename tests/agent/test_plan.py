@@ -8,7 +8,8 @@ from tests.fakes.workloads import TINY, variant
 from bench_agent import engines
 from bench_agent.job import FoundDevice, Probe
 from bench_agent.plan import Plan, Selection, make_plan
-from bench_agent.presets import ALL_PRECISIONS, LIKE, PRESETS, Preset
+from bench_agent.precision import ALL_PRECISIONS
+from bench_agent.presets import LIKE, PRESETS, Preset
 from bench_agent.problems import UsageProblem
 from bench_protocol.catalogue import workload_named
 

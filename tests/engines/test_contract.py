@@ -47,6 +47,7 @@ def test_an_engine_says_what_it_is_without_importing_its_framework(framework: st
     assert engine.distributions
     assert engine.why_not("cpu", "naive", "float32") is None
     assert engine.why_not("cpu", "naive", "mixed_bfloat16") is None
+    assert engine.precisions[0] == "float32"
     assert "NVIDIA" in (engine.why_not("cpu", "naive", "tf32") or "")
     assert "GPU" in (engine.why_not("cpu", "naive", "mixed_float16") or "")
     assert engine.why_not("cuda" if sys.platform == "darwin" else "metal", "naive", "float32")

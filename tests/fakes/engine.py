@@ -87,6 +87,7 @@ class FakeEngine:
     distributions: tuple[str, ...] = ("pytest", "not-installed-anywhere")
     device_kinds: tuple[DeviceKind, ...] = ("cpu",)
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    precisions: tuple[Precision, ...] = ("float32",)
     opened_with: Data | None = None
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:

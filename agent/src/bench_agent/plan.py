@@ -14,8 +14,8 @@ from . import engines
 from .data.manifest import real_data_named
 from .job import FoundDevice, Probe, Timing
 from .paces import Paces
-from .precision import too_old
-from .presets import ALL_DATA, ALL_PRECISIONS, ALL_RECIPES, Preset
+from .precision import ALL_PRECISIONS, too_old
+from .presets import ALL_DATA, ALL_RECIPES, Preset
 from .problems import UsageProblem
 from .room import Room
 

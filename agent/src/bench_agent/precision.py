@@ -18,6 +18,7 @@ COMPUTE_TYPES: dict[Precision, ComputeType] = {
     "mixed_float16": "float16",
     "mixed_bfloat16": "bfloat16",
 }
+ALL_PRECISIONS: tuple[Precision, ...] = tuple(COMPUTE_TYPES)
 # float16 ends at 6e-8 and gradients are often smaller: the loss is multiplied before the backward
 # pass and the gradients divided after it. A power of two, so nothing is rounded by it; fixed,
 # because raising it until something overflows would make steps unequal.

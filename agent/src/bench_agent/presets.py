@@ -6,11 +6,11 @@ from typing import Literal
 from bench_protocol.matrix import DataKind, Precision, Recipe
 
 from .job import Timing
+from .precision import ALL_PRECISIONS
 from .problems import UsageProblem
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
 ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
-ALL_PRECISIONS: tuple[Precision, ...] = ("float32", "tf32", "mixed_float16", "mixed_bfloat16")
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ def why_not_here(
     *,
     device_kinds: tuple[DeviceKind, ...],
     recipes: tuple[Recipe, ...],
+    precisions: tuple[Precision, ...],
 ) -> str | None:
     """Reasons that hold for every framework: the platform, and what an engine does not have."""
     if device not in device_kinds:
@@ -37,6 +38,8 @@ def why_not_here(
         return "cuda needs an NVIDIA GPU, and macOS drives none"
     if recipe not in recipes:
         return f"the recipe {recipe} comes with a later version"
+    if precision not in precisions:
+        return f"this framework has no {precision} here yet"
     return why_no_precision(device, precision)
 
 

@@ -10,7 +10,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
-from ..precision import COMPUTE_TYPES
+from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
 from ._common import available_cores, why_not_here
 from .seam import Data, Engine, Session
 
@@ -23,6 +23,7 @@ class Jax:
     distributions: tuple[str, ...] = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
     device_kinds: tuple[DeviceKind, ...] = ("cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
         self._device: Any = None
@@ -30,7 +31,12 @@ class Jax:
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return why_not_here(
-            device, recipe, precision, device_kinds=self.device_kinds, recipes=self.recipes
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
         )
 
     def load(self, device: Device, precision: Precision) -> None:

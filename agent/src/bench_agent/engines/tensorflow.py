@@ -10,7 +10,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
-from ..precision import COMPUTE_TYPES
+from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -25,6 +25,7 @@ class TensorFlow:
     distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
         self._place = PLACE["cpu"]
@@ -33,7 +34,12 @@ class TensorFlow:
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return why_not_here(
-            device, recipe, precision, device_kinds=self.device_kinds, recipes=self.recipes
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
         )
 
     def load(self, device: Device, precision: Precision) -> None:
