@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlmodel import Session
+from sqlmodel import Session, col, select
 
 from bench_protocol.catalogue import CATALOGUE
 
@@ -15,6 +15,7 @@ from .filters import ListFilters
 from .problems import NotFound
 from .rank import Figure
 from .score import Score, score
+from .tables import PublishedFigure
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,43 @@ class MachineAnswer:
     environment: dict[str, Any]
     newest_at: datetime
     figures: tuple[CellFigure, ...]
+
+
+@dataclass(frozen=True)
+class PublishedAnswer:
+    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` says what to doubt."""
+
+    id: str
+    source: str
+    url: str
+    licence: str
+    note: str
+    source_table: str
+    published_at: datetime
+    hardware: str
+    hardware_slug: str
+    workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    samples_per_second: float
+    accuracy: float | None
+
+
+def published_figures(session: Session) -> list[PublishedAnswer]:
+    """Every published figure that was imported."""
+    names = [name for name in PublishedAnswer.__dataclass_fields__ if name != "samples_per_second"]
+    rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
+    return [
+        PublishedAnswer(
+            **{name: getattr(row, name) for name in names},
+            samples_per_second=1e9 / row.ns_per_sample,
+        )
+        for row in rows
+    ]
 
 
 def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:

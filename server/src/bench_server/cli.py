@@ -10,7 +10,7 @@ from rich.console import Console
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from . import log, schema, serving
+from . import log, published, schema, serving
 from . import reindex as reindexing
 from .app import create_app
 from .authority import KeysProblem, load_authority
@@ -91,6 +91,14 @@ def reindex(database_url: DatabaseUrl = None) -> None:
     with _store(database_url) as (store, settings):
         count = reindexing.reindex(store, settings.origin)
         print(f"rebuilt what is derived from {count:,} results")
+
+
+@main.command()
+def import_published(database_url: DatabaseUrl = None) -> None:
+    """Take in the published figures this program brings, at trust level 0."""
+    with _store(database_url) as (store, _), store.writing() as session:
+        new, there = published.import_published(session)
+    print(f"{new} published figures are new, of {there}")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from sqlmodel import Session, col
 
 from bench_protocol.workloads import Workload
 
-from . import cursors
+from . import cursors, published
 from .attributes import NUMBERS, VERSIONS, version_key
 from .filters import (
     CONDITION,
@@ -28,7 +28,7 @@ from .filters import (
 from .problems import Gone, InvalidQuery, NotFound
 from .rank import Figure, Setup, of_environments, of_machines
 from .standings import RESULTS, TABLE, figure, figure_of_result
-from .tables import EnvironmentRow, Measurement, Submission, Withdrawn
+from .tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn
 
 MOST_UNRANKED = 12
 MOST_HARDWARE = 500
@@ -166,7 +166,8 @@ def hardware_of_machines(session: Session, ids: Sequence[str]) -> dict[str, dict
 
 def published_figure(session: Session, identity: str) -> Figure | None:
     """One copied figure by its own id."""
-    return None
+    row = session.get(PublishedFigure, identity)
+    return published.figure(row) if row is not None else None
 
 
 def frameworks(session: Session) -> list[str]:

@@ -12,7 +12,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope
 
-from . import ingest, judge, moderation, standings
+from . import ingest, judge, moderation, published, standings
 from .db import Store
 from .derive import stored_result
 from .tables import EnvironmentRow, LogEntry, Measurement, Standing, Submission
@@ -44,6 +44,7 @@ def reindex(store: Store, origin: str) -> int:
             act = acts.parse(acts.Act, envelope.read(entry.envelope or b"").payload)
             moderation.apply_to_result(session, act, entry.logged_at)
         session.execute(delete(Standing))
+        published.stand(session)
         rows = session.exec(select(Measurement).order_by(col(Measurement.log_index))).all()
         for start in range(0, len(rows), BATCH):
             standings.add(session, rows[start : start + BATCH])

@@ -393,6 +393,33 @@ class Standing(Table, table=True):
     energy_scope: str | None = Field(default=None, max_length=64)
 
 
+class PublishedFigure(Table, table=True):
+    """A figure that was copied from elsewhere, with its source (:mod:`.published`)."""
+
+    __tablename__ = "published_figure"
+    __table_args__ = (CheckConstraint("ns_per_sample > 0", name="has_time"),)
+
+    id: str = Field(primary_key=True, max_length=16)
+    source: str = Field(max_length=100)
+    url: str = Field(max_length=400)
+    licence: str = Field(max_length=64)
+    note: str = Field(sa_type=Text)
+    source_table: str = Field(max_length=40)
+    published_at: datetime = Field(sa_type=UtcDateTime)
+    hardware: str = Field(max_length=400)
+    hardware_slug: str = Field(max_length=400)
+    workload: str = Field(max_length=64)
+    workload_digest: str = Field(max_length=64)
+    framework: str = Field(max_length=64)
+    device: str = Field(max_length=8)
+    recipe: str = Field(max_length=16)
+    batch_size: int = Field(sa_type=BigInteger)
+    precision: str = Field(max_length=32)
+    data: str = Field(max_length=16)
+    ns_per_sample: float
+    accuracy: float | None = None
+
+
 class EnvironmentRow(Table, table=True):
     """What a result may be filtered by, once for all results that agree in it. A version has a key
     beside it that sorts as versions do (:func:`.attributes.version_key`)."""

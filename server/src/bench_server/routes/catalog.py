@@ -31,6 +31,11 @@ def hardware(session: Reading, slug: Slug) -> catalog.HardwareAnswer:
     return catalog.hardware(session, slug)
 
 
+@router.get("/published", summary="Published figures that were imported, with their source")
+def published_figures(session: Reading) -> list[catalog.PublishedAnswer]:
+    return catalog.published_figures(session)
+
+
 @router.get("/machines", summary="Machines that measured, by id", responses=problems(422))
 def machine_page(session: Reading, filters: Annotated[ListFilters, Query()]) -> catalog.MachinePage:
     return catalog.machine_page(session, filters)

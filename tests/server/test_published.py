@@ -1,0 +1,134 @@
+"""The published figures: imported once, marked, apart from measured ones, and right."""
+
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import func, select
+from tests.fakes import results
+from tests.fakes.client import Poster
+from typer.testing import CliRunner
+
+from bench_server import cli, reindex, score
+from bench_server.db import Store
+from bench_server.tables import PublishedFigure, Standing
+
+I7 = "published-intel-core-i7-8700"
+
+
+@pytest.fixture
+def imported(http: TestClient, database_url: str) -> TestClient:
+    for line in ("36 published figures are new, of 36", "0 published figures are new, of 36"):
+        done = CliRunner().invoke(cli.main, ["import-published", "--database-url", database_url])
+        assert done.exit_code == 0, done.output
+        assert line in done.output
+    return http
+
+
+def get(http: TestClient, address: str) -> Any:
+    answer = http.get(f"/api/v1{address}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_eight_speed_ups_against_the_i7(imported: TestClient) -> None:
+    answer = get(imported, "/leaderboard?workload=cifar100-vgg16")
+    assert answer["baselines"][0]["hardware_slug"] == I7
+    rows = {row["hardware"]: row for row in answer["rows"]}
+    for name, speed_up, digits in (
+        ("NVIDIA GeForce RTX 4070 SUPER", 123, 0),
+        ("NVIDIA GeForce RTX 2070", 48, 0),
+        ("Apple M1 Max (32-core GPU)", 41, 0),
+        ("Apple M4 Pro (16-core GPU)", 33, 0),
+        ("Apple M2 (10-core GPU)", 13, 0),
+        ("Intel Core i7-13700KF", 7, 0),
+        ("Apple M1 Max (10-core CPU)", 2.3, 1),
+        ("Intel Core i7-8700", 1, 0),
+    ):
+        row = rows[f"{name} (published)"]
+        assert round(row["speed_up"], digits) == speed_up
+        assert (row["rank"], row["trust_level"], row["published"]) == (None, 0, True)
+    assert rows["Intel Core i7-8700 (published)"]["epoch_seconds"] == pytest.approx(863, rel=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("workload", "framework", "ratio"),
+    [
+        ("mnist-cnn", "tensorflow", 3.1),
+        ("fashion-cnn", "tensorflow", 3.4),
+        ("mnist-cnn", "mlx", 1.4),
+        ("fashion-cnn", "mlx", 1.2),
+    ],
+)
+def test_four_ratios_of_pipeline_over_naive(
+    imported: TestClient, workload: str, framework: str, ratio: float
+) -> None:
+    found = {
+        row["recipe"]: row["id"]
+        for row in get(imported, "/published")
+        if (row["source_table"], row["workload"], row["framework"])
+        == ("frameworks", workload, framework)
+    }
+    ids = f"{found['naive']},{found['pipeline']}"
+    assert get(imported, f"/compare?ids={ids}")["common_cells"] == 0
+    answer = get(imported, f"/compare?ids={ids}&across=batch_size")
+    assert answer["across"] == "batch_size"
+    (row,) = answer["rows"]
+    assert [cell["batch_size"] for cell in row["cells"]] == [64, 256]
+    assert all(cell["published"] for cell in row["cells"])
+    assert round(row["cells"][1]["speed_up"], 1) == ratio
+    assert row["cells"][1]["kind"] == "too_few_runs"
+
+
+def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> None:
+    post = Poster(imported)
+    post.enroll()
+    cell = results.make_cell(data="real")
+    post.made(cell=cell, step_ns=1_000_000)
+    rows = get(imported, "/leaderboard?workload=mnist-cnn&framework=tensorflow&device=cpu")["rows"]
+    names = {row["hardware"]: row for row in rows}
+    measured, copied = (names["Intel Core i7-8700"], names["Intel Core i7-8700 (published)"])
+    assert (measured["samples_per_second"], measured["rank"]) == (pytest.approx(64_000), 1)
+    assert (copied["samples_per_second"], copied["rank"]) == (pytest.approx(600_000 / 136), None)
+    assert measured["speed_up"] == pytest.approx(64_000 / (600_000 / 136))
+    trusted = get(imported, "/leaderboard?workload=mnist-cnn&trust=1")["rows"]
+    assert [row["published"] for row in trusted] == [False]
+    both = get(imported, f"/compare?ids=intel-core-i7-8700,{I7}")
+    assert both["common_cells"] == 1
+    assert get(imported, "/hardware")["hardware"][0]["slug"] == "intel-core-i7-8700"
+    assert get(imported, f"/hardware/{I7}")["published"]
+    assert get(imported, f"/hardware/{I7}")["score"]["covered"] == 0
+    assert imported.get("/?workload=mnist-cnn").text.count("published figure") >= 1
+    assert imported.get(f"/compare?ids={I7}&ids=intel-core-i7-8700").status_code == 200
+    before = standings(store)
+    reindex.reindex(store, imported.app.state.authority.origin)  # type: ignore[attr-defined]
+    assert standings(store) == before
+
+
+def standings(store: Store) -> dict[str, int]:
+    with store.reading() as session:
+        query = select(Standing.level, func.count()).group_by(Standing.level)  # type: ignore[call-overload]
+        return {row[0]: row[1] for row in session.execute(query)}
+
+
+def test_the_score_is_frozen(imported: TestClient, store: Store) -> None:
+    """Its baseline is the published figures' own, and a hardware twice as fast scores 2."""
+    with store.reading() as session:
+        for term in score.TERMS:
+            times = session.scalars(
+                select(PublishedFigure.ns_per_sample)  # type: ignore[call-overload]
+                .where(PublishedFigure.hardware_slug == I7)
+                .where(PublishedFigure.workload == term.workload)
+                .where(PublishedFigure.batch_size == term.batch_size)
+            ).all()
+            assert times == [pytest.approx(term.baseline_ns_per_sample)]
+    post = Poster(imported)
+    post.enroll()
+    for place, term in enumerate(score.TERMS):
+        partial = place and get(imported, "/hardware/intel-core-i7-8700")["score"]
+        assert not partial or (partial["value"], partial["covered"]) == (None, place)
+        cell = results.make_cell(term.workload, data="real")
+        post.made(cell=cell, step_ns=round(term.baseline_ns_per_sample * term.batch_size / 2))
+    found = get(imported, "/hardware/intel-core-i7-8700")["score"]
+    assert found["value"] == pytest.approx(2, rel=1e-6)
+    assert (found["version"], found["missing"]) == (1, [])
