@@ -62,6 +62,7 @@ BANDS: tuple[Band, ...] = (
     Band("mnist-cnn", MNIST_GENERATED, *LEARNT, MEASURED),
     Band("mnist-dense", MNIST_GENERATED, *LEARNT, MEASURED),
     Band("fashion-mlp", FASHION_50K_GENERATED, *LEARNT, MEASURED),
+    Band("fashion-convnet", FASHION_50K_GENERATED, *LEARNT, MEASURED),
     Band("fashion-lstm", FASHION_50K_ROWS_GENERATED, *LEARNT, MEASURED),
 )
 
