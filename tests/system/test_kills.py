@@ -22,7 +22,7 @@ from bench_agent.outbox import Outbox
 
 KILLS = 200
 REAL_KILLS = 10
-LONGEST_START_SECONDS = 3.0
+LONGEST_LIFE_SECONDS = 3.0
 STEPS_OF_A_RUN = 80
 ORPHAN_SECONDS = 20
 ROOT = Path(__file__).parents[2]
@@ -36,40 +36,27 @@ class Killer:
         self.start = start
         self.random = random.Random(seed)
         self.killed: Counter[str] = Counter()
-        self.ended = 0
 
     def kill_until(self, wanted: int) -> None:
         while self.killed.total() < wanted:
-            how = self.random.choice(("agent", "worker", "at a step"))
-            if how == "at a step":
-                process = self.start([str(self.random.randint(1, STEPS_OF_A_RUN))])
-                self._note_end(process, how)
-            else:
-                process = self.start([])
-                self._kill_by_time(process, how)
+            at_a_step = self.random.random() < 0.4
+            step = [str(self.random.randint(1, STEPS_OF_A_RUN))] if at_a_step else []
+            self._live_and_die(self.start(step), "at a step" if at_a_step else "by time")
 
-    def _kill_by_time(self, process: subprocess.Popen[bytes], how: str) -> None:
+    def _live_and_die(self, process: subprocess.Popen[bytes], how: str) -> None:
+        children: list[psutil.Process] = []
         while process.poll() is None:
             try:
-                process.wait(self.random.uniform(0, LONGEST_START_SECONDS))
+                process.wait(self.random.uniform(0, LONGEST_LIFE_SECONDS))
             except subprocess.TimeoutExpired:
                 children = psutil.Process(process.pid).children()
-                if how == "worker":
-                    if children:
-                        children[0].kill()
-                        self.killed["worker"] += 1
-                    continue  # the agent goes on
-                process.kill()
-                self._note_end(process, "agent", children)
-        self.ended += process.returncode == 0
-
-    def _note_end(
-        self, process: subprocess.Popen[bytes], how: str, children: list[psutil.Process] = []
-    ) -> None:
-        ended = process.wait()
-        assert ended in (0, -signal.SIGKILL)
-        self.killed[how] += ended == -signal.SIGKILL
-        self.ended += ended == 0
+                if children and self.random.random() < 0.5:
+                    children[0].kill()  # the agent goes on
+                    self.killed["worker"] += 1
+                elif how == "by time":
+                    process.kill()
+        assert process.returncode in (0, -signal.SIGKILL)
+        self.killed[how] += process.returncode == -signal.SIGKILL
         _, alive = psutil.wait_procs(children, timeout=ORPHAN_SECONDS)
         assert not alive, "a worker outlived its agent"
 
