@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, TypeVar
+from pathlib import Path
+from typing import Annotated, TypeVar, cast
 
 import typer
 from pydantic import ValidationError
@@ -10,9 +11,10 @@ from rich.console import Console
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
-from . import log, published, schema, serving
+from . import backup as backups
+from . import dumps, exports, log, published, schema, serving
 from . import reindex as reindexing
-from .app import create_app
+from .app import create_app, utc_now
 from .authority import KeysProblem, load_authority
 from .db import Store, UnknownDatabase
 from .settings import Settings
@@ -99,6 +101,62 @@ def import_published(database_url: DatabaseUrl = None) -> None:
     with _store(database_url) as (store, _), store.writing() as session:
         new, there = published.import_published(session)
     print(f"{new} published figures are new, of {there}")
+
+
+@main.command()
+def export(
+    to: Annotated[Path | None, typer.Argument(help="FILE.csv, FILE.jsonl or FILE.parquet")] = None,
+    daily: Annotated[
+        Path | None, typer.Option(help="Folder for today's dump in all three formats.")
+    ] = None,
+    keep_days: Annotated[int, typer.Option(min=1, help="Daily dumps to keep.")] = 30,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Write every result to a file, or today's dump into a folder."""
+    form = to.suffix[1:] if to else None
+    if (to is None) == (daily is None) or (to and form not in dumps.FORMATS):
+        raise _stop(f"name a file that ends in {', '.join(dumps.FORMATS)}, or --daily FOLDER")
+    try:
+        with _store(database_url) as (store, _):
+            if to is not None:
+                dumps.write(store, cast("exports.Format", form), to)
+            made = (
+                [to]
+                if to
+                else dumps.write_daily(store, daily or Path(), utc_now().date(), keep_days)
+            )
+    except OSError as error:
+        raise _stop(f"cannot write: {error}") from None
+    for path in made:
+        print(path)
+
+
+@main.command()
+def backup(
+    to: Annotated[Path, typer.Argument(help="New file; the server may keep running.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy the database, as it is at one moment, into a file."""
+    try:
+        with _store(database_url) as (store, _):
+            count = backups.backup(store.engine, to)
+    except (backups.NotEmpty, OSError) as error:
+        raise _stop(str(error)) from None
+    print(f"{to}: {count:,} rows; keep the server's keys with it (BENCH_SERVER_KEYS_DIR)")
+
+
+@main.command()
+def restore(
+    backup: Annotated[Path, typer.Argument(help="A file that bench-server backup made.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy a backup into an empty, migrated database of either kind."""
+    try:
+        with _store(database_url) as (store, _):
+            count = backups.restore(store.engine, backup)
+    except (backups.NotEmpty, schema.SchemaMismatch, OSError) as error:
+        raise _stop(str(error)) from None
+    print(f"{count:,} rows from {backup}")
 
 
 @contextmanager
