@@ -51,7 +51,7 @@ def start() -> tuple[Any, Any]:
     return (parameters, zeros, zeros), jax.random.key(0)
 
 
-def naive(seconds: float) -> float:
+def naive(seconds: float) -> list[float]:
     """A compiled step, fed a NumPy batch each time, and the loss read every step."""
     state, key = start()
     compiled, inputs, targets = jax.jit(step), pictures(), labels()
@@ -71,7 +71,7 @@ def naive(seconds: float) -> float:
     return time_blocks(train, seconds)
 
 
-def tuned(seconds: float) -> float:
+def tuned(seconds: float) -> list[float]:
     """Data on the device, batches gathered there, any number of steps in one program."""
     (parameters, means, squares), key = start()
     state = parameters, means, jax.tree.map(jnp.copy, squares)

@@ -57,7 +57,7 @@ def build() -> tuple[Any, Any, Any]:
     return model, Adam(RATE), nn.value_and_grad(model, loss_of)
 
 
-def naive(seconds: float) -> float:
+def naive(seconds: float) -> list[float]:
     """A batch from NumPy, a step, evaluate everything, read the loss."""
     model, optimizer, loss_and_gradients = build()
     inputs, targets = pictures(), labels()
@@ -80,7 +80,7 @@ def naive(seconds: float) -> float:
     return time_blocks(train, seconds)
 
 
-def tuned(seconds: float) -> float:
+def tuned(seconds: float) -> list[float]:
     """Data on the device, a compiled step, evaluated every eight steps."""
     model, optimizer, loss_and_gradients = build()
     data_x, data_y = mx.array(pictures()), mx.array(labels())

@@ -23,7 +23,7 @@ def samples() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(pictures()), torch.from_numpy(labels()).long()
 
 
-def naive(seconds: float) -> float:
+def naive(seconds: float) -> list[float]:
     """The loop of PyTorch's tutorials: a DataLoader, and the loss read every step."""
     model, criterion = build(), nn.CrossEntropyLoss()
     optimizer = torch.optim.Adam(model.parameters(), RATE, eps=EPSILON)
@@ -47,7 +47,7 @@ def naive(seconds: float) -> float:
     return time_blocks(train, seconds)
 
 
-def tuned(seconds: float) -> float:
+def tuned(seconds: float) -> list[float]:
     """Batches gathered from one tensor, fused updates, the loss never read."""
     model = build()
     optimizer = torch.optim.Adam(model.parameters(), RATE, eps=EPSILON, fused=True)

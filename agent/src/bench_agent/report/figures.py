@@ -65,7 +65,8 @@ class Report:
 def report_of(results: Sequence[Result]) -> Report:
     """Derive everything from the results of one run, one or more."""
     by_cell: dict[Cell, list[Result]] = {}
-    for result in sorted(results, key=lambda result: result.clocks.started_ns):
+    results = sorted(results, key=lambda result: result.clocks.started_ns)
+    for result in results:
         by_cell.setdefault(result.cell, []).append(result)
     first = results[0]
     software = {n: v for r in results for n, v in r.environment.packages.items()}
