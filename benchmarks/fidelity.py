@@ -3,8 +3,10 @@
 In Markdown: how far the reported median of one cell varies from process to process, what sampling
 the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; two sides take
-turns, and who begins does too. On a machine that others use, the fastest block of all processes
-says more of the loop than any median does.
+turns, and who begins does too.
+
+On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
+processor time of both sides' processes instead, by the same code.
 
 One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
 other make times that say nothing about the loop. ``--threads 0`` leaves the choice to them.
@@ -18,10 +20,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median, stdev
-from typing import NamedTuple
 
 from bench_agent.job import Job, Timing
 from bench_agent.runner import run_job
@@ -41,29 +43,33 @@ FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
 FIT_EPOCHS = 3
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 
+# The worker as it is, but for its clock.
+CPU_CLOCK_WORKER = """
+import time
+from functools import partial
+from bench_agent import worker
+worker.work = partial(worker.work, clock=time.process_time_ns)
+worker.main()
+"""
+WATCHED_SECONDS = 20.0
 
-class Epoch(NamedTuple):
-    """Seconds per epoch of one process, by its median block and by its fastest."""
-
-    median: float
-    fastest: float
+Side = Callable[[], float]
 
 
-Side = Callable[[], Epoch]
-
-
-def bare(framework: str, recipe: str, seconds: float) -> Epoch:
-    """The bare loop in a fresh process."""
+def bare(framework: str, recipe: str, seconds: float, clock: str) -> float:
+    """Seconds per epoch of the bare loop in a fresh process."""
     script = BARE_LOOPS / f"{framework}_loops.py"
-    command = [sys.executable, str(script), recipe, "--seconds", str(seconds)]
+    command = [sys.executable, str(script), recipe, "--seconds", str(seconds), "--clock", clock]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{script.name} {recipe}: {done.stderr[-2000:]}")
-    return Epoch(**json.loads(done.stdout.splitlines()[-1]))
+    return float(json.loads(done.stdout.splitlines()[-1])["epoch_seconds"])
 
 
-def agent(framework: str, recipe: str, seconds: float, *, watched: bool = True) -> Epoch:
-    """What the agent reports; ``watched``: with its sampler, as in a run."""
+def agent(
+    framework: str, recipe: str, seconds: float, clock: str, *, watched: bool = True
+) -> float:
+    """Seconds per epoch as the agent reports them; ``watched``: with its sampler, as in a run."""
     cell = Cell(
         workload=WORKLOAD.name,
         workload_digest=WORKLOAD.digest,
@@ -81,20 +87,29 @@ def agent(framework: str, recipe: str, seconds: float, *, watched: bool = True) 
     job = Job(workload=WORKLOAD, cell=cell, seed=DEFAULT_SEED, timing=timing)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        if watched:
-            with Watch(cell.device, Conditions(), os.cpu_count() or 1, time.monotonic_ns):
-                outcome = run_job(job, log).outcome
-        else:
-            outcome = run_job(job, log).outcome
+        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else None
+        with watch(cell.device) if watched else nullcontext():
+            outcome = run_job(job, log, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
-    blocks = outcome.measurement.blocks
     rate = samples_per_second(outcome.measurement, cell.batch_size)
-    reported = epoch_seconds(WORKLOAD, cell.batch_size, rate)
-    return Epoch(reported, reported * min(blocks.durations_ns) / median(blocks.durations_ns))
+    return epoch_seconds(WORKLOAD, cell.batch_size, rate)
 
 
-def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[Epoch, Epoch]]:
+def watch(device: Device) -> Watch:
+    """What a run has around a worker."""
+    return Watch(device, Conditions(), os.cpu_count() or 1, time.monotonic_ns)
+
+
+def sampler_share() -> float:
+    """Processor time of the agent's own process while it watches, as a share of one core."""
+    began = time.process_time()
+    with watch(Device(kind="cpu")):
+        time.sleep(WATCHED_SECONDS)
+    return (time.process_time() - began) / WATCHED_SECONDS
+
+
+def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
     """A B, B A, A B, ..."""
     for number in range(pairs):
         if number % 2:
@@ -105,25 +120,20 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[Epoch, Epoch]]:
 
 
 def row(name: str, a: Side, b: Side, pairs: int) -> str:
-    """Medians of both sides, the median ratio of the pairs, its verdict, and the ratio of the
-    fastest blocks of all processes."""
+    """Medians of both sides, the median ratio of the pairs, and its verdict."""
     done = list(in_turns(a, b, pairs))
-    first, second = ([pair[side].median for pair in done] for side in (0, 1))
-    fastest = [min(pair[side].fastest for pair in done) for side in (0, 1)]
+    first, second = ([pair[side] for pair in done] for side in (0, 1))
     ratios = sorted(x / y for x, y in zip(first, second, strict=True))
     verdict = compare_pairs(first, second)
     return (
         f"| {name} | {people.seconds(median(first))} | {people.seconds(median(second))} "
-        f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {verdict.words} "
-        f"| {people.seconds(fastest[0])} | {people.seconds(fastest[1])} "
-        f"| {fastest[0] / fastest[1]:.3f} |"
+        f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {verdict.words} |"
     )
 
 
 def heading(what: str, a: str, b: str) -> str:
     """Of a table of :func:`row`."""
-    names = f"| {what} | {a} | {b} | {a} / {b} | of the pairs | {a} is "
-    return f"{names}| {a}, fastest | {b}, fastest | ratio |\n|---|---|---|---|---|---|---|---|---|"
+    return f"| {what} | {a} | {b} | {a} / {b} | of the pairs | {a} is |\n|---|---|---|---|---|---|"
 
 
 def main() -> None:
@@ -135,25 +145,29 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     options = parser.parse_args()
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks, seconds, pairs = options.frameworks.split(","), options.seconds, options.pairs
+    clock = options.clock
     versions = ", ".join(f"{name} {_version(name)}" for name in frameworks)
     load = os.getloadavg()[0]
     print(
-        f"{versions}; {pairs} pairs of {seconds:g} s, load {load:.1f} at the beginning\n",
+        f"{versions}; {pairs} pairs of {seconds:g} s by the {clock} clock, "
+        f"load {load:.1f} at the beginning\n",
         flush=True,
     )
     chosen = frameworks[0]
 
-    def sampled() -> Epoch:
-        return agent(chosen, "tuned", seconds)
+    def sampled() -> float:
+        return agent(chosen, "tuned", seconds, clock)
 
-    def unsampled() -> Epoch:
-        return agent(chosen, "tuned", seconds, watched=False)
+    def unsampled() -> float:
+        return agent(chosen, "tuned", seconds, clock, watched=False)
 
-    medians = [sampled().median for _ in range(options.repeats)]
+    print(f"Watching takes {people.percent(sampler_share())} of one core in the agent's process.")
+    medians = [sampled() for _ in range(options.repeats)]
     variation = people.percent(stdev(medians) / fmean(medians))
     print(
         f"{options.repeats} processes of {chosen} tuned: median {people.seconds(median(medians))} "
@@ -165,11 +179,11 @@ def main() -> None:
     for framework in frameworks:
         for recipe in RECIPES:
 
-            def of_agent(framework: str = framework, recipe: str = recipe) -> Epoch:
-                return agent(framework, recipe, seconds)
+            def of_agent(framework: str = framework, recipe: str = recipe) -> float:
+                return agent(framework, recipe, seconds, clock)
 
-            def of_bare(framework: str = framework, recipe: str = recipe) -> Epoch:
-                return bare(framework, recipe, seconds)
+            def of_bare(framework: str = framework, recipe: str = recipe) -> float:
+                return bare(framework, recipe, seconds, clock)
 
             print(row(f"{framework} {recipe}", of_agent, of_bare, pairs), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")

@@ -3,13 +3,17 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from tests.fakes.results import make_failure, make_result, sealed
 from tests.fakes.runs import a_run
+from typer.testing import CliRunner
 
+from bench_agent.cli import app
 from bench_agent.outbox import Outbox
 from bench_agent.report import page, picture, tables
 from bench_agent.report.charts import charts_of, places_of
@@ -141,3 +145,40 @@ def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path
     outbox.mark_sent(sent, {})
     assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
     assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
+
+
+@pytest.fixture
+def command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return lambda *arguments: CliRunner().invoke(app, ["report", *arguments])
+
+
+def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
+    command: Callable[..., Result], tmp_path: Path
+) -> None:
+    outbox = Outbox(tmp_path / "home" / "outbox")
+    for result in a_run(repeats=1):
+        outbox.put(sealed(result))
+    assert command().exit_code == 0
+    assert (tmp_path / "trainmark-report.html").read_text().startswith("<!doctype html>")
+    assert command("--format", "png", "-o", "shared.png").exit_code == 0
+    assert (tmp_path / "shared.png").read_bytes().startswith(b"\x89PNG")
+    assert command("--format", "markdown").stdout.startswith("# Training speed of Apple M2 Max")
+    assert json.loads(command("--json").stdout)["run_id"] == a_run()[0].run_id
+    assert len(command("--format", "csv").stdout.splitlines()) == 26
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "no run to report: bench-agent run --preset smoke makes one"),
+        (("--format", "pdf"), "unknown format 'pdf'; choose one of: html, markdown"),
+    ],
+)
+def test_the_command_says_what_it_cannot_do(
+    command: Callable[..., Result], arguments: tuple[str, ...], says: str
+) -> None:
+    answer = command(*arguments)
+    assert answer.exit_code == 2
+    assert says in answer.stderr
