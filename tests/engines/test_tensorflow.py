@@ -1,5 +1,6 @@
 """What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
 
+import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, small, variant
 
@@ -132,3 +133,22 @@ def test_pictures_too_many_for_floats_stay_bytes(
         session = opened(framework, TINY, "tuned")
         assert session.settings["data_on_device"] == "uint8"
         assert losses(session, 3) == pytest.approx(floats, rel=1e-5)
+
+
+def test_the_fused_adam_is_keras_adam() -> None:
+    """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
+    tf = pytest.importorskip("tensorflow")
+    from bench_agent.engines import _tf_update
+    from bench_protocol.workloads import Adam
+
+    draws = np.random.default_rng(1)
+    gradients = [draws.standard_normal(1000).astype(np.float32) for _ in range(3)]
+    moved = []
+    for fused in (False, True):
+        variable = tf.Variable(tf.zeros(1000))
+        update = _tf_update.update(Adam(), [variable], fused=fused)
+        for number, gradient in enumerate(gradients, 1):
+            update([tf.constant(gradient)], tf.constant(float(number)))
+        moved.append(variable.numpy())
+    composed, fused_moved = moved
+    assert np.abs(fused_moved - composed).max() < 2e-6 * np.abs(composed).max()
