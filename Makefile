@@ -18,7 +18,7 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 
-.PHONY: help frameworks demo test test-all lint types serve migrate check-pins clean benchmark-fidelity
+.PHONY: help frameworks demo test test-all lint types audit serve migrate check-pins clean benchmark-fidelity
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -52,6 +52,9 @@ lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 
 types: $(VENV)/installed-dev ## Strict type check.
 	$(BIN)/mypy --no-incremental shared/src agent/src server/src
+
+audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found.
+	@$(BIN)/python deploy/audit.py
 
 serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 	$(BIN)/bench-server serve

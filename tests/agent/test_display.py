@@ -8,13 +8,14 @@ import pytest
 from rich.console import Console
 from tests.fakes.results import make_cell, make_failure, make_result
 
-from bench_agent.client import Delivery, ServerUnreachable
+from bench_agent.client import Delivery
 from bench_agent.display import Display, State, view
 from bench_agent.events import EventLines
 from bench_agent.job import BlockDone, PhaseBegan, Timing
 from bench_agent.outbox import Entry
 from bench_agent.plan import Plan, PlannedCell
 from bench_agent.presets import PRESETS
+from bench_agent.problems import ServerUnreachable
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Warn
 

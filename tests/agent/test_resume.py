@@ -8,7 +8,7 @@ import pytest
 from tests.fakes.results import make_measurement
 
 from bench_agent import journal, paces
-from bench_agent.client import Delivery, ServerUnreachable
+from bench_agent.client import Delivery
 from bench_agent.home import Home
 from bench_agent.idle import Gate
 from bench_agent.interrupt import Stop
@@ -16,6 +16,7 @@ from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Pro
 from bench_agent.outbox import Outbox
 from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.presets import LIKE, PRESETS, Preset
+from bench_agent.problems import ServerUnreachable
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
 from bench_agent.telemetry import Reading

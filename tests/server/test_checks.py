@@ -7,10 +7,10 @@ import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_protocol import accuracy
+from bench_protocol import accuracy, conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
-from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result
+from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_server import checks, peaks
 
 
@@ -26,6 +26,21 @@ def blocks(*durations_ns: int) -> Blocks:
         stop_reason="budget",
         warm_up_steps=0,
         warm_up_ns=0,
+    )
+
+
+def traces(off: float = 1.0) -> tuple[Trace, ...]:
+    """The traces of ``mnist-cnn``, each loss this many times the reference's."""
+    digest = workload_named("mnist-cnn").digest
+    known = [conformance.references()[digest, optimizer] for optimizer in conformance.TRACED]
+    return tuple(
+        Trace(
+            optimizer=one.optimizer,
+            batch_size=one.batch_size,
+            seed=one.seed,
+            losses=tuple(off * loss for loss in one.losses),
+        )
+        for one in known
     )
 
 
@@ -49,6 +64,7 @@ CONTRADICTIONS = {
     "batch_fits": lambda: results.make_result(cell=results.make_cell(batch_size=60_001)),
     "times_fit": lambda: results.make_result(clocks=SHORT_CLOCKS),
     "possible_speed": lambda: measured_with(blocks=blocks(1, 1, 1)),
+    "right_computation": lambda: measured_with(traces=traces(off=1.5)),
     "accuracy": lambda: measured_with(data_digest=accuracy.MNIST_GENERATED, evaluation=GUESSING),
 }
 
@@ -96,6 +112,12 @@ def test_a_plausible_result_passes_every_check() -> None:
     passed = found(result, received_at=NOW + timedelta(seconds=101))
     assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
     assert len(passed) == len(checks.CHECKS)
+
+
+def test_conformant_plausible_and_fresh_is_level_three() -> None:
+    result = measured_with(traces=traces())
+    assert all(verdict.passed for verdict in found(result).values() if verdict.check != "clocks")
+    assert found(result)["conformance"].effect == "doubtful"
 
 
 def test_every_check_has_a_case() -> None:

@@ -59,19 +59,33 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     server = make_server()
     address = server.start()
     server.stop()
-    run = ("run", "--preset", "smoke", *SMALL, *AT_ONCE, "--framework", "mlx", "--server", address)
+    run = (
+        "run",
+        "--preset",
+        "smoke",
+        *SMALL,
+        *AT_ONCE,
+        "--framework",
+        "mlx",
+        "--server",
+        address,
+        "--yes",
+    )
     ran = agent(*run)
     assert ran.code == 3
     assert "bench-agent submit" in ran.stderr
     assert len(agent("status", "--json").json()["pending"]) == 2
 
     port = int(address.rsplit(":", 1)[1])
-    assert agent("submit", "--server", address).code == 3
+    assert agent("submit", "--yes", "--server", address).code == 3
     server.start(port)
-    first = agent("submit", "--server", address, "--json")
+    first = agent("submit", "--yes", "--server", address, "--json")
     assert first.code == 0, first.stderr
     assert len(first.json()["sent"]) == 2
-    assert agent("submit", "--server", address, "--json").json() == {"sent": [], "refused": []}
+    assert agent("submit", "--yes", "--server", address, "--json").json() == {
+        "sent": [],
+        "refused": [],
+    }
 
     # Posting the same envelopes by hand gives the same answers and no new rows.
     with httpx.Client(base_url=address) as http:

@@ -124,7 +124,7 @@ def test_a_real_run_is_killed_and_goes_on(agent: Agent, make_server: Callable[[]
         "--wait-seconds",
         "0",
     )
-    run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address)
+    run = ("run", "--preset", "smoke", *chosen, "--repeats", "4", "--server", address, "--yes")
     times = random.Random()
     killed = 0
     for number in range(REAL_KILLS):

@@ -6,7 +6,16 @@ from typing import NoReturn
 
 import typer
 
-from .commands import comparing, conformance, data, looking, measuring, reporting, sending
+from .commands import (
+    comparing,
+    conformance,
+    data,
+    looking,
+    measuring,
+    owning,
+    reporting,
+    sending,
+)
 from .commands.options import Exit
 from .problems import DataProblem, HomeProblem, UsageProblem
 
@@ -28,6 +37,9 @@ app.command()(conformance.conformance)
 app.command()(sending.submit)
 app.command()(sending.status)
 app.command()(sending.enroll)
+app.command()(sending.verify)
+app.add_typer(owning.keys, name="keys")
+app.add_typer(owning.results, name="results")
 app.add_typer(data.app, name="data")
 
 

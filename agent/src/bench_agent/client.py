@@ -1,5 +1,7 @@
 """Talks to a server: enrolls the key, posts what waits in the outbox."""
 
+import base64
+import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -9,19 +11,21 @@ from urllib.parse import urlsplit
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import envelope, statement, strict_json
+from bench_protocol import acts, envelope, keys, statement, strict_json
+from bench_protocol.acts import Act, Revocation, Rotation
+from bench_protocol.result import Challenge
 
 from . import __version__
+from .home import Home
 from .outbox import Entry, Outbox
-from .problems import UsageProblem
+from .problems import ServerUnreachable, UsageProblem
+from .witness import KnownServer, Witness
 
 TIMEOUT_SECONDS = 20.0
 # Worth trying again later; every other 4xx means that this envelope will never be taken.
 TRANSIENT = {408, 425, 429}
-
-
-class ServerUnreachable(Exception):
-    """No usable answer from the server; results stay in the outbox."""
+# Refusals of the key, not of the result: the operator or an invitation mends them.
+WAITING = {"key_not_active", "not_invited"}
 
 
 class ServerRefused(Exception):
@@ -33,6 +37,14 @@ class ServerRefused(Exception):
         super().__init__(f"{detail} ({mend})" if mend else str(detail))
         self.status = status
         self.problem = problem
+
+
+@dataclass(frozen=True)
+class GivenChallenge:
+    """A server's nonce, and how long it is fresh."""
+
+    challenge: Challenge
+    fresh_seconds: float
 
 
 @dataclass(frozen=True)
@@ -68,12 +80,17 @@ def utc_text(moment: datetime) -> str:
 
 
 class Client:
-    """One server, one key."""
+    """One server, one key.
+
+    With a ``home`` the client is a witness of the server's log: it takes no answer to a result
+    without a receipt that holds, and none from a log that contradicts what it saw before.
+    """
 
     def __init__(
         self,
         server: str,
         key: Ed25519PrivateKey,
+        home: Home | None = None,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         transport: httpx.BaseTransport | None = None,
@@ -87,6 +104,7 @@ class Client:
             transport=transport,
             headers={"User-Agent": f"bench-agent/{__version__}"},
         )
+        self.witness = Witness(home, self.server, self.fetch) if home else None
 
     def close(self) -> None:
         self._http.close()
@@ -103,22 +121,123 @@ class Client:
             raise ServerUnreachable(f"{self.server} does not answer: {error}") from error
 
     def enroll(
-        self, machine_hash: str | None = None, display_name: str | None = None
+        self,
+        machine_hash: str | None = None,
+        display_name: str | None = None,
+        invite: str | None = None,
     ) -> dict[str, Any]:
         """Make this machine's key known to the server. Doing it again changes nothing.
 
         Raises:
             ServerUnreachable, ServerRefused: see there.
+            LogContradiction: the server's log is not the one that was seen before.
         """
-        event = statement.enroll_event(self._key.public_key(), utc_text(self._now()), machine_hash)
-        payload = statement.key_event_payload(event)
-        sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, self._key)
-        return self._answer(
-            "POST",
-            "/api/v1/keys",
-            content=b'{"envelope":%s,"display_name":%s,"invite":null}'
-            % (sealed, strict_json.dumps(display_name)),
+        known = self.witness.meet() if self.witness else None
+        event = statement.enroll_event(
+            self._key.public_key(),
+            utc_text(self._now()),
+            machine_hash,
+            server_origin=known.origin if known else None,
+            license=known.license if known else None,
         )
+        sealed = self._sealed_event(statement.key_event_payload(event), self._key)
+        return self._told(sealed, display_name, invite)
+
+    def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
+        """Put a new key into the place of this one: signed by both.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+        """
+        event = Rotation(
+            public_key=base64.b64encode(keys.spki(new.public_key())).decode(),
+            supersedes=keys.key_id(self._key.public_key()),
+            server_origin=self._meet().origin,
+            at=utc_text(self._now()),
+        )
+        return self._told(self._sealed_event(acts.payload(event), self._key, new))
+
+    def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
+        """End a key of one's own.
+
+        Args:
+            since: log index from which on its results shall not count.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+        """
+        event = Revocation(
+            key_id=key_id,
+            reason=reason,
+            compromised_since_log_index=since,
+            server_origin=self._meet().origin,
+            at=utc_text(self._now()),
+        )
+        return self._told(self._sealed_event(acts.payload(event), self._key))
+
+    def act(
+        self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
+    ) -> dict[str, Any]:
+        """List, export, hide, show or withdraw one's own results, or change the name shown.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+        """
+        act = Act(
+            act=kind,
+            id=secrets.token_hex(16),
+            key_id=keys.key_id(self._key.public_key()),
+            server_origin=self._meet().origin,
+            at=utc_text(self._now()),
+            result=result,
+        )
+        sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), self._key)
+        body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
+        answer = self._answer("POST", "/api/v1/acts", content=body)
+        if self.witness and answer.get("receipt"):
+            self.witness.check(sealed, answer["receipt"])
+        return answer
+
+    def challenge(self) -> GivenChallenge:
+        """Ask for a nonce that binds a run to this moment.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        body = strict_json.dumps({"key_id": keys.key_id(self._key.public_key())})
+        answer = self._answer("POST", "/api/v1/challenges", content=body)
+        try:
+            named = {name: answer[name] for name in Challenge.model_fields}
+            issued, expires = (
+                datetime.fromisoformat(answer[name]) for name in ("issued_at", "expires_at")
+            )
+            return GivenChallenge(Challenge(**named), (expires - issued).total_seconds())
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerUnreachable(f"{self.server} gave no challenge: {error}") from error
+
+    def license(self) -> str:
+        """SPDX identifier of the licence under which the server publishes.
+
+        Raises:
+            ServerUnreachable: it does not say.
+        """
+        try:
+            return str(strict_json.loads(self.fetch("/api/v1/log"))["license"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+
+    def fetch(self, path: str) -> bytes:
+        """The bytes at a path of the server.
+
+        Raises:
+            ServerUnreachable: it does not answer with any.
+        """
+        try:
+            response = self._http.get(path)
+            response.raise_for_status()
+        except httpx.HTTPError as error:
+            raise ServerUnreachable(f"{self.server}{path} does not answer: {error}") from error
+        return response.content
 
     def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
         """Post every waiting envelope, enrolling the key if the server does not know it yet.
@@ -128,13 +247,20 @@ class Client:
 
         Raises:
             ServerUnreachable: the rest stays in the outbox.
+            LogContradiction: the server's log contradicts itself; so does it then.
         """
+        if self.witness and self.witness.meet().license is None:
+            raise ServerUnreachable(
+                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
+            )
         for entry in list(outbox.pending()):
             try:
                 answer = self._post_result(entry.raw, machine_hash)
             except FileNotFoundError:
                 continue  # another agent was faster
             except ServerRefused as refusal:
+                if refusal.problem.get("code") in WAITING:
+                    raise ServerUnreachable(str(refusal)) from refusal
                 moved = outbox.mark_refused(entry, refusal.problem)
                 yield Delivery(moved, "refused", refusal.problem)
             else:
@@ -142,12 +268,30 @@ class Client:
 
     def _post_result(self, raw: bytes, machine_hash: str | None) -> dict[str, Any]:
         try:
-            return self._answer("POST", "/api/v1/results", content=raw)
+            answer = self._answer("POST", "/api/v1/results", content=raw)
         except ServerRefused as refusal:
             if refusal.problem.get("code") != "unknown_key":
                 raise
-        self.enroll(machine_hash)
-        return self._answer("POST", "/api/v1/results", content=raw)
+            self.enroll(machine_hash)
+            answer = self._answer("POST", "/api/v1/results", content=raw)
+        if self.witness:
+            self.witness.check(raw, answer.get("receipt") or {})
+        return answer
+
+    def _meet(self) -> KnownServer:
+        if self.witness is None:
+            raise ValueError("a client without a home signs nothing for a server")
+        return self.witness.meet()
+
+    def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
+        return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
+
+    def _told(
+        self, sealed: bytes, display_name: str | None = None, invite: str | None = None
+    ) -> dict[str, Any]:
+        name, code = strict_json.dumps(display_name), strict_json.dumps(invite)
+        body = b'{"envelope":%s,"display_name":%s,"invite":%s}' % (sealed, name, code)
+        return self._answer("POST", "/api/v1/keys", content=body)
 
     def _answer(self, method: str, path: str, *, content: bytes | None = None) -> dict[str, Any]:
         headers = {"Content-Type": "application/json"} if content is not None else {}

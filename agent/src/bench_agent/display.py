@@ -14,9 +14,10 @@ from bench_protocol import format as people
 from bench_protocol.figures import samples_per_second
 from bench_protocol.result import Failed, Result
 
-from .client import Delivery, ServerUnreachable
+from .client import Delivery
 from .job import BlockDone, PhaseBegan
 from .plan import Plan, PlannedCell
+from .problems import ServerUnreachable
 from .telemetry import Reading
 
 PHASES = {

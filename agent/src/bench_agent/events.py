@@ -6,10 +6,11 @@ from typing import Any, TextIO
 
 from bench_protocol.result import Result
 
-from .client import Delivery, ServerUnreachable
+from .client import Delivery
 from .job import BlockDone, PhaseBegan
 from .overview import Document, result_document
 from .plan import Plan, PlannedCell
+from .problems import ServerUnreachable
 from .telemetry import Reading
 
 

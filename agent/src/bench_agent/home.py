@@ -41,6 +41,10 @@ class Home:
         return self.root / "paces.json"
 
     @property
+    def servers(self) -> Path:
+        return self.root / "servers"
+
+    @property
     def logs(self) -> Path:
         return self.root / "logs"
 
@@ -132,9 +136,12 @@ def read_private(path: Path) -> bytes:
         HomeProblem: others may read it, or it cannot be read.
     """
     try:
-        mode = path.stat().st_mode & 0o777
-        if mode & 0o077:
-            raise HomeProblem(f"{path} is readable by others (mode {mode:o}): chmod 600 {path}")
+        for place, right in ((path, 600), (path.parent, 700)):
+            mode = place.stat().st_mode & 0o777
+            if mode & 0o077:
+                raise HomeProblem(
+                    f"{place} is open to others (mode {mode:o}): chmod {right} {place}"
+                )
         return path.read_bytes()
     except FileNotFoundError:
         raise

@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 import os
+from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import (
@@ -22,23 +23,46 @@ def load_or_create_key(home: Home) -> Ed25519PrivateKey:
     """The machine's Ed25519 key; a new one at the first call.
 
     Raises:
-        HomeProblem: the file is readable by others, is not such a key, or cannot be written.
+        HomeProblem: the file is open to others, is not such a key, or cannot be written.
     """
+    return _load_or_create(home.key)
+
+
+def next_key(home: Home) -> Ed25519PrivateKey:
+    """The key that a rotation brings; the same until it is taken, so that a rotation which some
+    servers have seen can be gone on with.
+
+    Raises:
+        HomeProblem: see :func:`load_or_create_key`.
+    """
+    return _load_or_create(_next(home))
+
+
+def take_next_key(home: Home) -> None:
+    """Make the next key the machine's key. The old one is gone."""
+    _next(home).replace(home.key)
+
+
+def _next(home: Home) -> Path:
+    return home.key.with_suffix(".next.pem")
+
+
+def _load_or_create(path: Path) -> Ed25519PrivateKey:
     try:
-        pem = read_private(home.key)
+        pem = read_private(path)
     except FileNotFoundError:
         key = Ed25519PrivateKey.generate()
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         try:
-            write_new_private(home.key, pem)
+            write_new_private(path, pem)
         except FileExistsError:  # another agent was faster
-            pem = read_private(home.key)
+            pem = read_private(path)
     try:
         loaded = load_pem_private_key(pem, password=None)
     except ValueError as error:
-        raise HomeProblem(f"{home.key} is not a PEM private key: {error}") from error
+        raise HomeProblem(f"{path} is not a PEM private key: {error}") from error
     if not isinstance(loaded, Ed25519PrivateKey):
-        raise HomeProblem(f"{home.key} is not an Ed25519 key")
+        raise HomeProblem(f"{path} is not an Ed25519 key")
     return loaded
 
 

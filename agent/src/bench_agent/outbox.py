@@ -35,6 +35,10 @@ class Entry:
         path = self.path.with_suffix(".answer")
         return json.loads(path.read_bytes()) if path.exists() else None
 
+    def document(self) -> Any:
+        """What the envelope's payload says, for a person to read before it is sent."""
+        return json.loads(envelope.read(self.raw).payload)
+
     def result(self) -> Result:
         """The result inside (our own file: the signature is not verified again)."""
         return statement.parse_result(envelope.read(self.raw).payload)

@@ -11,3 +11,11 @@ class HomeProblem(Exception):
 
 class DataProblem(Exception):
     """A data set is missing, wrong or cannot be brought; the message says what mends it."""
+
+
+class ServerUnreachable(Exception):
+    """No usable answer from the server; results stay in the outbox."""
+
+
+class LogContradiction(ServerUnreachable):
+    """The server's log is not the one that was seen before; nothing more is sent to it."""

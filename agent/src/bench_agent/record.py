@@ -11,7 +11,7 @@ from bench_protocol import envelope, statement
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Agent, Clocks, Conditions, Result, Telemetry
+from bench_protocol.result import Agent, Challenge, Clocks, Conditions, Result, Telemetry
 
 from . import __version__
 from .client import utc_text
@@ -56,6 +56,7 @@ class RunIdentity:
     machine: Machine
     key: Ed25519PrivateKey
     clock: RunClock
+    challenge: Challenge | None = None
 
 
 def make_result(
@@ -76,6 +77,7 @@ def make_result(
         cell=cell,
         seed=run.seed,
         preset=run.preset,
+        challenge=run.challenge,
         agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
         machine=run.machine,
         environment=answer.environment or unknown_environment(),

@@ -1,7 +1,7 @@
 """Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,7 +11,7 @@ from bench_protocol.result import Conditions, Measured, Result
 
 from . import paces
 from .awake import awake
-from .client import Client, Delivery, ServerUnreachable
+from .client import Client, Delivery, GivenChallenge, ServerRefused
 from .home import Home
 from .idle import COOL, IDLE_AND_COOL, Gate
 from .interrupt import Stop
@@ -21,11 +21,14 @@ from .keys import load_or_create_key
 from .machine import read_machine
 from .outbox import Outbox
 from .plan import Plan, PlannedCell
+from .problems import ServerUnreachable
 from .record import RunClock, RunIdentity, make_result, sign
 from .runner import Limits, Listener, run_job
 from .telemetry import Reading
 from .watch import Watch
 
+# A challenge is renewed while what is left of it is long enough for what comes next.
+RENEW_AFTER_SHARE = 0.5
 RunJob = Callable[[Job, Path, Limits, Listener], Answer]
 
 
@@ -101,7 +104,7 @@ def run_plan(
     )
     outbox = Outbox(home.outbox)
     summary = RunSummary()
-    post = Posting(server, key, run.machine.machine_hash, outbox, reporter, summary)
+    post = Posting(server, home, key, run.machine.machine_hash, outbox, reporter, summary)
     reporter.planned(plan)
     post.knock()
     measured_here = False
@@ -116,6 +119,7 @@ def run_plan(
                 before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
                 if stop and stop.asked:
                     raise KeyboardInterrupt
+                run = post.bound(run)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
@@ -175,13 +179,15 @@ class Posting:
     def __init__(
         self,
         server: str | None,
+        home: Home,
         key: Ed25519PrivateKey,
         machine_hash: str,
         outbox: Outbox,
         reporter: Reporter,
         summary: RunSummary,
     ) -> None:
-        self._client = Client(server, key) if server else None
+        self._client = Client(server, key, home) if server else None
+        self._given: GivenChallenge | None = None
         self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
@@ -195,6 +201,34 @@ class Posting:
             except ServerUnreachable as error:
                 self._reporter.unreachable(error)
                 self._summary.server_unreachable = True
+
+    def bound(self, run: RunIdentity) -> RunIdentity:
+        """The run under a challenge that stays fresh for a while, and clocks that begin with it.
+
+        Without a server, or where it gives none, the run goes on without: its results stay at
+        trust level 1.
+        """
+        if self._client is None or self._summary.server_unreachable:
+            return run
+        used_seconds = run.clock.since_start_ns() / 1e9
+        if self._given and used_seconds < RENEW_AFTER_SHARE * self._given.fresh_seconds:
+            return run
+        try:
+            self._given = self._challenge(self._client)
+        except (ServerUnreachable, ServerRefused) as error:
+            self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
+            self._given = None
+        challenge = self._given.challenge if self._given else None
+        return replace(run, challenge=challenge, clock=RunClock())
+
+    def _challenge(self, client: Client) -> GivenChallenge:
+        try:
+            return client.challenge()
+        except ServerRefused as refusal:
+            if refusal.problem.get("code") != "unknown_key":
+                raise
+        client.enroll(self._machine_hash)
+        return client.challenge()
 
     def waiting(self) -> None:
         """Post everything in the outbox, unless the server was away before."""

@@ -121,6 +121,7 @@ class LogRecord:
     salt: str | None
     envelope: dict[str, Any] | None
     result_id: str | None
+    hidden: bool
     challenge: dict[str, Any] | None
     checkpoint: str | None
 

@@ -9,7 +9,7 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
     NoEncryption,
@@ -28,6 +28,19 @@ class KeysProblem(RuntimeError):
 
 
 @dataclass(frozen=True)
+class Identity:
+    """What others know of a server: its name, and the keys that verify what it signs."""
+
+    origin: str
+    challenge: Ed25519PublicKey
+    operator: Ed25519PublicKey
+
+    @property
+    def operator_key_id(self) -> str:
+        return keys.key_id(self.operator)
+
+
+@dataclass(frozen=True)
 class Authority:
     """The name under which this server signs, and its three keys."""
 
@@ -42,12 +55,8 @@ class Authority:
         return note_key(self.origin, self.log)
 
     @property
-    def challenge_key_id(self) -> str:
-        return keys.key_id(self.challenge.public_key())
-
-    @property
-    def operator_key_id(self) -> str:
-        return keys.key_id(self.operator.public_key())
+    def identity(self) -> Identity:
+        return Identity(self.origin, self.challenge.public_key(), self.operator.public_key())
 
 
 def new_authority(origin: str) -> Authority:

@@ -19,7 +19,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Literal
 
-from bench_protocol import accuracy, figures
+from bench_protocol import accuracy, conformance, figures
 from bench_protocol.hardware import hardware_name
 from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
@@ -308,9 +308,18 @@ def _accuracy(case: Case) -> Finding:
     return Finding(found.verdict != "diverged", found.sentence, {"verdict": found.verdict})
 
 
+def _right_computation(case: Case) -> Finding:
+    """No loss of the traces is so far off that another computation was timed."""
+    found = conformance.verdict(case.result.cell, case.measured.traces)
+    return Finding(found.kind != "wrong_result", found.reason, {"verdict": found.kind})
+
+
 def _conformance(case: Case) -> Finding:
-    """Where the losses of the trace are held against the reference's."""
-    return Finding(False, "its computation was not verified against the reference", {})
+    """Every loss of the traces is within the measured tolerance of the reference's."""
+    found = conformance.verdict(case.result.cell, case.measured.traces)
+    off = found.deviation
+    numbers = {"verdict": found.kind, "deviation": None if off == math.inf else off}
+    return Finding(found.kind == "conformant", found.reason, numbers)
 
 
 def _flops(case: Case, block_ns: float) -> float:
@@ -331,6 +340,7 @@ CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
     ("times_fit", "unranked", _times_fit),
     ("possible_speed", "unranked", _possible_speed),
     ("accuracy", "unranked", _accuracy),
+    ("right_computation", "unranked", _right_computation),
     ("below_peak", "quarantined", _below_peak),
     ("challenge", "stale", _challenge),
     ("clocks", "stale", _clocks),

@@ -14,8 +14,8 @@ from bench_protocol.errors import InvalidField, WrongPayloadType, first_invalid_
 from bench_protocol.log import Receipt
 from bench_protocol.units import Wire
 
-from . import judge, log, registry
-from .authority import Authority
+from . import judge, log, moderation, registry
+from .authority import Authority, Identity
 from .db import Store
 from .tables import LogEntry, SigningKey
 
@@ -69,20 +69,23 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
         known = logged(session, opened)
         if known is not None:
             return Told(*known, created=False)
-        key = apply(session, authority, opened, now)
+        key = apply(session, authority.identity, opened, now)
         if key is None:  # enrolled before, by another event
             key = session.get_one(SigningKey, opened.signatures[0].key_id)
             return Told(key, _first_receipt(session, key), created=False)
+        leaves = [log.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
-            admit(session, key, body, policy, now)
-        (entry,) = log.append(
-            session, authority, [log.Leaf("key_event", opened, key_chain=key.first_key_id)], now
-        )
+            owner = admit(session, key, body, policy, now)
+            if owner is not None:
+                about = {"key": key.key_id, "owner": owner}
+                assigned = moderation.operators(authority, now, "assign", **about)
+                leaves.append(log.Leaf("act", assigned))
+        entry = log.append(session, authority, leaves, now)[0]
         return Told(key, log.receipts(session, [entry])[0], created=True)
 
 
 def apply(
-    session: Session, authority: Authority, opened: Envelope, now: datetime
+    session: Session, identity: Identity, opened: Envelope, now: datetime
 ) -> SigningKey | None:
     """Do what a key event says, after verifying it; also when the log is replayed.
 
@@ -95,17 +98,17 @@ def apply(
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
         event, new = registry.verified_rotation(session, opened)
-        _require_origin(event.server_origin, authority)
+        _require_origin(event.server_origin, identity)
         return registry.rotate(session, event, new, now)
     if kind == "revoke":
-        revocation = registry.verified_revocation(session, opened, authority.operator.public_key())
-        _require_origin(revocation.server_origin, authority)
+        revocation = registry.verified_revocation(session, opened, identity.operator)
+        _require_origin(revocation.server_origin, identity)
         revoked = registry.revoke(session, revocation)
         judge.settle_key(session, revoked)
         return revoked
     key = registry.enrolled_key(opened, now)
     enroll_event, _ = statement.parse_key_event(opened.payload)
-    _require_origin(enroll_event.server_origin, authority)
+    _require_origin(enroll_event.server_origin, identity)
     if session.get(SigningKey, key.key_id) is not None:
         return None
     registry.own(session, key.owner)
@@ -114,8 +117,13 @@ def apply(
     return key
 
 
-def admit(session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime) -> None:
+def admit(
+    session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime
+) -> str | None:
     """What a new key may do, by the server's policy.
+
+    Returns:
+        The owner that its invitation gives it to.
 
     Raises:
         NotInvited: an invitation is needed, or the one that was given is of no use.
@@ -125,9 +133,11 @@ def admit(session: Session, key: SigningKey, body: Enrollment, policy: str, now:
         invite = registry.use_invite(session, body.invite, key.key_id, now)
         if invite.owner is not None:
             registry.assign(session, key.key_id, invite.owner)
+            return invite.owner
     elif policy == "approval":
         key.status = "pending"
     session.flush()
+    return None
 
 
 def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
@@ -164,10 +174,10 @@ def _first_receipt(session: Session, key: SigningKey) -> Receipt:
     return events[0][1]
 
 
-def _require_origin(named: str | None, authority: Authority) -> None:
-    if named not in (None, authority.origin):
+def _require_origin(named: str | None, identity: Identity) -> None:
+    if named not in (None, identity.origin):
         raise InvalidField(
-            f"the event is for {named}, this server is {authority.origin}",
+            f"the event is for {named}, this server is {identity.origin}",
             field="server_origin",
             mend="sign an event for this server",
         )

@@ -27,7 +27,7 @@ from bench_protocol.log import Receipt
 from bench_protocol.units import Wire
 
 from . import judge, log, registry
-from .authority import Authority
+from .authority import Authority, Identity
 from .db import Store
 from .problems import Conflict, Gone, NotFound, Refusal
 from .tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
@@ -73,7 +73,7 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Do
     opened = envelope.read(strict_json.dumps(body.envelope))
     with store.writing() as session:
         log.take_turn(session)
-        act = verified(session, authority, opened)
+        act = verified(session, authority.identity, opened)
         known = session.exec(
             select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
         ).first()
@@ -100,19 +100,27 @@ def decide(
     Raises:
         ProtocolError: one of its kinds.
     """
+    sealed = envelope.encode(operators(authority, now, kind, **about))
+    return perform(b'{"envelope":%s}' % sealed, store, authority, now)
+
+
+def operators(
+    authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
+) -> Envelope:
+    """The envelope of an act of the operator."""
     act = Act(
         act=kind,
         id=secrets.token_hex(16),
-        key_id=authority.operator_key_id,
+        key_id=authority.identity.operator_key_id,
         server_origin=authority.origin,
         at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
         **about,
     )
     sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), authority.operator)
-    return perform(b'{"envelope":%s}' % sealed, store, authority, now)
+    return envelope.read(sealed)
 
 
-def verified(session: Session, authority: Authority, opened: Envelope) -> Act:
+def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
     """The act in an envelope, whose signer may do such acts.
 
     Raises:
@@ -121,19 +129,19 @@ def verified(session: Session, authority: Authority, opened: Envelope) -> Act:
     """
     if len(opened.signatures) != 1:
         raise InvalidEnvelope("an act has exactly one signature", field="envelope.signatures")
-    payload = envelope.open_envelope(opened, acts.ACT_PAYLOAD_TYPE, _signers(session, authority))
+    payload = envelope.open_envelope(opened, acts.ACT_PAYLOAD_TYPE, _signers(session, identity))
     act = acts.parse(Act, payload)
     signer = opened.signatures[0].key_id
     if act.key_id != signer:
         raise BadSignature(
             f"the act names key {act.key_id}, but {signer} signed it", field="key_id"
         )
-    if act.server_origin != authority.origin:
+    if act.server_origin != identity.origin:
         raise InvalidField(
-            f"the act is for {act.server_origin}, this server is {authority.origin}",
+            f"the act is for {act.server_origin}, this server is {identity.origin}",
             field="server_origin",
         )
-    if (act.act in acts.OWN_ACTS) == (signer == authority.operator_key_id):
+    if (act.act in acts.OWN_ACTS) == (signer == identity.operator_key_id):
         who = "whoever sent a result" if act.act in acts.OWN_ACTS else "the operator"
         raise NotYours(f"{act.act} is for {who}", field="act")
     return act
@@ -258,12 +266,11 @@ def _require_fresh(act: Act, now: datetime) -> None:
         )
 
 
-def _signers(session: Session, authority: Authority) -> Callable[[str], Ed25519PublicKey]:
+def _signers(session: Session, identity: Identity) -> Callable[[str], Ed25519PublicKey]:
     find = registry.find_key(session)
 
     def signer(key_id: str) -> Ed25519PublicKey:
-        own = key_id == authority.operator_key_id
-        return authority.operator.public_key() if own else find(key_id)
+        return identity.operator if key_id == identity.operator_key_id else find(key_id)
 
     return signer
 

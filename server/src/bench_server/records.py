@@ -1,16 +1,27 @@
 """What the log's entries stand for, as anyone may see it."""
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from urllib.parse import parse_qs, urlsplit
 
+from pydantic import TypeAdapter
 from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope, keys, strict_json
 from bench_protocol.log import open_checkpoint
 
 from . import challenges, log
-from .answers import LogAnswer, LogPage, LogRecord, envelope_document
+from .answers import (
+    LeaderboardAnswer,
+    LogAnswer,
+    LogPage,
+    LogRecord,
+    envelope_document,
+    flat,
+)
 from .authority import Authority
+from .boards import leaderboard
+from .filters import BoardFilters
 from .tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
 
 
@@ -70,7 +81,8 @@ def _records(
         submission, row = kept.get(entry.submission_id or "", (None, None))
         own = entry.kind == "result"
         opened = log.envelope_of(entry, submission if own else None)
-        withheld = opened is None or (row is not None and row.moderation == "hidden")
+        hidden = row is not None and row.moderation == "hidden"
+        withheld = opened is None or hidden
         found.append(
             LogRecord(
                 log_index=entry.log_index,
@@ -80,6 +92,7 @@ def _records(
                 salt=None if withheld or entry.salt is None else entry.salt.hex(),
                 envelope=None if withheld or opened is None else envelope_document(opened),
                 result_id=entry.submission_id,
+                hidden=hidden,
                 challenge=signed.get(row.challenge_id or "") if row is not None else None,
                 checkpoint=note_of.get(entry.log_index + 1),
             )
@@ -92,3 +105,27 @@ def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:
     sealed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, given, authority.challenge)
     document: dict[str, object] = strict_json.loads(sealed)
     return document
+
+
+def fetch_from(session: Session, authority: Authority, license: str) -> Callable[[str], bytes]:
+    """What a server over this database would answer to an audit, without one."""
+
+    def fetch(path: str) -> bytes:
+        address = urlsplit(path)
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if address.path == "/checkpoint":
+            return log.newest_checkpoint(session).note.encode()
+        if address.path == "/api/v1/log":
+            return TypeAdapter(LogAnswer).dump_json(state(session, authority, license))
+        if address.path == "/api/v1/log/entries":
+            shown = page(session, authority, int(query["start"]), 256)
+            return TypeAdapter(LogPage).dump_json(shown)
+        if address.path == "/api/v1/leaderboard":
+            board = flat(leaderboard(session, BoardFilters(**query)))  # type: ignore[arg-type]
+            return TypeAdapter(LeaderboardAnswer).dump_json(board)
+        if address.path.startswith("/tile/entries/"):
+            return log.entry_tile(session, address.path.removeprefix("/tile/entries/"))
+        level, _, number = address.path.removeprefix("/tile/").partition("/")
+        return log.hash_tile(session, int(level), number)
+
+    return fetch

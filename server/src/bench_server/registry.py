@@ -20,8 +20,6 @@ from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, U
 from .problems import Refusal
 from .tables import Invite, Measurement, Owner, SigningKey
 
-INVITE_DAYS = 14.0
-
 
 class KeyNotActive(Refusal):
     """The key is known, and may not sign this."""
@@ -85,11 +83,11 @@ def require_active(session: Session, key_id: str) -> SigningKey:
     return row
 
 
-def invite(session: Session, now: datetime, owner: str | None, days: float) -> str:
+def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:
     """Make an invitation; its code is told once and kept nowhere."""
     code = secrets.token_urlsafe(18)
     digest = hashlib.sha256(code.encode()).hexdigest()
-    session.add(Invite(code_sha256=digest, owner=owner, expires_at=now + timedelta(days=days)))
+    session.add(Invite(code_sha256=digest, owner=owner, expires_at=now + lasts))
     return code
 
 

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 
 LONG_PLAN_SECONDS = 24 * 3600
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask before a plan above 24 h.")]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", "-y", help="Do not ask: neither before a plan above 24 h nor for the licence."
+    ),
+]
 Resume = Annotated[
     bool,
     typer.Option(
@@ -87,7 +92,6 @@ def run(
 
     from .. import pretrained
     from ..alone import alone
-    from ..client import checked_address
     from ..display import Display
     from ..doctor.unfit import refuse_unfit
     from ..events import EventLines
@@ -104,7 +108,7 @@ def run(
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     if server:
-        checked_address(server)
+        _agree(server, home, yes)
     console, lines = Console(stderr=as_json), EventLines(sys.stdout)
     reporter = lines if events else Display(console)
     with alone(home):
@@ -145,6 +149,21 @@ def _begin(
         _check_plan(made, yes)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
+
+
+def _agree(server: str, home: "Home", yes: bool) -> None:
+    """Ask for consent before the measuring; where the server is away, submit asks later."""
+    from ..problems import ServerUnreachable
+    from .options import open_client
+    from .sending import agree
+
+    client = open_client(server, home)
+    try:
+        agree(client, None, yes)
+    except ServerUnreachable:
+        pass  # said once the run begins; what is measured waits in the outbox
+    finally:
+        client.close()
 
 
 def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> "Plan":

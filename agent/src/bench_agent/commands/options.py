@@ -134,13 +134,14 @@ def open_home() -> "Home":
     return home
 
 
-def open_client(server: str | None, key: Any) -> "Client":
+def open_client(server: str | None, home: "Home") -> "Client":
     """A client for the server that was named; without one the command stops."""
     from ..client import Client
+    from ..keys import load_or_create_key
 
     if not server:
         stop(Exit.WRONG_USAGE, "no server: give --server URL or set BENCH_SERVER")
-    return Client(server, key)
+    return Client(server, load_or_create_key(home), home)
 
 
 def probe_frameworks(frameworks: tuple[str, ...] = ()) -> "dict[str, Probe]":

@@ -1,25 +1,34 @@
-"""``submit``, ``status`` and ``enroll``: results on their way to a server."""
+"""``submit``, ``status``, ``enroll`` and ``verify``: results on their way, and proof of arrival."""
 
-from typing import Annotated, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from .options import Exit, Json, Server, open_client, open_home, print_json, stop
 
+if TYPE_CHECKING:
+    from ..client import Client
+    from ..outbox import Outbox
 
-def submit(server: Server = None, as_json: Json = False) -> None:
-    """Post the results that wait in the outbox, each once."""
-    from ..client import ServerUnreachable
-    from ..keys import load_or_create_key
+Agree = Annotated[
+    bool, typer.Option("--yes", "-y", help="Agree to the server's licence without being asked.")
+]
+
+
+def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> None:
+    """Post the results that wait in the outbox, each once; the first time, show what is sent."""
     from ..machine import read_machine
     from ..outbox import Outbox
+    from ..problems import ServerUnreachable
 
     home = open_home()
     outbox = Outbox(home.outbox)
     sent: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
-    client = open_client(server, load_or_create_key(home))
+    client = open_client(server, home)
     try:
+        agree(client, outbox, yes)
         for delivery in client.submit(outbox, read_machine(home).machine_hash):
             (sent if delivery.state == "sent" else refused).append(delivery.answer)
     except ServerUnreachable as error:
@@ -34,6 +43,32 @@ def submit(server: Server = None, as_json: Json = False) -> None:
             typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def agree(client: "Client", outbox: "Outbox | None", yes: bool) -> None:
+    """Before the first result goes to a server: show the exact body, name the licence, ask.
+
+    Raises:
+        ServerUnreachable: the server does not say under which licence it publishes.
+    """
+    witness = client.witness
+    if witness is None:
+        return
+    offered = client.license()
+    if witness.meet().license == offered:
+        return
+    first = next(outbox.pending(), None) if outbox else None
+    if not yes and first is not None:
+        typer.echo(f"The first of what will be sent to {client.server}, every byte of it:\n")
+        typer.echo(first.raw.decode())
+        typer.echo("\nwhose payload is, decoded:\n")
+        print_json(first.document())
+    words = f"{client.server} publishes results under {offered}, for anyone to use"
+    if not yes:
+        if not typer.get_text_stream("stdin").isatty():
+            stop(Exit.WRONG_USAGE, f"{words}; say --yes to agree, or run it at a terminal")
+        typer.confirm(f"{words}. Agree, and send?", abort=True, err=True)
+    witness.agree(offered)
 
 
 def status(as_json: Json = False) -> None:
@@ -53,24 +88,80 @@ def enroll(
     name: Annotated[
         str | None, typer.Option("--name", help="Display name; can be changed, is never signed.")
     ] = None,
+    invite: Annotated[
+        str | None, typer.Option("--invite", help="Code, for servers that enroll by invitation.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Make this machine's key known to a server."""
-    from ..client import ServerRefused, ServerUnreachable
-    from ..keys import load_or_create_key
     from ..machine import read_machine
 
     home = open_home()
-    client = open_client(server, load_or_create_key(home))
-    try:
-        answer = client.enroll(read_machine(home).machine_hash, name)
-    except ServerUnreachable as error:
-        stop(Exit.SERVER_UNREACHABLE, str(error))
-    except ServerRefused as error:
-        stop(Exit.SOME_FAILED, str(error))
-    finally:
-        client.close()
+    client = open_client(server, home)
+    with talking(client):
+        answer = client.enroll(read_machine(home).machine_hash, name, invite)
     if as_json:
         print_json(answer)
+    elif answer.get("status") == "pending":
+        typer.echo(f"key {answer.get('key_id')} waits for approval at {client.server}")
     else:
         typer.echo(f"key {answer.get('key_id')} is enrolled at {client.server}")
+
+
+def verify(
+    what: Annotated[str, typer.Argument(help="A result's address, or a bundle in a file.")],
+    save: Annotated[
+        Path | None, typer.Option("--save", help="Keep the bundle, to verify it without network.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check a result's signature, its key's history, and that the log holds it."""
+    import json
+
+    from bench_protocol.errors import ProtocolError
+
+    from .. import verify as verifying
+    from ..home import write_durably
+
+    place = verifying.parse_address(what)
+    if place:
+        client = open_client(place[0], open_home())
+        with talking(client):
+            bundle = verifying.fetch_bundle(place[1], client.fetch)
+            trusted = client.witness.meet().key if client.witness else None
+    else:
+        bundle, trusted = verifying.read_bundle(Path(what)), None
+    try:
+        found = verifying.verify(bundle, trusted)
+    except ProtocolError as error:
+        stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
+    if save:
+        write_durably(save, json.dumps(bundle, indent=1).encode())
+    if as_json:
+        print_json({"holds": found.sentences, "log_index": found.log_index, "key_id": found.key_id})
+    else:
+        for sentence in found.sentences:
+            typer.echo(f"holds: {sentence}")
+        if trusted is None:
+            typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
+        typer.echo("It is signed, unaltered and logged. None of that shows that it is true.")
+
+
+class talking:  # noqa: N801 - read as a word: with talking(client)
+    """Close the client at the end; say in one line why the server did not do what was asked."""
+
+    def __init__(self, client: "Client") -> None:
+        self._client = client
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        from ..client import ServerRefused
+        from ..problems import ServerUnreachable
+
+        self._client.close()
+        if isinstance(error, ServerUnreachable):
+            stop(Exit.SERVER_UNREACHABLE, str(error))
+        if isinstance(error, ServerRefused):
+            stop(Exit.SOME_FAILED, str(error))

@@ -1,0 +1,269 @@
+"""``make audit``: attack a server in every way we know, and show how each is found.
+
+Starts a real server on loopback with a database of its own, submits from three keys, sends what
+must not be believed, then tampers with copies of the database behind the server's back and lets
+``verify-log`` look for it. Exit code 1 if anything passes unseen.
+"""
+
+import base64
+import json
+import shutil
+import sqlite3
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.fakes import results  # noqa: E402
+from tests.fakes.live import running_server  # noqa: E402
+
+from bench_protocol import acts, envelope, merkle, statement, strict_json  # noqa: E402
+from bench_protocol.acts import Revocation  # noqa: E402
+from bench_protocol.result import Challenge  # noqa: E402
+from bench_server import schema  # noqa: E402
+from bench_server.audit import audit  # noqa: E402
+from bench_server.authority import load_authority  # noqa: E402
+from bench_server.db import Store, open_engine  # noqa: E402
+from bench_server.operating import get  # noqa: E402
+from bench_server.records import fetch_from  # noqa: E402
+
+JSON = {"Content-Type": "application/json"}
+KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
+ORIGIN = "trainmark.localhost"
+
+
+class Line(NamedTuple):
+    """One attack: what was tried, what came of it, and whether that is as it must be."""
+
+    attack: str
+    outcome: str
+    found: bool
+
+
+def submit(http: httpx.Client, raw: bytes) -> httpx.Response:
+    return http.post("/api/v1/results", content=raw, headers=JSON)
+
+
+def refused(attack: str, answer: httpx.Response, code: str) -> Line:
+    said = answer.json()
+    return Line(
+        attack, f"{answer.status_code} {said.get('code', 'accepted')}", said.get("code") == code
+    )
+
+
+def level_one(attack: str, answer: httpx.Response, check: str, says: str) -> Line:
+    """A result that is kept, at trust level 1, with the reason in its verdicts."""
+    said = answer.json()
+    sentence = next(v["sentence"] for v in said["verdicts"] if v["check"] == check)
+    found = answer.status_code == 201 and said["trust_level"] == 1 and says in sentence
+    return Line(attack, f"kept at level {said['trust_level']}: {sentence}", found)
+
+
+def challenged(http: httpx.Client, key: Any) -> Challenge:
+    body = json.dumps({"key_id": results.key_id(key)})
+    given = http.post("/api/v1/challenges", content=body, headers=JSON).json()
+    return Challenge(**{name: given[name] for name in Challenge.model_fields})
+
+
+def live_attacks(http: httpx.Client) -> Iterator[Line]:
+    """What a stranger can send."""
+    raw = results.sealed(results.make_result(key=KEYS[0]), KEYS[0])
+    document = json.loads(raw)
+    payload = bytearray(base64.b64decode(document["payload"]))
+    payload[len(payload) // 2] ^= 1
+    altered = document | {"payload": base64.b64encode(payload).decode()}
+    yield refused("one altered byte", submit(http, json.dumps(altered).encode()), "bad_signature")
+
+    signed_by_other = results.sealed(results.make_result(key=KEYS[0]), KEYS[1])
+    yield refused("signed by another key", submit(http, signed_by_other), "bad_signature")
+    renamed = json.loads(raw)
+    renamed["signatures"][0]["keyid"] = results.key_id(KEYS[1])
+    yield refused(
+        "key id of another key", submit(http, json.dumps(renamed).encode()), "bad_signature"
+    )
+    other_type = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, bytes(payload), KEYS[0])
+    yield refused("payload of another type", submit(http, other_type), "wrong_payload_type")
+
+    weak = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + bytes(32)).decode()
+    event = json.loads(statement.key_event_payload(
+        statement.enroll_event(KEYS[0].public_key(), results.AT, None)
+    )) | {"public_key": weak}  # fmt: skip
+    sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, strict_json.dumps(event), KEYS[0])
+    answer = http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
+    yield refused("a key of small order", answer, "unacceptable_key")
+
+    once = results.sealed(results.make_result(key=KEYS[1]), KEYS[1])
+    size = http.get("/api/v1/log").json()["size"]
+    with ThreadPoolExecutor(8) as pool:
+        answers = [*pool.map(lambda _: submit(http, once), range(8))]
+    grown = http.get("/api/v1/log").json()["size"] - size
+    same = len({a.text for a in answers}) == 1
+    yield Line(
+        "one payload eight times at once", f"{grown} leaf, one receipt: {same}", grown == 1 and same
+    )
+    variant = json.loads(once)
+    variant["payload"] = variant["payload"].replace("+", "-").replace("/", "_")
+    answer = submit(http, json.dumps(variant, indent=2).encode())
+    again = answer.status_code == 200 and answer.text == answers[0].text
+    yield Line(
+        "the same payload in other base64", f"{answer.status_code}, the first receipt", again
+    )
+
+    challenge = challenged(http, KEYS[0])
+    cell = results.make_cell("fashion-mlp")
+    bound = {"challenge": challenge, "cell": cell, "key": KEYS[0]}
+    submit(http, results.sealed(results.make_result(**bound), KEYS[0]))
+    answer = submit(http, results.sealed(results.make_result(**bound, step_ns=1), KEYS[0]))
+    yield refused("a challenge used twice", answer, "conflict")
+    foreign = results.make_result(challenge=challenge, key=KEYS[1], cell=cell)
+    answer = submit(http, results.sealed(foreign, KEYS[1]))
+    yield level_one("a challenge of another key", answer, "challenge", "did not give this")
+    jumped = results.make_result(challenge=challenged(http, KEYS[2]), key=KEYS[2], cell=cell)
+    answer = submit(http, results.sealed(jumped, KEYS[2]))
+    yield level_one("a clock that jumped", answer, "clocks", "its wall clock went on by 0.0 s")
+
+    revocation = Revocation(
+        key_id=results.key_id(KEYS[2]), reason="stolen", compromised_since_log_index=0,
+        server_origin=ORIGIN, at=results.AT,
+    )  # fmt: skip
+    sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, acts.payload(revocation), KEYS[2])
+    http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
+    late = results.sealed(results.make_result(key=KEYS[2]), KEYS[2])
+    yield refused("a revoked key", submit(http, late), "key_not_active")
+
+
+Tamper = Callable[[sqlite3.Connection], int | None]
+
+
+def _edit_payload(db: sqlite3.Connection) -> int:
+    (index, identity, payload) = db.execute(
+        "SELECT log_index, id, payload FROM submission JOIN measurement ON id = submission_id"
+        " ORDER BY log_index LIMIT 1 OFFSET 2"
+    ).fetchone()
+    db.execute(
+        "UPDATE submission SET payload = ? WHERE id = ?", (payload.replace(b"1", b"2", 1), identity)
+    )
+    return int(index)
+
+
+def _drop_row(db: sqlite3.Connection) -> int:
+    index, identity = db.execute(
+        "SELECT log_index, submission_id FROM measurement ORDER BY log_index LIMIT 1 OFFSET 1"
+    ).fetchone()
+    db.execute("DELETE FROM measurement WHERE submission_id = ?", (identity,))
+    db.execute("DELETE FROM submission WHERE id = ?", (identity,))
+    return int(index)
+
+
+def _drop_entry(db: sqlite3.Connection) -> int:
+    db.execute("DELETE FROM log_entry WHERE log_index = 4")
+    return 4
+
+
+def _swap_entries(db: sqlite3.Connection) -> int:
+    for old, new in ((4, -1), (5, 4), (-1, 5)):
+        db.execute("UPDATE log_entry SET log_index = ? WHERE log_index = ?", (new, old))
+    return 4
+
+
+def _swap_and_rebuild(db: sqlite3.Connection) -> int:
+    """Reorder, and make the stored tree agree: only the signed checkpoints still tell."""
+    _swap_entries(db)
+    frontier = merkle.Frontier()
+    db.execute("DELETE FROM log_node")
+    for (commitment,) in db.execute(
+        "SELECT commitment FROM log_entry ORDER BY log_index"
+    ).fetchall():
+        for (level, position), value in frontier.add(merkle.leaf_hash(commitment)):
+            db.execute("INSERT INTO log_node VALUES (?, ?, ?)", (level, position, value))
+    return 4
+
+
+def _other_checkpoint(db: sqlite3.Connection) -> int:
+    """Two checkpoints of one size: another root under the old signature."""
+    db.execute("UPDATE log_checkpoint SET note = replace(note, '\n5\n', '\n6\n') WHERE size = 5")
+    return 4
+
+
+def _edit_figure(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE standing SET ns_per_sample = ns_per_sample / 2")
+
+
+def _unrevoke(db: sqlite3.Connection) -> None:
+    """Let a revoked key's results count again, wherever the database says so."""
+    db.execute("UPDATE signing_key SET status = 'active', compromised_since = NULL")
+    db.execute("UPDATE measurement SET rankable = 1 WHERE ns_per_sample IS NOT NULL")
+    db.execute("UPDATE standing SET owners = owners + 1, ns_per_sample = ns_per_sample * 0.9")
+
+
+TAMPERING: tuple[tuple[str, Tamper], ...] = (
+    ("a payload edited in the database", _edit_payload),
+    ("a result dropped from the database", _drop_row),
+    ("an entry dropped from the log", _drop_entry),
+    ("two entries in each other's place", _swap_entries),
+    ("the same, and the tree made to agree", _swap_and_rebuild),
+    ("another checkpoint of the same size", _other_checkpoint),
+    ("a figure edited on the leaderboard", _edit_figure),
+    ("a revoked key made to count again", _unrevoke),
+)
+
+
+def tampering(database: Path, keys: Path, scratch: Path) -> Iterator[Line]:
+    """Tamper with a copy of the database in each way, and let verify-log look at it."""
+    authority = load_authority(ORIGIN, keys)
+    for number, (attack, tamper) in enumerate(TAMPERING):
+        copy = scratch / f"{number}.db"
+        shutil.copy(database, copy)
+        with sqlite3.connect(copy) as db:
+            wanted = tamper(db)
+        db.close()
+        store = Store(f"sqlite:///{copy}")
+        with store.reading() as session:
+            faults = audit(fetch_from(session, authority, "none")).faults
+        store.close()
+        named = [f for f in faults if wanted is None or f.log_index == wanted]
+        said = named or faults
+        place = "" if not said or said[0].log_index is None else f"entry {said[0].log_index}: "
+        yield Line(attack, f"{place}{said[0].detail}" if said else "not found", bool(named))
+
+
+def main() -> int:
+    lines: list[Line] = []
+    with tempfile.TemporaryDirectory(prefix="trainmark-audit-") as folder:
+        scratch = Path(folder)
+        database = scratch / "server.db"
+        engine = open_engine(f"sqlite:///{database}")
+        schema.migrate(engine)
+        engine.dispose()
+        with running_server(f"sqlite:///{database}", scratch) as address:
+            with httpx.Client(base_url=address, timeout=60) as http:
+                for key in KEYS:
+                    http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
+                    for step_ns in (1_000_000, 1_100_000):
+                        made = results.make_result(key=key, step_ns=step_ns)
+                        submit(http, results.sealed(made, key)).raise_for_status()
+                lines += live_attacks(http)
+            report = audit(lambda path: get(address + path))
+        whole = f"{report.size} entries, {report.results} results, {len(report.faults)} faults"
+        lines.append(Line("none: verify-log on the server as it is", whole, not report.faults))
+        lines += [Line(f.detail, "", False) for f in report.faults]
+        with sqlite3.connect(database) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        lines += tampering(database, scratch / "server-keys", scratch)
+    width = max(len(line.attack) for line in lines)
+    for line in lines:
+        print(f"{'found ' if line.found else 'MISSED'}  {line.attack:{width}}  {line.outcome}")
+    missed = sum(not line.found for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} as they must be")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

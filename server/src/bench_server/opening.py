@@ -1,0 +1,77 @@
+"""How commands begin and end: settings, the database, and one line where something is wrong."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from . import schema
+from .db import Store, UnknownDatabase
+from .settings import Settings
+
+DatabaseUrl = Annotated[
+    str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
+]
+
+
+@contextmanager
+def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
+    """The database at this program's version with the settings, or one line that says what is
+    wrong."""
+    settings, url_from = read_settings(database_url=database_url)
+    store = opened(Store, settings, url_from)
+    try:
+        schema.require_current(store.engine)
+        yield store, settings
+    except schema.SchemaMismatch as error:
+        raise stop(str(error)) from None
+    except SQLAlchemyError as error:
+        raise stop(f"the database does not answer: {error}") from None
+    finally:
+        store.close()
+
+
+Opened = TypeVar("Opened")
+
+
+def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> Opened:
+    """What ``make`` makes of the database's address, or one line that says what is wrong."""
+    try:
+        return make(settings.database_url)
+    except (UnknownDatabase, ArgumentError) as error:
+        raise stop(f"{url_from}: {error}") from None
+    except ImportError:
+        words = "the driver is not installed; run: pip install 'bench-server[postgresql]'"
+        raise stop(f"{url_from}: {words}") from None
+    except OSError as error:
+        raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None
+
+
+def read_settings(**given: object) -> tuple[Settings, str]:
+    """The settings, and where the database's address comes from. Options go before variables, and
+    whichever was wrong is named."""
+
+    def source(name: str) -> str:
+        variable = f"BENCH_SERVER_{name.upper()}"
+        return variable if given.get(name) is None else f"--{name.replace('_', '-')}"
+
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        make_url(settings.database_url)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = "_".join(str(part) for part in first["loc"])
+        raise stop(f"{source(name)}: {first['msg']}") from None
+    except ArgumentError as error:
+        raise stop(f"{source('database_url')}: {error}") from None
+    return settings, source("database_url")
+
+
+def stop(reason: str) -> typer.Exit:
+    Console(stderr=True, soft_wrap=True).print(f"bench-server: {reason}", markup=False)
+    return typer.Exit(2)

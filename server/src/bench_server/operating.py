@@ -1,0 +1,184 @@
+"""What the operator decides: keys, owners, results, invitations; and ``verify-log``.
+
+Every decision is signed with the operator's key and logged like everything else.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Annotated, Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import typer
+from sqlmodel import col, select
+
+from bench_protocol import acts, envelope, statement
+from bench_protocol.errors import ProtocolError
+
+from . import audit, enroll, moderation, records, registry
+from .app import utc_now
+from .authority import Authority, KeysProblem, load_authority
+from .db import Store
+from .opening import DatabaseUrl, open_store, stop
+from .tables import Owner, SigningKey
+
+keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
+owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
+results = typer.Typer(help="Results: flag, quarantine, restore.", no_args_is_help=True)
+KeyId = Annotated[str, typer.Argument(help="The key's id, 64 hex digits.")]
+Label = Annotated[str, typer.Argument(help="The owner's label.")]
+ResultId = Annotated[str, typer.Argument(help="The result's id.")]
+Reason = Annotated[str, typer.Option(help="Shown to everyone.")]
+
+
+@keys.command("list")
+def list_keys(database_url: DatabaseUrl = None) -> None:
+    """List every key: id, status, owner, name."""
+    with _acting(database_url) as (store, _), store.reading() as session:
+        for row in session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))):
+            print(f"{row.key_id}  {row.status:8}  {row.owner}  {row.display_name or ''}".rstrip())
+
+
+@keys.command()
+def approve(key: KeyId, database_url: DatabaseUrl = None) -> None:
+    """Let a key that waits for approval send results."""
+    _decide(database_url, "approve", key=key)
+
+
+@keys.command()
+def revoke(
+    key: KeyId,
+    reason: Reason,
+    since: Annotated[
+        int | None, typer.Option(min=0, help="Log index from which on its results do not count.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """End a key for good."""
+    with _acting(database_url) as (store, authority):
+        event = acts.Revocation(
+            key_id=key,
+            reason=reason,
+            compromised_since_log_index=since,
+            server_origin=authority.origin,
+            at=utc_now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        )
+        payload = acts.payload(event)
+        sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, authority.operator)
+        told = enroll.tell(b'{"envelope":%s}' % sealed, store, authority, "open", utc_now())
+        print(f"logged as entry {told.receipt.index}")
+
+
+@owners.command("list")
+def list_owners(database_url: DatabaseUrl = None) -> None:
+    """List every owner, whether confirmed, and how many keys it has."""
+    with _acting(database_url) as (store, _), store.reading() as session:
+        for row in session.exec(select(Owner).order_by(col(Owner.label))):
+            word = "confirmed" if row.confirmed else "unconfirmed"
+            print(f"{row.label}  {word}  {len(registry.keys_of(session, row.label))} keys")
+
+
+@owners.command()
+def assign(key: KeyId, label: Label, database_url: DatabaseUrl = None) -> None:
+    """Give a key to an owner; its results then count as that owner's."""
+    _decide(database_url, "assign", key=key, owner=label)
+
+
+@owners.command()
+def confirm(label: Label, database_url: DatabaseUrl = None) -> None:
+    """Vouch for an owner: its results may reproduce others."""
+    _decide(database_url, "confirm", owner=label)
+
+
+@owners.command()
+def doubt(label: Label, database_url: DatabaseUrl = None) -> None:
+    """Vouch for an owner no more."""
+    _decide(database_url, "doubt", owner=label)
+
+
+@results.command()
+def flag(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
+    """Take a result out of every ranking; it stays at the foot, with the reason."""
+    _decide(database_url, "flag", result=result, reason=reason)
+
+
+@results.command()
+def quarantine(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
+    """Hold a result back until it was looked at."""
+    _decide(database_url, "quarantine", result=result, reason=reason)
+
+
+@results.command()
+def restore(result: ResultId, database_url: DatabaseUrl = None) -> None:
+    """Let a flagged or quarantined result count again, as far as its checks do."""
+    _decide(database_url, "restore", result=result)
+
+
+def create_invite(
+    owner: Annotated[str | None, typer.Option(help="Owner that the key will belong to.")] = None,
+    days: Annotated[float, typer.Option(min=0.01, max=365, help="Good for how long.")] = 14,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Print a code with which one key may enroll."""
+    with _acting(database_url) as (store, _), store.writing() as session:
+        print(registry.invite(session, utc_now(), owner, timedelta(days=days)))
+
+
+def verify_log(
+    address: Annotated[
+        str | None, typer.Argument(help="A server's address; without one, the database.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Rebuild the log's tree and the leaderboard from what a server shows, and compare."""
+    if address:
+        report = _audited(lambda path: get(address.rstrip("/") + path))
+    else:
+        with _acting(database_url) as (store, authority), store.reading() as session:
+            report = _audited(records.fetch_from(session, authority, "none"))
+    print(
+        f"{report.origin}: {report.size} entries, {report.results} results, "
+        f"{report.withheld} erased or hidden, {report.figures} figures"
+    )
+    for fault in report.faults:
+        where = "all of it" if fault.log_index is None else f"entry {fault.log_index}"
+        print(f"WRONG {where}: {fault.detail}")
+    if report.faults:
+        raise typer.Exit(1)
+    print("the tree, every checkpoint, signature and figure follow from the entries")
+
+
+def _audited(fetch: audit.Fetch) -> audit.Report:
+    try:
+        return audit.audit(fetch)
+    except URLError as error:
+        raise stop(f"the server does not answer: {error.reason}") from None
+    except (ProtocolError, KeyError, ValueError) as error:
+        raise stop(f"not a log that can be read: {error}") from None
+
+
+def get(url: str) -> bytes:
+    if not url.startswith(("http://", "https://")):
+        raise stop(f"{url!r} is no server address; write http://HOST:PORT or https://...")
+    with urlopen(url, timeout=60) as response:  # noqa: S310 - http and https only
+        raw: bytes = response.read()
+    return raw
+
+
+def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:
+    with _acting(database_url) as (store, authority):
+        done = moderation.decide(store, authority, utc_now(), kind, **about)
+        if done.receipt is not None:
+            print(f"logged as entry {done.receipt.index}")
+
+
+@contextmanager
+def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
+    with open_store(database_url) as (store, settings):
+        try:
+            yield store, load_authority(settings.origin, settings.keys_folder)
+        except (ProtocolError, KeysProblem) as error:
+            raise stop(str(error)) from None
+        except ValueError as error:
+            raise stop(f"not possible: {error}") from None

@@ -1,0 +1,274 @@
+"""Agent and server, each real: receipts, challenges, a witness, keys and one's own results."""
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from sqlalchemy import text
+from tests.fakes import results
+from tests.fakes.live import running_server
+from tests.system.conftest import Agent
+
+from bench_agent.client import Client, ServerRefused
+from bench_agent.home import Home
+from bench_agent.keys import load_or_create_key, next_key
+from bench_agent.outbox import Outbox
+from bench_agent.problems import HomeProblem, LogContradiction, ServerUnreachable
+from bench_agent.record import RunClock
+from bench_agent.verify import fetch_bundle, verify
+from bench_protocol.errors import BadSignature, ProtocolError
+from bench_protocol.keys import key_id
+from bench_protocol.result import Agent as WireAgent
+from bench_protocol.result import Clocks
+from bench_server import schema
+from bench_server.db import Store, open_engine
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'server.db'}"
+    engine = open_engine(url)
+    schema.migrate(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def address(database: str, tmp_path: Path) -> Iterator[str]:
+    with running_server(database, tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "agent")
+
+
+@pytest.fixture
+def client(address: str, home: Home) -> Iterator[Client]:
+    made = Client(address, load_or_create_key(home), home)
+    assert made.witness is not None
+    made.witness.meet()
+    made.witness.agree("CC-BY-4.0")
+    yield made
+    made.close()
+
+
+def put(home: Home, count: int = 1, client: Client | None = None) -> None:
+    """Results signed by the agent's key; with a client bound to a challenge, as a run does it."""
+    key = load_or_create_key(home)
+    author = WireAgent(version="0.1.0", key_id=key_id(key.public_key()))
+    for _ in range(count):
+        made = results.make_result(key=key, agent=author)
+        if client is not None:
+            challenge, clock = client.challenge().challenge, RunClock()
+            now, at = clock.now(), clock.started.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            end = now.since_start_ns + 2
+            clocks = Clocks(
+                run_started=at, started=at, finished=at, signed=at,
+                started_ns=0, finished_ns=end, signed_ns=end,
+            )  # fmt: skip
+            made = made.model_copy(update={"challenge": challenge, "clocks": clocks})
+        Outbox(home.outbox).put(results.sealed(made, key))
+
+
+def sent(home: Home, client: Client) -> list[str]:
+    return [d.answer["id"] for d in client.submit(Outbox(home.outbox))]
+
+
+def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
+    put(home, 3)
+    identities = sent(home, client)
+    kept = [entry.answer for entry in Outbox(home.outbox).sent()]
+    assert [answer["id"] for answer in kept if answer] == identities
+    assert all(answer["receipt"]["proof"] for answer in kept if answer)
+    found = verify(fetch_bundle(identities[0], client.fetch))
+    assert found.log_index == 1
+    assert any("entry 1 of" in sentence for sentence in found.sentences)
+
+
+def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
+    put(home)
+    sent(home, client)  # enrolls
+    put(home, 1, client)
+    (bound,) = sent(home, client)
+    stored = json.loads(client.fetch(f"/api/v1/results/{bound}"))
+    found = {v["check"]: v for v in stored["verdicts"]}
+    assert found["challenge"]["passed"], found["challenge"]
+    assert found["times_fit"]["effect"] == "unranked"
+    assert found["clocks"]["passed"], found["clocks"]
+    assert stored["trust_level"] == 2
+
+
+def test_nothing_is_sent_before_a_person_agreed(address: str, home: Home) -> None:
+    put(home)
+    fresh = Client(address, load_or_create_key(home), home)
+    with pytest.raises(ServerUnreachable, match="bench-agent submit asks"):
+        sent(home, fresh)
+    fresh.close()
+    agent = Agent(home.root)
+    refused = agent("submit", "--server", address)
+    assert refused.code == 2
+    payload = json.loads(next(Outbox(home.outbox).pending()).raw)["payload"]
+    assert payload in refused.stdout
+    assert "machine_hash" in refused.stdout
+    assert "CC-BY-4.0" in refused.stderr
+    assert agent("submit", "--server", address, "--yes").code == 0
+    put(home)
+    assert agent("submit", "--server", address).code == 0
+
+
+def rewind(database: str, keep: int) -> None:
+    """Make the log forget its newest entries, as someone with the database could."""
+    store = Store(database)
+    with store.writing() as session:
+        for statement in (
+            "DELETE FROM standing",
+            "DELETE FROM measurement WHERE log_index >= :n",
+            "DELETE FROM log_entry WHERE log_index >= :n",
+            "DELETE FROM log_checkpoint WHERE size > :n",
+            "DELETE FROM log_node WHERE (position + 1) << level > :n",
+        ):
+            parameters = {"n": keep} if ":n" in statement else {}
+            session.connection().execute(text(statement), parameters)
+    store.close()
+
+
+def test_a_log_that_forgot_is_refused(
+    home: Home, client: Client, database: str, tmp_path: Path
+) -> None:
+    put(home, 3)
+    sent(home, client)
+    rewind(database, 2)
+    put(home)
+    with pytest.raises(LogContradiction, match="had 4 entries and shows 2"):
+        sent(home, client)
+    assert len(list(Outbox(home.outbox).pending())) == 1
+    (evidence,) = home.servers.glob("*.contradiction")
+    assert evidence.read_text().count("trainmark.localhost\n") == 2
+
+
+def test_two_checkpoints_of_one_size_are_refused(
+    home: Home, client: Client, database: str, tmp_path: Path
+) -> None:
+    """The server forgets, then logs something else up to the same size: signed by its own key."""
+    put(home, 2)
+    sent(home, client)
+    rewind(database, 2)
+    other = Client(client.server, results.private_key(9), Home(tmp_path / "other"))
+    other.enroll()
+    assert json.loads(client.fetch("/api/v1/log"))["size"] == 3
+    put(home)
+    with pytest.raises(LogContradiction, match="two different trees have size 3"):
+        sent(home, client)
+    other.close()
+
+
+def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, client: Client) -> None:
+    put(home)
+    (first,) = sent(home, client)
+    old, new = load_or_create_key(home), next_key(home)
+    told = client.rotate(new)
+    assert told["first_key_id"] == key_id(old.public_key())
+    put(home)
+    with pytest.raises(ServerUnreachable, match="was rotated"):
+        sent(home, client)
+    shutil.rmtree(home.outbox)
+    home.key.with_suffix(".next.pem").replace(home.key)
+    renewed = Client(client.server, new, home)
+    put(home)
+    (second,) = sent(home, renewed)
+    rows = [json.loads(renewed.fetch(f"/api/v1/results/{i}")) for i in (first, second)]
+    assert rows[0]["machine_id"] == rows[1]["machine_id"]
+    bundle = fetch_bundle(second, renewed.fetch)
+    assert "enroll, rotate" in verify(bundle).sentences[0]
+    renewed.revoke(key_id(new.public_key()), "stolen", 3)
+    with pytest.raises(ServerRefused, match="signs no more"):
+        renewed.challenge()
+    bundle = fetch_bundle(second, renewed.fetch)
+    with pytest.raises(BadSignature, match="revoked"):
+        verify(bundle)
+    row = json.loads(renewed.fetch(f"/api/v1/results/{second}"))
+    assert not row["rankable"]
+    assert "stolen" in row["unranked_reason"]
+    assert json.loads(renewed.fetch(f"/api/v1/results/{first}"))["rankable"]
+    renewed.close()
+
+
+def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
+    home: Home, client: Client, tmp_path: Path
+) -> None:
+    put(home, 2)
+    identity, other = sent(home, client)
+    agent, file = Agent(home.root), tmp_path / "bundle.json"
+    done = agent("verify", f"{client.server}/results/{identity}", "--save", str(file))
+    assert done.code == 0, done.stderr
+    offline = agent("verify", str(file))
+    assert offline.code == 0
+    assert sum(line.startswith("holds: ") for line in offline.stdout.splitlines()) == 3
+    bundle, second = json.loads(file.read_text()), fetch_bundle(other, client.fetch)
+    for part, value in (
+        ("envelope", second["envelope"]),
+        ("receipt", second["receipt"]),
+        ("receipt", bundle["receipt"] | {"salt": "0" * 64}),
+        ("log", bundle["log"] | {"key": "a+12345678+AAAA"}),
+        ("key", bundle["key"] | {"events": []}),
+    ):
+        with pytest.raises(ProtocolError):
+            verify(bundle | {part: value})
+    file.write_text(json.dumps(bundle | {"receipt": second["receipt"]}))
+    assert agent("verify", str(file)).code == 1
+
+
+def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
+    put(home, 3)
+    hidden, gone, kept = sent(home, client)
+    agent = Agent(home.root)
+    at = ("--server", client.server)
+    assert agent("results", "hide", hidden, *at).code == 0
+    assert agent("results", "withdraw", gone, *at, "--yes").code == 0
+    assert agent("results", "pseudonymise", "--name", "somebody", *at).code == 0
+    listed = json.loads(agent("results", "list", *at, "--json").stdout)
+    assert [(row["id"], row["moderation"]) for row in listed] == [(hidden, "hidden"), (kept, None)]
+    for identity, words in ((hidden, "hidden by whoever sent it"), (gone, "was withdrawn")):
+        answer = httpx.get(f"{client.server}/api/v1/results/{identity}")
+        assert (answer.status_code, answer.json()["code"]) == (410, "gone")
+        assert words in answer.json()["detail"]
+    assert agent("results", "show", hidden, *at).code == 0
+    assert httpx.get(f"{client.server}/api/v1/results/{hidden}").status_code == 200
+    file = tmp_path / "mine.jsonl"
+    assert agent("results", "export", str(file), *at).code == 0
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    assert [row["id"] for row in rows] == [hidden, kept]
+    assert all(row["envelope"]["payload"] and row["receipt"]["proof"] for row in rows)
+    assert "somebody" in httpx.get(f"{client.server}/results/{kept}").text
+
+
+def test_who_kept_the_receipt_of_a_withdrawn_result_can_still_prove_it(
+    home: Home, client: Client, database: str
+) -> None:
+    put(home)
+    (identity,) = sent(home, client)
+    entry = next(Outbox(home.outbox).sent())
+    raw, answer = entry.raw, entry.answer
+    assert answer is not None
+    client.act("withdraw", identity)
+    assert client.witness is not None
+    assert client.witness.check(raw, answer["receipt"]).size >= 2
+    again = httpx.post(
+        f"{client.server}/api/v1/results", content=raw, headers={"Content-Type": "application/json"}
+    )
+    assert (again.status_code, again.json()["code"]) == (410, "gone")
+    payload = json.loads(raw)["payload"].encode()
+    for part in Path(database.removeprefix("sqlite:///")).parent.glob("server.db*"):
+        assert payload[:200] not in part.read_bytes()
+
+
+def test_a_key_that_others_can_reach_is_refused(home: Home) -> None:
+    load_or_create_key(home)
+    home.key.parent.chmod(0o750)
+    with pytest.raises(HomeProblem, match="chmod 700"):
+        load_or_create_key(home)
