@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import envelope, errors, keys, seeded, statement, strict_json
+from bench_protocol import (
+    acts,
+    envelope,
+    errors,
+    keys,
+    log,
+    merkle,
+    note,
+    seeded,
+    statement,
+    strict_json,
+)
 from bench_protocol.catalogue import MNIST, workload_named
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Result
@@ -25,6 +36,13 @@ VECTOR = dict(re.findall(r"^\| ([\w ,`/-]+?) \| `(.+)` \|$", PAGE.split("## Test
 SCHEMA = Result.model_json_schema()
 MODELS: dict[str, Any] = {"Result": SCHEMA} | SCHEMA["$defs"]
 EVENT = statement.KeyEvent.model_json_schema()
+SAID = {
+    "Key event": statement.KeyEvent,
+    "Rotation": acts.Rotation,
+    "Revocation": acts.Revocation,
+    "Act": acts.Act,
+    "ChallengeGiven": acts.ChallengeGiven,
+}
 
 
 @pytest.mark.parametrize("model", [*MODELS, "Key event"])
@@ -42,6 +60,15 @@ def test_the_tables_say_what_may_be_left_out(model: str) -> None:
         if said.endswith("?") or "default" in said or name in ("status", "schema_version")
     }
     assert set(schema["properties"]) - set(schema.get("required", ())) == optional
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_keys_say_has_a_table_of_all_its_members(name: str) -> None:
+    schema = SAID[name].model_json_schema()
+    assert set(TABLES[name]) == set(schema["properties"])
+    optional = {member for member, said in TABLES[name].items() if said.endswith("?")}
+    left_out = set(schema["properties"]) - set(schema.get("required", ()))
+    assert optional == left_out - {"event"}
 
 
 def choices(part: Any) -> list[str]:
@@ -126,3 +153,18 @@ def test_vectors_of_the_data() -> None:
     said = VECTOR["first 8 pixels of the first picture"]
     assert " ".join(map(str, pictures[0, 0, :8, 0].tolist())) == said
     assert seeded.data_digest((pictures, labels)) == VECTOR["data digest of these 8 samples"]
+
+
+def test_vectors_of_the_log() -> None:
+    key = Ed25519PrivateKey.from_private_bytes(bytes.fromhex(VECTOR["private seed"]))
+    assert str(note.note_key("log.example", key)) == VECTOR["log key"]
+    opened = envelope.read(VECTOR["envelope"].encode())
+    salt = bytes.fromhex(VECTOR["salt"])
+    entry = log.commitment(salt, opened)
+    assert entry.hex() == VECTOR["commitment of the envelope above"]
+    assert merkle.leaf_hash(entry).hex() == VECTOR["its leaf hash"]
+    proof = json.loads(PAGE.split("| proof, as a JSON string | `")[1].split("` |")[0])
+    receipt = log.parse_proof(salt, proof)
+    checkpoint = log.verify_receipt(receipt, opened, note.parse_key(VECTOR["log key"]))
+    said = PAGE.split("then this one | `")[1].split("`")[0]
+    assert (checkpoint.size, checkpoint.root.hex(), receipt.index) == (2, said, 1)

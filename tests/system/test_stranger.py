@@ -1,0 +1,33 @@
+"""docs/stranger.py: a client that knows docs/protocol.md alone."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.fakes.live import running_server
+
+from bench_server import schema
+from bench_server.db import open_engine
+
+CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
+
+
+def test_it_uses_none_of_our_packages() -> None:
+    imported = re.findall(r"^(?:from|import) (\w+)", CLIENT.read_text(), re.MULTILINE)
+    assert set(imported) - set(sys.stdlib_module_names) == {"cryptography"}
+
+
+def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'server.db'}"
+    engine = open_engine(url)
+    schema.migrate(engine)
+    engine.dispose()
+    with running_server(url, tmp_path) as address:
+        done = subprocess.run(
+            [sys.executable, "-I", CLIENT, address], capture_output=True, text=True, timeout=120
+        )
+    assert done.returncode == 0, done.stderr
+    first, second, third = done.stdout.splitlines()
+    assert (first, second) == ("entry 0 of 1", "entry 1 of 2")
+    assert re.fullmatch(r"result [0-9a-f]{16}, trust level 1", third)
