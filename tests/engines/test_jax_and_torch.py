@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.workloads import TINY, small, variant
 
 from bench_agent import engines
-from bench_agent.engines import _jax_sessions, _torch_optimizer, _torch_sessions
+from bench_agent.engines import _common, _torch_optimizer
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.workloads import SGD, Adam, Workload
@@ -24,8 +24,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, workload: Workload
 ) -> None:
     floats = losses(opened(framework, workload, "tuned", 16), 3)
-    for module in (_jax_sessions, _torch_sessions):
-        monkeypatch.setattr(module, "LARGEST_FLOAT_DATA_BYTES", 0)
+    monkeypatch.setattr(_common, "LARGEST_FLOAT_DATA_BYTES", 0)
     session = opened(framework, workload, "tuned", 16)
     assert session.settings["data_on_device"] == "uint8"
     assert losses(session, 3) == pytest.approx(floats, rel=1e-5)

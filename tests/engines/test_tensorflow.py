@@ -84,7 +84,14 @@ def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
     stock = losses(opened("tensorflow", workload, "tuned", 16), 3)
     model = _keras_model.build(workload, initial_weights(workload), safe=True)
     session = _tf_steps.StepsSession(
-        workload, model, 16, tiny_data(workload), "safe", "/CPU:0", fused_updates=False
+        workload,
+        model,
+        16,
+        tiny_data(workload),
+        "safe",
+        "/CPU:0",
+        precision="float32",
+        fused_updates=False,
     )
     assert losses(session, 3) == pytest.approx(stock, rel=1e-5)
     program = session._program.get_concrete_function(*(tf.constant(0),) * 3)
@@ -101,7 +108,14 @@ def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) ->
     fused = losses(opened("tensorflow", workload, "tuned"), 5)
     model = _keras_model.build(workload, initial_weights(workload))
     session = _tf_steps.StepsSession(
-        workload, model, 16, tiny_data(workload), "stock", "/CPU:0", fused_updates=False
+        workload,
+        model,
+        16,
+        tiny_data(workload),
+        "stock",
+        "/CPU:0",
+        precision="float32",
+        fused_updates=False,
     )
     assert losses(session, 5) == pytest.approx(fused, rel=1e-5)
 
@@ -124,11 +138,10 @@ def test_the_lstm_is_keras_lstm_however_it_is_cut(chains: int) -> None:
 def test_pictures_too_many_for_floats_stay_bytes(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines import _mlx_sessions, _tf_steps
+    from bench_agent.engines import _common
 
     floats = losses(opened("tensorflow", TINY, "tuned"), 3)
-    for module in (_tf_steps, _mlx_sessions):
-        monkeypatch.setattr(module, "LARGEST_FLOAT_DATA_BYTES", 0)
+    monkeypatch.setattr(_common, "LARGEST_FLOAT_DATA_BYTES", 0)
     for framework in ("tensorflow", "mlx"):
         session = opened(framework, TINY, "tuned")
         assert session.settings["data_on_device"] == "uint8"

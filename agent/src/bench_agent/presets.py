@@ -64,6 +64,7 @@ PRESETS: dict[str, Preset] = {
         Preset(
             name="quick",
             summary="every workload at its default batch, five to ten minutes a framework",
+            recipes=("naive", "tuned"),
             timing=Timing(budget_seconds=10),
             repeats=1,
             total_seconds=600,

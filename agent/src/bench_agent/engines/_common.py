@@ -1,4 +1,4 @@
-"""What every engine needs: where a device can exist, pictures as floats, order, and the score."""
+"""What every engine needs: where a device can exist, pictures as floats, and the score."""
 
 import os
 import platform
@@ -18,6 +18,8 @@ EVALUATION_BATCH = 1000
 FRAMEWORK_SEED = 0
 # Large pictures need fewer at a time: their activations have to fit beside the training.
 EVALUATION_VALUES = 2_000_000
+# Above this the pictures stay uint8 on the device and become floats batch by batch.
+LARGEST_FLOAT_DATA_BYTES = 2**30
 
 
 def why_not_here(
@@ -58,23 +60,9 @@ def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
     return floats
 
 
-def next_slices(position: int, steps: int, steps_per_epoch: int) -> Iterator[tuple[int, int]]:
-    """Cut the next ``steps`` at the epochs' ends.
-
-    Args:
-        position: steps already trained in the running epoch, 0 to ``steps_per_epoch``.
-
-    Yields:
-        Pairs (first step within its epoch, number of steps). A pair that begins at 0 begins an
-        epoch.
-    """
-    while steps:
-        if position == steps_per_epoch:
-            position = 0
-        count = min(steps, steps_per_epoch - position)
-        yield position, count
-        position += count
-        steps -= count
+def resident(pictures: NDArray[np.uint8]) -> NDArray[np.float32] | NDArray[np.uint8]:
+    """Pictures as they are kept on the device: floats, or bytes where floats are too large."""
+    return pictures if pictures.size * 4 > LARGEST_FLOAT_DATA_BYTES else as_floats(pictures)
 
 
 def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:

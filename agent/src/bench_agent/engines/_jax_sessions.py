@@ -1,6 +1,8 @@
 """JAX's training loops."""
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -12,10 +14,11 @@ from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _jax_model
-from ._common import Score, as_floats, evaluation_batches, next_slices
+from ._common import FRAMEWORK_SEED, Score, evaluation_batches, resident
+from ._loop import SlicedLoop, host_batches
 from .seam import Data
 
-LARGEST_FLOAT_DATA_BYTES = 2**30
+BATCHES_AHEAD = 2
 
 
 class JaxSession:
@@ -32,7 +35,6 @@ class JaxSession:
         self,
         workload: Workload,
         weights: Weights,
-        batch_size: int,
         data: Data,
         precision: Precision,
     ) -> None:
@@ -41,10 +43,6 @@ class JaxSession:
 
         self._workload = workload
         self._data = data
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
-        self._position = 0
-        self._trained = 0
         self._compute = COMPUTE_TYPES[precision]
         self._scale = loss_scale(precision)
         self._forward = _jax_model.forward(workload, fast=self.fast)
@@ -52,7 +50,7 @@ class JaxSession:
         cut = workload.frozen_layers
         self._frozen, trained = parameters[:cut], parameters[cut:]
         self._state = (trained, _jax_model.initial_state(workload.optimizer, trained))
-        self._key = jax.random.key(0)
+        self._key = jax.random.key(FRAMEWORK_SEED)
         self._loss: Any = jnp.float32(float("nan"))
         self._evaluated: Any = None
 
@@ -126,8 +124,12 @@ class JaxSession:
         return state, loss
 
 
-class NaiveSession(JaxSession):
-    """A compiled step, fed a NumPy batch each time, and the loss read every step."""
+class FedSession(JaxSession):
+    """A compiled step, fed batches from the host.
+
+    ``naive`` hands over NumPy arrays and reads the loss every step; ``pipeline`` puts batches on
+    the device ahead of the step that needs them, and reads the loss when asked for.
+    """
 
     def __init__(
         self,
@@ -136,37 +138,43 @@ class NaiveSession(JaxSession):
         batch_size: int,
         data: Data,
         precision: Precision,
+        *,
+        pipeline: bool,
     ) -> None:
-        super().__init__(workload, weights, batch_size, data, precision)
+        super().__init__(workload, weights, data, precision)
         import jax
 
-        self._inputs = as_floats(data.train_x)
-        self._order = data.order
-        self._shuffle = np.random.default_rng(0)
+        batches = host_batches(data, batch_size)
+        self._batches = _put_ahead(batches) if pipeline else batches
+        self._read = (lambda loss: loss) if pipeline else float
+        self._trained = 0
         self._compiled = jax.jit(self._step)
         self.settings = {
             "loop": "jit of a step",
-            "input": "NumPy batches",
+            "input": f"device_put, {BATCHES_AHEAD} ahead" if pipeline else "NumPy batches",
             **mixed_settings(precision),
         }
 
     def train_block(self, steps: int) -> None:
-        batch = self._batch_size
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0 and self._trained:
-                self._order = self._shuffle.permutation(self._order)
-            for step in range(first, first + count):
-                rows = self._order[step * batch : (step + 1) * batch]
-                x, y = self._inputs[rows], self._data.train_y[rows]
-                self._trained += 1
-                self._state, loss = self._compiled(
-                    self._state, self._frozen, x, y, self._key, self._trained
-                )
-                self._loss = float(loss)
-            self._position = first + count
+        for x, y in islice(self._batches, steps):
+            self._trained += 1
+            self._state, loss = self._compiled(
+                self._state, self._frozen, x, y, self._key, self._trained
+            )
+            self._loss = self._read(loss)
 
 
-class TunedSession(JaxSession):
+def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches on the device, the next ones under way (as flax's ``prefetch_to_device``)."""
+    import jax
+
+    ahead = deque(jax.device_put(batch) for batch in islice(batches, BATCHES_AHEAD))
+    while True:
+        yield ahead.popleft()
+        ahead.append(jax.device_put(next(batches)))
+
+
+class TunedSession(SlicedLoop, JaxSession):
     """Data on the device, batches gathered there; one program for any number of steps.
 
     A convolution inside a loop of XLA's is slow on a CPU (twenty times, JAX 0.10): there each step
@@ -183,12 +191,13 @@ class TunedSession(JaxSession):
         data: Data,
         precision: Precision,
     ) -> None:
-        super().__init__(workload, weights, batch_size, data, precision)
+        super().__init__(workload, weights, data, precision)
         import jax
         import jax.numpy as jnp
 
-        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
-        self._x = jnp.asarray(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._x = jnp.asarray(resident(data.train_x))
         self._y = jnp.asarray(data.train_y)
         self._order = jnp.asarray(data.order)
         self._shuffle_key = jax.random.key(1)
@@ -199,24 +208,22 @@ class TunedSession(JaxSession):
         self.settings = {
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
             "input": "gather on the device",
-            "data_on_device": "uint8" if keep_bytes else "float32",
+            "data_on_device": str(self._x.dtype),
             **mixed_settings(precision),
         }
 
-    def train_block(self, steps: int) -> None:
+    def _shuffle(self) -> None:
         import jax
 
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0 and self._trained:
-                key = jax.random.fold_in(self._shuffle_key, self._trained)
-                self._order = jax.random.permutation(key, self._order)
-            if self._looped:
-                self._run(first, self._trained, count)
-            else:
-                for offset in range(count):
-                    self._run(first + offset, self._trained + offset)
-            self._position = first + count
-            self._trained += count
+        key = jax.random.fold_in(self._shuffle_key, self._trained)
+        self._order = jax.random.permutation(key, self._order)
+
+    def _train(self, first: int, count: int) -> None:
+        if self._looped:
+            self._run(first, self._trained, count)
+        else:
+            for offset in range(count):
+                self._run(first + offset, self._trained + offset)
 
     def _run(self, *numbers: int) -> None:
         self._state, self._loss = self._program(

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -12,12 +13,12 @@ from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _mlx_model
-from ._common import Score, as_floats, evaluation_batches, next_slices
+from ._common import Score, evaluation_batches, resident
+from ._loop import SlicedLoop, host_batches
 from .seam import Data
 
 # Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
 STEPS_PER_EVALUATION = 8
-LARGEST_FLOAT_DATA_BYTES = 2**30
 
 
 class MlxSession:
@@ -26,23 +27,27 @@ class MlxSession:
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
 
-    def __init__(
-        self, workload: Workload, model: Any, batch_size: int, data: Data, precision: Precision
-    ) -> None:
+    def __init__(self, workload: Workload, model: Any, data: Data, precision: Precision) -> None:
         import mlx.core as mx
 
         self._model = model
         self._data = data
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
-        self._position = 0
-        self._trained = 0
+        self._loss: Any = mx.array(float("nan"))
         self._optimizer = _mlx_model.optimizer(workload.optimizer)
         self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
+
+    def sync(self) -> None:
+        import mlx.core as mx
+
+        mx.eval(self._model.parameters(), self._optimizer.state, self._loss)
+        mx.synchronize()
+
+    def loss(self) -> float:
+        return float(self._loss.item())
 
     def parameter_count(self) -> int:
         from mlx.utils import tree_flatten
@@ -110,20 +115,30 @@ class MlxSession:
         mx.clear_cache()
 
 
-class NaiveSession(MlxSession):
-    """A batch from NumPy, a step, evaluate everything, read the loss."""
+class FedSession(MlxSession):
+    """A batch from NumPy, a step, evaluate everything.
+
+    ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at each epoch's end,
+    and where it is asked to be done.
+    """
 
     def __init__(
-        self, workload: Workload, model: Any, batch_size: int, data: Data, precision: Precision
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+        *,
+        pipeline: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, precision)
-        self._inputs = as_floats(data.train_x)
-        self._order = data.order
-        self._shuffle = np.random.default_rng(0)
-        self._loss = float("nan")
+        super().__init__(workload, model, data, precision)
+        self._batches = host_batches(data, batch_size)
+        self._steps_per_evaluation = len(data.order) // batch_size if pipeline else 1
+        self._trained = 0
         self.settings = {
-            "loop": "eager",
-            "steps_per_evaluation": "1",
+            "loop": "lazy" if pipeline else "eager",
+            "steps_per_evaluation": str(self._steps_per_evaluation),
             "compile": "false",
             **mixed_settings(precision),
         }
@@ -131,30 +146,16 @@ class NaiveSession(MlxSession):
     def train_block(self, steps: int) -> None:
         import mlx.core as mx
 
-        batch = self._batch_size
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0 and self._trained:
-                self._order = self._shuffle.permutation(self._order)
-            for step in range(first, first + count):
-                rows = self._order[step * batch : (step + 1) * batch]
-                x, y = mx.array(self._inputs[rows]), mx.array(self._data.train_y[rows])
-                loss, gradients = self._loss_and_gradients(x, y)
-                self._optimizer.update(self._model, gradients)
+        for x, y in islice(self._batches, steps):
+            self._loss, gradients = self._loss_and_gradients(mx.array(x), mx.array(y))
+            self._optimizer.update(self._model, gradients)
+            self._trained += 1
+            if self._trained % self._steps_per_evaluation == 0:
                 mx.eval(self._model.parameters(), self._optimizer.state)
-                self._loss = loss.item()
-            self._position = first + count
-            self._trained += count
-
-    def sync(self) -> None:
-        import mlx.core as mx
-
-        mx.synchronize()
-
-    def loss(self) -> float:
-        return self._loss
+                self._loss.item()
 
 
-class TunedSession(MlxSession):
+class TunedSession(SlicedLoop, MlxSession):
     """Data on the device, batches gathered there, a compiled step, evaluated now and then."""
 
     def __init__(
@@ -168,11 +169,12 @@ class TunedSession(MlxSession):
         on_cpu: bool,
         may_compile: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, precision)
+        super().__init__(workload, model, data, precision)
         import mlx.core as mx
 
-        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
-        self._x = mx.array(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
         self._order = mx.array(data.order)
         # Dropout draws from the random state: left out, a compiled step repeats its first mask.
@@ -184,39 +186,35 @@ class TunedSession(MlxSession):
         if compiled:
             capture = partial(mx.compile, inputs=self._state, outputs=self._state)
             self._step = capture(self._plain_step)
-        self._loss: Any = mx.array(float("nan"))
         mx.eval(self._x, self._y, self._order)
         self.settings = {
             "loop": "lazy",
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
             "compile": str(compiled).lower(),
-            "data_on_device": "uint8" if keep_bytes else "float32",
+            "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }
 
-    def train_block(self, steps: int) -> None:
+    def _shuffle(self) -> None:
+        import mlx.core as mx
+
+        self._order = mx.random.permutation(self._order)
+
+    def _train(self, first: int, count: int) -> None:
         import mlx.core as mx
 
         batch = self._batch_size
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0 and self._trained:
-                self._order = mx.random.permutation(self._order)
-            for step in range(first, first + count):
-                rows = self._order[step * batch : (step + 1) * batch]
-                self._loss = self._step(self._x, self._y, rows)
-                self._trained += 1
-                if self._trained % STEPS_PER_EVALUATION == 0:
-                    mx.eval(self._state, self._loss)
-            self._position = first + count
+        for step in range(first, first + count):
+            rows = self._order[step * batch : (step + 1) * batch]
+            self._loss = self._step(self._x, self._y, rows)
+            if (step + 1) % STEPS_PER_EVALUATION == 0:
+                mx.eval(self._state, self._loss)
 
     def sync(self) -> None:
         import mlx.core as mx
 
         mx.eval(self._state, self._loss)
         mx.synchronize()
-
-    def loss(self) -> float:
-        return float(self._loss.item())
 
     def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
         import mlx.core as mx

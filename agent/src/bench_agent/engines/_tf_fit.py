@@ -1,10 +1,11 @@
-"""TensorFlow, recipe ``naive``: ``model.fit`` on NumPy arrays with one-hot labels.
+"""TensorFlow, recipes ``naive`` and ``pipeline``: ``model.fit`` with one-hot labels.
 
-One ``fit`` call lives as long as the session, in a thread of its own, so that a block does not pay
-for ``fit``'s start-up. A callback holds it before a batch until more batches are asked for. It
-has no per-batch work, so Keras keeps its asynchronous path, as in a ``fit`` without callbacks.
+``fit`` runs in a thread of its own, as long as the session lives, so that a block does not pay for
+its start-up. A callback holds it before a batch until more batches are asked for. It has no
+per-batch work, so Keras keeps its asynchronous path, as in a ``fit`` without callbacks.
 """
 
+from collections.abc import Callable, Iterator, Mapping
 from threading import Semaphore, Thread
 from typing import Any, Literal
 
@@ -13,10 +14,13 @@ import numpy as np
 from bench_protocol.workloads import Workload
 
 from . import _keras_model, _tf_shared
-from ._common import as_floats
+from ._common import FRAMEWORK_SEED, as_floats
 from .seam import Data
 
 ENDLESS_EPOCHS = 1_000_000_000
+SHUFFLE_BUFFER = 10_000
+Arguments = Mapping[str, Any]
+"""What one call of ``fit`` is given."""
 
 
 class _Closed(BaseException):
@@ -34,15 +38,14 @@ class FitSession(_tf_shared.KerasSession):
         data: Data,
         layers: Literal["stock", "safe"],
         place: str,
+        *,
+        pipeline: bool,
     ) -> None:
         super().__init__(model, data, layers, place)
         import keras
 
-        steps = len(data.order) // batch_size
-        rows = data.order[: steps * batch_size]
-        self._inputs = as_floats(data.train_x[rows])
-        classes = workload.data_set.classes
-        self._labels = np.eye(classes, dtype=np.float32)[data.train_y[rows]]
+        self._classes = workload.data_set.classes
+        calls = self._on_dataset if pipeline else self._on_arrays
         model.compile(
             optimizer=_keras_model.optimizer(workload.optimizer),
             loss=keras.losses.CategoricalCrossentropy(from_logits=True),
@@ -52,11 +55,12 @@ class FitSession(_tf_shared.KerasSession):
         )
         self.settings = {
             "loop": "model.fit",
+            "input": f"tf.data, shuffle({SHUFFLE_BUFFER})" if pipeline else "NumPy arrays",
             "jit_compile": str(model.jit_compile).lower(),
             **_mixed_settings(keras.config.dtype_policy()),
         }
         self._gate = _Gate(model)
-        self._thread = Thread(target=self._fit, args=(batch_size,), name="fit", daemon=True)
+        self._thread = Thread(target=self._fit, args=(calls, batch_size), name="fit", daemon=True)
         self._thread.start()
         self._gate.wait()
 
@@ -70,7 +74,44 @@ class FitSession(_tf_shared.KerasSession):
         self._gate.close()
         self._thread.join()
 
-    def _fit(self, batch_size: int) -> None:
+    def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
+        """The first epoch in the job's order, later ones as ``fit`` shuffles."""
+        import tensorflow as tf
+
+        rows = self._data.order[: len(self._data.order) // batch_size * batch_size]
+        x, y = self._samples(rows)
+        yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
+        # Under a seed for all of TensorFlow, fit would shuffle each epoch into the same order.
+        tf.random.set_seed(None)
+        yield {"x": x, "y": y, "batch_size": batch_size, "epochs": ENDLESS_EPOCHS}
+
+    def _on_dataset(self, batch_size: int) -> Iterator[Arguments]:
+        """Shuffled by tf.data in every epoch.
+
+        How its seeded shuffle begins is looked up with numbers, and the samples are laid out so
+        that the first epoch comes out in the job's order.
+        """
+        import tensorflow as tf
+
+        order = self._data.order
+
+        def shuffled(samples: Any) -> Any:
+            slices = tf.data.Dataset.from_tensor_slices(samples)
+            return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
+
+        laid_out = np.empty_like(order)
+        places = shuffled(np.arange(len(order))).batch(len(order)).get_single_element().numpy()
+        laid_out[places] = order
+        batches = shuffled(self._samples(laid_out)).batch(batch_size, drop_remainder=True)
+        endless = {"shuffle": False, "epochs": ENDLESS_EPOCHS}  # fit's own shuffle is for arrays
+        yield {"x": batches.prefetch(tf.data.AUTOTUNE), **endless}
+
+    def _samples(self, rows: Any) -> tuple[Any, Any]:
+        """Pictures as floats and one-hot labels."""
+        labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
+        return as_floats(self._data.train_x[rows]), labels
+
+    def _fit(self, calls: Callable[[int], Iterator[Arguments]], batch_size: int) -> None:
         import keras
         import tensorflow as tf
 
@@ -85,16 +126,8 @@ class FitSession(_tf_shared.KerasSession):
 
         try:
             with tf.device(self._place):  # a thread has its own current device
-                self._model.fit(
-                    self._inputs,
-                    self._labels,
-                    batch_size=batch_size,
-                    epochs=ENDLESS_EPOCHS,
-                    # The arrays are in the first epoch's order; fit gathers rows either way.
-                    shuffle=False,
-                    verbose=0,
-                    callbacks=[Hold()],
-                )
+                for arguments in calls(batch_size):
+                    self._model.fit(**arguments, verbose=0, callbacks=[Hold()])
         except _Closed:
             pass
         except BaseException as error:

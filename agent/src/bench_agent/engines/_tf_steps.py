@@ -16,16 +16,15 @@ from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _tf_lstm, _tf_shared, _tf_update
-from ._common import as_floats, next_slices
+from ._common import resident
+from ._loop import SlicedLoop
 from .seam import Data
 
-# Above this the pictures stay uint8 on the device and become floats batch by batch.
-LARGEST_FLOAT_DATA_BYTES = 2**30
 # A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
 UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
 
 
-class StepsSession(_tf_shared.KerasSession):
+class StepsSession(SlicedLoop, _tf_shared.KerasSession):
     """See :class:`.seam.Session`."""
 
     def __init__(
@@ -48,11 +47,8 @@ class StepsSession(_tf_shared.KerasSession):
         self._scale = loss_scale(precision)
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
-        self._position = 0
-        self._trained = 0
         self._loss: Any = tf.constant(0.0)
-        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
-        self._x = tf.constant(data.train_x if keep_bytes else as_floats(data.train_x))
+        self._x = tf.constant(resident(data.train_x))
         self._y = tf.constant(data.train_y)
         self._order = tf.Variable(data.order, trainable=False)
         self._variables = [variable.value for variable in model.trainable_variables]
@@ -64,7 +60,7 @@ class StepsSession(_tf_shared.KerasSession):
             "loop": "tf.while_loop",
             "steps_unrolled": str(unroll),
             "jit_compile": "false",
-            "data_on_device": "uint8" if keep_bytes else "float32",
+            "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
             **mixed_settings(precision),
         }
@@ -72,17 +68,18 @@ class StepsSession(_tf_shared.KerasSession):
             settings["lstm_chains"] = str(self._chains)
         self.settings = settings
 
-    def train_block(self, steps: int) -> None:
+    def _shuffle(self) -> None:
         import tensorflow as tf
 
         with tf.device(self._place):
-            for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-                if first == 0 and self._trained:
-                    self._order.assign(tf.random.shuffle(self._order))
-                scalars = (tf.constant(value) for value in (first, count, self._trained))
-                self._loss = self._program(*scalars)
-                self._position = first + count
-                self._trained += count
+            self._order.assign(tf.random.shuffle(self._order))
+
+    def _train(self, first: int, count: int) -> None:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            scalars = (tf.constant(value) for value in (first, count, self._trained))
+            self._loss = self._program(*scalars)
 
     def loss(self) -> float:
         return float(self._loss)

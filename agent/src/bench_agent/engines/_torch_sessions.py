@@ -1,6 +1,7 @@
 """PyTorch's training loops."""
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -10,11 +11,10 @@ from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _torch_model
-from ._common import Score, as_floats, evaluation_batches, next_slices
+from ._common import Score, as_floats, evaluation_batches, resident
+from ._loop import SlicedLoop
 from ._torch_optimizer import optimizer
 from .seam import Data
-
-LARGEST_FLOAT_DATA_BYTES = 2**30
 
 
 class TorchSession:
@@ -27,7 +27,6 @@ class TorchSession:
         self,
         workload: Workload,
         model: Any,
-        batch_size: int,
         data: Data,
         device: Any,
         precision: Precision,
@@ -39,10 +38,7 @@ class TorchSession:
         self._model = model.to(device)
         self._device = device
         self._data = data
-        self._batch_size = batch_size
-        self._steps_per_epoch = len(data.order) // batch_size
-        self._position = 0
-        self._trained = 0
+        self._loss: Any = float("nan")
         trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self._optimizer = optimizer(workload.optimizer, trained, fast=fast)
         compute = COMPUTE_TYPES[precision]
@@ -57,6 +53,9 @@ class TorchSession:
             torch.cuda.synchronize(self._device)
         elif self._device.type == "mps":
             torch.mps.synchronize()
+
+    def loss(self) -> float:
+        return float(self._loss)
 
     def parameter_count(self) -> int:
         # With the fixed statistics of normalisations, which are no parameters to PyTorch.
@@ -115,8 +114,14 @@ class TorchSession:
             torch.cuda.empty_cache()
 
 
-class NaiveSession(TorchSession):
-    """The loop of PyTorch's tutorials: a DataLoader, and the loss read every step."""
+class FedSession(TorchSession):
+    """The loop of PyTorch's tutorials, fed by a DataLoader.
+
+    ``naive`` collates sample by sample and reads the loss every step. ``pipeline`` loads a batch
+    at once ("bulk", by PyTorch's documentation of ``batch_size=None``), pinned where there is a
+    GPU to copy it to beside the training, and reads the loss when asked for. No worker processes:
+    the samples are in memory, and handing a batch over costs more than gathering it.
+    """
 
     def __init__(
         self,
@@ -126,55 +131,60 @@ class NaiveSession(TorchSession):
         data: Data,
         device: Any,
         precision: Precision,
+        *,
+        pipeline: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, device, precision, fast=False)
+        super().__init__(workload, model, data, device, precision, fast=False)
         import torch
         from torch.utils.data import TensorDataset
 
         pictures = _torch_model.as_channels_first(as_floats(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
-        self._batches: Iterator[Any] = iter(())
+        self._batch_size = batch_size
+        self._pipeline = pipeline
+        self._batches = self._epochs()
         self._criterion = torch.nn.CrossEntropyLoss()
-        self._loss = float("nan")
         self.settings = {
             "loop": "eager",
-            "input": "DataLoader",
+            "input": "DataLoader, batches in bulk" if pipeline else "DataLoader",
             "compile": "false",
             **mixed_settings(precision),
         }
 
     def train_block(self, steps: int) -> None:
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0:
-                self._batches = iter(self._loader())
-            for _ in range(count):
-                x, y = next(self._batches)
-                x, y = x.to(self._device), y.to(self._device)
-                self._optimizer.zero_grad()
-                loss = self._criterion(self._logits(x), y)
-                self._backward(loss)
-                self._optimizer.step()
-                self._loss = loss.item()
-            self._position = first + count
-            self._trained += count
-
-    def loss(self) -> float:
-        return self._loss
+        for x, y in islice(self._batches, steps):
+            x = x.to(self._device, non_blocking=self._pipeline)
+            y = y.to(self._device, non_blocking=self._pipeline)
+            self._optimizer.zero_grad()
+            loss = self._criterion(self._logits(x), y)
+            self._backward(loss)
+            self._optimizer.step()
+            self._loss = loss.detach() if self._pipeline else loss.item()
 
     def close(self) -> None:
         self._batches = iter(())
         super().close()
 
-    def _loader(self) -> Any:
-        """Batches of one epoch: the first in the job's order, later ones shuffled."""
-        from torch.utils.data import DataLoader
+    def _epochs(self) -> Iterator[Any]:
+        """Batches without end: the first epoch in the job's order, later ones shuffled."""
+        from torch.utils.data import RandomSampler
 
-        order = {"shuffle": True} if self._trained else {"sampler": self._data.order.tolist()}
-        return DataLoader(self._samples, batch_size=self._batch_size, drop_last=True, **order)
+        yield from self._loader(self._data.order.tolist())
+        while True:
+            yield from self._loader(RandomSampler(self._samples))
+
+    def _loader(self, sampler: Any) -> Any:
+        from torch.utils.data import BatchSampler, DataLoader
+
+        if not self._pipeline:
+            return DataLoader(self._samples, self._batch_size, sampler=sampler, drop_last=True)
+        batches = BatchSampler(sampler, self._batch_size, drop_last=True)
+        pinned = self._device.type == "cuda"
+        return DataLoader(self._samples, batch_size=None, sampler=batches, pin_memory=pinned)
 
 
-class TunedSession(TorchSession):
+class TunedSession(SlicedLoop, TorchSession):
     """Data on the device, batches gathered there, fused updates, the loss read when asked for."""
 
     def __init__(
@@ -188,42 +198,35 @@ class TunedSession(TorchSession):
         *,
         channels_last: bool,
     ) -> None:
-        super().__init__(workload, model, batch_size, data, device, precision, fast=True)
+        super().__init__(workload, model, data, device, precision, fast=True)
         import torch
 
-        keep_bytes = data.train_x.size * 4 > LARGEST_FLOAT_DATA_BYTES
-        pictures = data.train_x if keep_bytes else as_floats(data.train_x)
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        pictures = resident(data.train_x)
         self._x = torch.from_numpy(_torch_model.as_channels_first(pictures)).to(device)
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
         self._order = torch.from_numpy(data.order.astype(np.int64)).to(device)
-        self._loss: Any = torch.tensor(float("nan"))
         self.settings = {
             "loop": "eager",
             "input": "gather on the device",
             "compile": "false",
-            "data_on_device": "uint8" if keep_bytes else "float32",
+            "data_on_device": str(pictures.dtype),
             "memory_format": "channels_last" if channels_last else "contiguous",
             **mixed_settings(precision),
         }
 
-    def train_block(self, steps: int) -> None:
+    def _shuffle(self) -> None:
         import torch
 
-        batch = self._batch_size
-        for first, count in next_slices(self._position, steps, self._steps_per_epoch):
-            if first == 0 and self._trained:
-                shuffled = torch.randperm(len(self._order), device=self._device)
-                self._order = self._order[shuffled]
-            rows = self._order[first * batch : (first + count) * batch]
-            for picked in rows.split(batch):
-                self._step(picked)
-            self._position = first + count
-            self._trained += count
+        self._order = self._order[torch.randperm(len(self._order), device=self._device)]
 
-    def loss(self) -> float:
-        return float(self._loss.item())
+    def _train(self, first: int, count: int) -> None:
+        batch = self._batch_size
+        for rows in self._order[first * batch : (first + count) * batch].split(batch):
+            self._step(rows)
 
     def _step(self, rows: Any) -> None:
         import torch

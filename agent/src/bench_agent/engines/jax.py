@@ -22,7 +22,7 @@ class Jax:
     import_name = "jax"
     distributions: tuple[str, ...] = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
     device_kinds: tuple[DeviceKind, ...] = ("cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
@@ -123,10 +123,14 @@ class Jax:
         return product
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
-        from ._jax_sessions import NaiveSession, TunedSession
+        from ._jax_sessions import FedSession, TunedSession
 
-        kind = NaiveSession if cell.recipe == "naive" else TunedSession
-        return kind(workload, weights, cell.batch_size, data, cell.precision)
+        if cell.recipe == "tuned":
+            return TunedSession(workload, weights, cell.batch_size, data, cell.precision)
+        pipeline = cell.recipe == "pipeline"
+        return FedSession(
+            workload, weights, cell.batch_size, data, cell.precision, pipeline=pipeline
+        )
 
 
 def _prepare() -> None:

@@ -24,7 +24,7 @@ class Mlx:
     import_name = "mlx.core"
     distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
@@ -104,12 +104,15 @@ class Mlx:
         import mlx.core as mx
 
         from . import _common, _mlx_model
-        from ._mlx_sessions import NaiveSession, TunedSession
+        from ._mlx_sessions import FedSession, TunedSession
 
         mx.random.seed(_common.FRAMEWORK_SEED)
         model = _mlx_model.build(workload, weights)
-        if cell.recipe == "naive":
-            return NaiveSession(workload, model, cell.batch_size, data, cell.precision)
+        if cell.recipe != "tuned":
+            pipeline = cell.recipe == "pipeline"
+            return FedSession(
+                workload, model, cell.batch_size, data, cell.precision, pipeline=pipeline
+            )
         return TunedSession(
             workload,
             model,

@@ -24,7 +24,7 @@ class TensorFlow:
     import_name = "tensorflow"
     distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
@@ -137,8 +137,16 @@ class TensorFlow:
         with tf.device(self._place):
             layers = self._right_layers(cell.device.kind)
             model = _keras_model.build(workload, weights, safe=layers == "safe")
-            if cell.recipe == "naive":
-                return FitSession(workload, model, cell.batch_size, data, layers, self._place)
+            if cell.recipe != "tuned":
+                return FitSession(
+                    workload,
+                    model,
+                    cell.batch_size,
+                    data,
+                    layers,
+                    self._place,
+                    pipeline=cell.recipe == "pipeline",
+                )
             return StepsSession(
                 workload,
                 model,

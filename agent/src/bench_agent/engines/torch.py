@@ -24,7 +24,7 @@ class Torch:
     import_name = "torch"
     distributions: tuple[str, ...] = ("torch",)
     device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
-    recipes: tuple[Recipe, ...] = ("naive", "tuned")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
     def __init__(self) -> None:
@@ -120,13 +120,21 @@ class Torch:
         import torch
 
         from . import _common, _torch_model
-        from ._torch_sessions import NaiveSession, TunedSession
+        from ._torch_sessions import FedSession, TunedSession
 
         torch.manual_seed(_common.FRAMEWORK_SEED)
         device = self._device
-        if cell.recipe == "naive":
+        if cell.recipe != "tuned":
             model = _torch_model.build(workload, weights)
-            return NaiveSession(workload, model, cell.batch_size, data, device, cell.precision)
+            return FedSession(
+                workload,
+                model,
+                cell.batch_size,
+                data,
+                device,
+                cell.precision,
+                pipeline=cell.recipe == "pipeline",
+            )
         # Shapes never change: let cuDNN try its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)

@@ -1,0 +1,181 @@
+"""What a better loop is worth: ``make benchmark-recipes``.
+
+Two tables, in Markdown. The first: each recipe beside ``naive``, per workload and framework, at
+equal batch in float32 on generated data, with achieved FLOP/s and their share of a matrix product
+measured in the same process. The second: ``tuned`` beside the better of two plain hand-written
+loops (``bare_loops/``, of one workload). Every figure is from a fresh process of the agent's own
+worker; the sides take turns, round after round, and who begins moves on. Ratios are medians over
+the rounds, within a round, so that what slows all sides alike falls out.
+
+``--epochs 1`` times whole epochs in place of ``--seconds``. A large workload on a small machine
+takes hours: choose with ``--workloads``. ``--threads 1`` where others use the machine too.
+"""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+
+from fidelity import PACKAGES, THREADS, WORKLOAD, bare
+
+from bench_agent.job import Job, Timing
+from bench_agent.runner import run_job
+from bench_protocol import format as people
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.figures import samples_per_second
+from bench_protocol.matrix import Cell, Device, Recipe
+from bench_protocol.result import Measured, Measurement
+from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.workloads import Workload
+
+NAIVE: Recipe = "naive"
+BARE_RECIPES = ("naive", "tuned")
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one process reached."""
+
+    samples_per_second: float
+    flops_per_second: float = 0.0
+    gemm_fraction: float | None = None
+
+
+def measured(framework: str, workload: Workload, recipe: Recipe, timing: Timing) -> Speed:
+    """One fresh worker.
+
+    Raises:
+        SystemExit: it did not measure; with the end of its log.
+    """
+    cell = Cell(
+        workload=workload.name,
+        workload_digest=workload.digest,
+        framework=framework,
+        device=Device(kind="cpu"),
+        recipe=recipe,
+        batch_size=workload.batch_size,
+        precision="float32",
+        data="generated",
+    )
+    job = Job(workload=workload, cell=cell, seed=DEFAULT_SEED, timing=timing)
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "log"
+        outcome = run_job(job, log).outcome
+        if not isinstance(outcome, Measured):
+            raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
+    rate = samples_per_second(outcome.measurement, workload.batch_size)
+    flops = rate * workload.training_flops_per_sample
+    peak = _gemm_flops_per_second(outcome.measurement)
+    return Speed(rate, flops, flops / peak if peak else None)
+
+
+def _gemm_flops_per_second(measurement: Measurement) -> float | None:
+    gemm = measurement.gemm
+    return 2 * gemm.size**3 * 1e9 / gemm.duration_ns if gemm else None
+
+
+def in_turns(sides: Sequence[Callable[[], Speed]], rounds: int) -> list[list[Speed]]:
+    """The speeds of each round, in the order of the sides; round n begins with side n."""
+    found = []
+    for number in range(rounds):
+        begin = number % len(sides)
+        order = [*range(begin, len(sides)), *range(begin)]
+        speeds = {index: sides[index]() for index in order}
+        found.append([speeds[index] for index in range(len(sides))])
+    return found
+
+
+def over(speeds: Sequence[Speed], base: Sequence[Speed]) -> str:
+    """Two cells: the median ratio of the rounds, and their range."""
+    ratios = sorted(
+        a.samples_per_second / b.samples_per_second for a, b in zip(speeds, base, strict=True)
+    )
+    return f"{people.ratio(median(ratios))} | {ratios[0]:.2f} to {ratios[-1]:.2f}"
+
+
+def rows(
+    framework: str, workload: Workload, recipes: Sequence[Recipe], timing: Timing, rounds: int
+) -> None:
+    """Print a row for each recipe of one workload and framework."""
+
+    def side(recipe: Recipe) -> Callable[[], Speed]:
+        return lambda: measured(framework, workload, recipe, timing)
+
+    chosen: list[Recipe] = [NAIVE, *recipes]
+    naive, *others = zip(*in_turns([side(recipe) for recipe in chosen], rounds), strict=True)
+    for recipe, speeds in zip(chosen, (naive, *others), strict=True):
+        fractions = [s.gemm_fraction for s in speeds if s.gemm_fraction is not None]
+        print(
+            f"| {workload.name}, {workload.batch_size} | {framework} | {recipe} "
+            f"| {people.rate(median(s.samples_per_second for s in speeds))} "
+            f"| {median(s.flops_per_second for s in speeds) / 1e9:.1f} "
+            f"| {people.percent(median(fractions)) if fractions else ''} "
+            f"| {over(speeds, naive) if recipe != NAIVE else '|'} |",
+            flush=True,
+        )
+
+
+def bare_row(framework: str, timing: Timing, rounds: int) -> None:
+    """Print ``tuned`` beside the better hand-written loop."""
+    samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
+
+    def written(recipe: str) -> Callable[[], Speed]:
+        return lambda: Speed(samples / bare(framework, recipe, timing.budget_seconds))
+
+    def tuned() -> Speed:
+        return measured(framework, WORKLOAD, "tuned", timing)
+
+    agents, *loops = zip(
+        *in_turns([tuned, *(written(recipe) for recipe in BARE_RECIPES)], rounds), strict=True
+    )
+    best = max(loops, key=lambda speeds: median(s.samples_per_second for s in speeds))
+    print(
+        f"| {WORKLOAD.name}, {WORKLOAD.batch_size} | {framework} "
+        f"| {BARE_RECIPES[loops.index(best)]} | {over(agents, best)} |",
+        flush=True,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    names = [workload.name for workload in CATALOGUE]
+    parser.add_argument("--workloads", default=",".join(names))
+    parser.add_argument("--frameworks", default=",".join(PACKAGES))
+    parser.add_argument("--recipes", default="pipeline,tuned")
+    parser.add_argument("--pairs", type=int, default=3, help="rounds of one process a side")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--epochs", type=int, help="time so many whole epochs instead")
+    parser.add_argument("--threads", type=int, default=0, help="0: as many as the libraries take")
+    parser.add_argument("--bare", action="store_true", help="only the second table")
+    options = parser.parse_args()
+    if options.threads:
+        os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
+    frameworks = options.frameworks.split(",")
+    timing = Timing(budget_seconds=options.seconds, target_spread=0.0, epochs=options.epochs)
+    versions = ", ".join(f"{name} {version(PACKAGES[name])}" for name in frameworks)
+    print(f"{versions}; {options.pairs} rounds, load {os.getloadavg()[0]:.1f} at the beginning\n")
+    if not options.bare:
+        print(
+            "| workload, batch | framework | recipe | samples/s | GFLOP/s | of a matrix product ",
+            end="",
+        )
+        print("| over naive | of the rounds |\n|---|---|---|---|---|---|---|---|")
+        for name in options.workloads.split(","):
+            for framework in frameworks:
+                recipes = options.recipes.split(",")
+                rows(framework, workload_named(name), recipes, timing, options.pairs)
+    print("\n| workload, batch | framework | best bare loop | tuned over it | of the rounds |")
+    print("|---|---|---|---|---|")
+    for framework in frameworks:
+        bare_row(framework, timing, options.pairs)
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end")
+
+
+if __name__ == "__main__":
+    main()
