@@ -23,6 +23,7 @@ ADDRESSES = (
     "/results/{marked_up}",
     "/compare",
     "/compare?ids=nvidia-h200&ids=apple-m2-max-30-core-gpu&ids={measured}",
+    "/log",
     "/docs",
 )
 
@@ -201,6 +202,7 @@ def test_an_empty_board_says_how_to_be_the_first(browser: Browser, empty_site: s
         ("leaderboard.html", pages.LeaderboardPage),
         ("result.html", pages.ResultPage),
         ("compare.html", pages.ComparePage),
+        ("log.html", pages.LogPage),
         ("docs.html", pages.DocsPage),
     ],
 )

@@ -14,8 +14,9 @@ from bench_protocol import charts
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.result import Result
 
-from . import boards, comparing, queries
-from .answers import Board, ResultAnswer, result_fields
+from . import boards, comparing, queries, records
+from .answers import Board, LogAnswer, ResultAnswer, result_fields
+from .authority import Authority
 from .derive import stored_result
 from .facts import Fact, condition_facts, environment_facts, machine_facts, training_facts
 from .filters import BoardFilters
@@ -49,6 +50,17 @@ class LeaderboardPage:
     narrowed: bool
     any_results: bool
     boxes: bool
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """``/log``: how large is the log, what has it signed, and how is it verified? ``address``: this
+    server's, as the browser knows it."""
+
+    title: str
+    json_href: str
+    log: LogAnswer
+    address: str
 
 
 @dataclass(frozen=True)
@@ -169,6 +181,11 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         public_key=base64.b64encode(key.spki).decode(),
         display_name=key.display_name,
     )
+
+
+def log_page(session: Session, authority: Authority, license: str, address: str) -> LogPage:
+    state = records.state(session, authority, license)
+    return LogPage("The log", "/api/v1/log", state, address)
 
 
 def compare_page(session: Session, ids: tuple[str, ...]) -> ComparePage:

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from .. import pages, render
 from ..filters import BoardPageFilters, compared_ids
-from .deps import Reading
+from .deps import AuthorityDep, Reading, SettingsDep
 
 router = APIRouter(include_in_schema=False)
 
@@ -32,6 +32,15 @@ def compare(
 ) -> HTMLResponse:
     chosen = compared_ids(",".join(ids), at_least=0) if ids else ()
     return render.page(request, "compare.html", pages.compare_page(session, chosen))
+
+
+@router.get("/log")
+def log(
+    request: Request, session: Reading, authority: AuthorityDep, settings: SettingsDep
+) -> HTMLResponse:
+    address = str(request.base_url).rstrip("/")
+    context = pages.log_page(session, authority, settings.license, address)
+    return render.page(request, "log.html", context)
 
 
 @router.get("/docs")
