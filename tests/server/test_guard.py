@@ -8,7 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
-from tests.fakes.results import make_result, sealed
+from tests.fakes.results import key_id, make_result, private_key, sealed
 
 from bench_server.app import create_app
 from bench_server.db import Store
@@ -31,6 +31,23 @@ def test_an_address_is_held_back(store: Store) -> None:
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["x-content-type-options"] == "nosniff"
     assert http.get("/healthz").status_code == 200
+
+
+def test_a_key_is_held_back_and_no_other(store: Store) -> None:
+    http = client(store, key_rate="2/hour")
+    post, other = Poster(http), private_key(2)
+    post.enroll()
+    post.enroll(other)
+    for _ in range(2):
+        post.made()
+    body = sealed(make_result())
+    refused = post.raw(body)
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) > 60
+    tampered = body.replace(b'"sig":"', b'"sig":"AAAA', 1)
+    assert post.raw(tampered).status_code == 400
+    assert post.made(key=other)
+    assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
 
 
 def test_forwarded_addresses_only_from_a_trusted_proxy(

@@ -7,7 +7,7 @@ and share one checkpoint of the log.
 """
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
@@ -39,32 +39,48 @@ class Accepted:
     created: bool
 
 
-def accept(raw: bytes, store: Store, authority: Authority, now: datetime) -> Accepted:
+Spend = Callable[[str], None]
+
+
+def _unlimited(_key_id: str) -> None:
+    """No limit for any key."""
+
+
+def accept(
+    raw: bytes, store: Store, authority: Authority, now: datetime, spend: Spend = _unlimited
+) -> Accepted:
     """Verify, keep and log one envelope.
 
     Args:
         raw: the envelope as received, at most 2 MiB.
         now: when it was received.
+        spend: counts a result of a key, whose signature was verified; it may refuse it.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong with the envelope or the result.
         Conflict: another payload is kept for this repeat.
     """
-    (answer,) = accept_all((raw,), store, authority, now)
+    (answer,) = accept_all((raw,), store, authority, now, spend)
     if isinstance(answer, ProtocolError):
         raise answer
     return answer
 
 
 def accept_all(
-    raws: Sequence[bytes], store: Store, authority: Authority, now: datetime
+    raws: Sequence[bytes],
+    store: Store,
+    authority: Authority,
+    now: datetime,
+    spend: Spend = _unlimited,
 ) -> list[Accepted | ProtocolError]:
     """:func:`accept` each of several envelopes; a bad one does not spoil the others."""
     answers: list[Arrived | ProtocolError] = []
     with store.reading() as session:
         for raw in raws:
             try:
-                answers.append(_opened(session, raw, now))
+                arrived = _opened(session, raw, now)
+                spend(arrived.submission.key_id)
+                answers.append(arrived)
             except ProtocolError as error:
                 answers.append(error)
     if not any(isinstance(answer, Arrived) for answer in answers):
@@ -110,11 +126,14 @@ def derived(
 
 
 def save_row(session: Session, row: Measurement, result: Result) -> None:
-    """Add a measurement row, and its environment where it is new."""
+    """Add a measurement row, its environment where it is new, and take it into the standings."""
     session.add(row)
     if session.get(EnvironmentRow, row.environment_id) is None:
         session.execute(insert(EnvironmentRow).values(environment_row(result).model_dump()))
     session.flush()
+    standings.add(session, [row])
+    if row.trust_level >= 3 and judge.may_be_reproduced(session, row):
+        standings.refresh(session, judge.reproduce(session, row))
 
 
 def _opened(session: Session, raw: bytes, now: datetime) -> Arrived:
@@ -182,9 +201,6 @@ def _save(session: Session, authority: Authority, arrived: Arrived, log_index: i
     session.add(arrived.submission)
     session.flush()
     save_row(session, row, arrived.result)
-    standings.add(session, [row])
-    if row.trust_level >= 3:
-        standings.refresh(session, judge.reproduce(session, row))
     return row
 
 

@@ -84,16 +84,14 @@ def settle_without(session: Session, row: Measurement) -> None:
 
 def peers_ns(session: Session, row: Measurement) -> list[float]:
     """Nanoseconds per sample of other owners on this hardware in this set-up, one value each."""
-    found = session.exec(
-        select(Measurement.owner, Measurement.ns_per_sample)
-        .where(*_same_setup(row))
-        .where(col(Measurement.rankable), col(Measurement.owner) != row.owner)
-    )
-    times: defaultdict[str, list[float]] = defaultdict(list)
-    for owner, time in found:
-        if time is not None:
-            times[owner].append(time)
-    return [median(own) for own in times.values()]
+    times = standings.owner_times(session, row)
+    return [time for owner, time in times.items() if owner != row.owner]
+
+
+def may_be_reproduced(session: Session, row: Measurement) -> bool:
+    """Whether enough confirmed owners have a figure there for :func:`reproduce` to find any."""
+    owners = standings.owner_times(session, row)
+    return len(_confirmed(session, owners)) >= OWNERS_TO_REPRODUCE
 
 
 def _unranked_reason(row: Measurement, key: SigningKey) -> str | None:

@@ -86,6 +86,13 @@ def refresh(session: Session, rows: Iterable[Measurement]) -> None:
             ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
 
 
+def owner_times(session: Session, result: Measurement) -> dict[str, float]:
+    """Nanoseconds per sample of each owner on a result's hardware in its set-up, one value each."""
+    whole = replace(subject_of_result(result), owner="", machine_id="", environment_id="")
+    query = select(TABLE.c.owner, TABLE.c.ns_per_sample).where(TABLE.c.parent_id == whole.id)
+    return {row.owner: row.ns_per_sample for row in session.connection().execute(query)}
+
+
 def subject_of_result(row: Measurement) -> Subject:
     """Whose figure a result is, in its environment."""
     return Subject(

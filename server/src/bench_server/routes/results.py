@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
@@ -20,6 +20,7 @@ from ..answers import (
     result_fields,
 )
 from ..filters import ResultPageFilters
+from ..guard import Rate
 from ..problems import problem_of
 from .deps import (
     MEDIA_TYPES,
@@ -63,12 +64,22 @@ ENVELOPE_SCHEMA = {
     openapi_extra=json_body(ENVELOPE_SCHEMA, (*MEDIA_TYPES, NDJSON)),
 )
 async def submit(
-    store: StoreDep, authority: AuthorityDep, body: Documents, now: Now, response: Response
+    request: Request,
+    store: StoreDep,
+    authority: AuthorityDep,
+    body: Documents,
+    now: Now,
+    response: Response,
 ) -> SubmitAnswer | Response:
+    rate: Rate = request.app.state.key_rate
+
+    def spend(key_id: str) -> None:
+        rate.spend(key_id, "a key")
+
     if isinstance(body, list):
-        answers = await run_in_threadpool(ingest.accept_all, body, store, authority, now)
+        answers = await run_in_threadpool(ingest.accept_all, body, store, authority, now, spend)
         return Response(b"".join(map(_line, answers)), 207, media_type=NDJSON)
-    accepted = await run_in_threadpool(ingest.accept, body, store, authority, now)
+    accepted = await run_in_threadpool(ingest.accept, body, store, authority, now, spend)
     response.status_code = _status(accepted)
     response.headers["Location"] = f"/api/v1/results/{accepted.submission.id}"
     return _submitted(accepted)
