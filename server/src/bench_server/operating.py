@@ -16,7 +16,7 @@ from sqlmodel import col, select
 from bench_protocol import acts, envelope, statement
 from bench_protocol.errors import ProtocolError
 
-from . import audit, enroll, moderation, records, registry
+from . import audit, enroll, log, moderation, records, registry
 from .app import utc_now
 from .authority import Authority, KeysProblem, load_authority
 from .db import Store
@@ -177,7 +177,10 @@ def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> N
 def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
     with open_store(database_url) as (store, settings):
         try:
-            yield store, load_authority(settings.origin, settings.keys_folder)
+            authority = load_authority(settings.origin, settings.keys_folder)
+            with store.writing() as session:
+                log.begin(session, authority)  # refuses keys that are not this log's
+            yield store, authority
         except (ProtocolError, KeysProblem) as error:
             raise stop(str(error)) from None
         except ValueError as error:
