@@ -6,7 +6,7 @@ import typer
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from . import log, operating, published, schema, serving
+from . import copies, log, operating, published, schema, serving
 from . import reindex as reindexing
 from .app import create_app
 from .authority import KeysProblem, load_authority
@@ -97,5 +97,8 @@ def import_published(database_url: DatabaseUrl = None) -> None:
 main.add_typer(operating.keys, name="keys")
 main.add_typer(operating.owners, name="owners")
 main.add_typer(operating.results, name="results")
+main.command()(copies.export)
+main.command()(copies.backup)
+main.command()(copies.restore)
 main.command()(operating.create_invite)
 main.command()(operating.verify_log)

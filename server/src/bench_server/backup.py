@@ -1,0 +1,98 @@
+"""Backup and restore: every row of every table, as one database has them at one moment.
+
+A backup is a SQLite file, whichever database it was made of, so that it can be looked into, and
+restored into either kind. It can be made while the server runs: PostgreSQL reads one snapshot
+(REPEATABLE READ), SQLite one transaction. The server's own keys are files and not part of it.
+"""
+
+from pathlib import Path
+
+from sqlalchemy import Connection, Engine, insert, select
+
+from . import schema
+from .db import open_engine
+from .tables import Table
+
+BATCH = 1000
+
+
+class NotEmpty(RuntimeError):
+    """The place a copy is to go is taken; the message says by what."""
+
+
+def backup(engine: Engine, target: Path) -> int:
+    """Copy the database into a new file; it appears once it is complete.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        NotEmpty: there is a file of this name.
+    """
+    if target.exists():
+        raise NotEmpty(f"{target} exists; name another file")
+    partial = target.with_name(f"{target.name}.partial")
+    for leftover in partial.parent.glob(f"{partial.name}*"):
+        leftover.unlink()
+    copy = open_engine(f"sqlite:///{partial}")
+    try:
+        schema.migrate(copy)
+        with _snapshot(engine) as source, copy.begin() as sink:
+            count = _copied(source, sink)
+        with copy.connect() as connection:
+            # One file, with nothing of it in a log beside it.
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+    finally:
+        copy.dispose()
+    partial.rename(target)
+    return count
+
+
+def restore(engine: Engine, source: Path) -> int:
+    """Copy a backup into an empty database at the same version, all of it or nothing.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        FileNotFoundError: there is no such file.
+        SchemaMismatch: the backup is of another version; the message says what to run.
+        NotEmpty: the database holds rows.
+    """
+    if not source.is_file():
+        raise FileNotFoundError(f"there is no backup {source}")
+    kept = open_engine(f"sqlite:///{source}")
+    try:
+        found, wanted = schema.current(kept), schema.head()
+        if found != wanted:
+            raise schema.SchemaMismatch(
+                f"the backup is at version {found}, this program works with {wanted}; run: "
+                f"bench-server migrate --database-url sqlite:///{source.resolve()}"
+            )
+        with kept.connect() as reading, engine.execution_options(write=True).begin() as sink:
+            for table in Table.metadata.sorted_tables:
+                if sink.execute(select(table).limit(1)).first() is not None:
+                    raise NotEmpty(
+                        f"table {table.name} of the database holds rows; restore into an empty one "
+                        "(bench-server migrate on a new address)"
+                    )
+            return _copied(reading, sink)
+    finally:
+        kept.dispose()
+
+
+def _snapshot(engine: Engine) -> Connection:
+    if engine.dialect.name == "sqlite":
+        return engine.connect()
+    return engine.connect().execution_options(isolation_level="REPEATABLE READ")
+
+
+def _copied(source: Connection, sink: Connection) -> int:
+    count = 0
+    for table in Table.metadata.sorted_tables:
+        rows = source.execution_options(yield_per=BATCH).execute(select(table))
+        for part in rows.mappings().partitions(BATCH):
+            sink.execute(insert(table), [dict(row) for row in part])
+            count += len(part)
+    return count

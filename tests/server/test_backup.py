@@ -1,0 +1,159 @@
+"""A backup restored into an empty server answers the same, with the same log root."""
+
+import threading
+from datetime import date
+from pathlib import Path
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import text
+from tests.fakes import results
+from tests.fakes.client import Poster
+from typer.testing import CliRunner
+
+from bench_server import backup, cli, dumps, schema
+from bench_server.app import create_app
+from bench_server.db import Store, open_engine
+from bench_server.settings import Settings
+
+ADDRESSES = [
+    "/checkpoint",
+    "/api/v1/leaderboard",
+    "/api/v1/results",
+    "/api/v1/machines",
+    "/api/v1/hardware/intel-core-i7-8700",
+    "/api/v1/published",
+]
+
+
+def run(*arguments: str, url: str) -> str:
+    done = CliRunner().invoke(cli.main, [*arguments, "--database-url", url])
+    assert done.exit_code == 0, done.output
+    return done.output
+
+
+def test_restored_server_answers_the_same(
+    post: Poster, store: Store, database_url: str, empty_database_url: str, tmp_path: Path
+) -> None:
+    for step_ns in (1_000_000, 2_000_000, 1_500_000):
+        last = post.made(step_ns=step_ns)
+    post(results.make_failure())
+    run("import-published", url=database_url)
+    copy = tmp_path / "backup.db"
+    assert "rows" in run("backup", str(copy), url=database_url)
+    addresses = [*ADDRESSES, *(f"/api/v1/results/{last}{end}" for end in ("/envelope", "/receipt"))]
+    before = [post.http.get(address) for address in addresses]
+    assert all(answer.status_code == 200 for answer in before)
+    run("migrate", url=empty_database_url)
+    run("restore", str(copy), url=empty_database_url)
+    other = Store(empty_database_url)
+    settings = Settings(address_rate="off", key_rate="off")
+    authority = post.http.app.state.authority  # type: ignore[attr-defined]
+    restored = TestClient(create_app(settings, other, authority=authority))
+    after = [restored.get(address) for address in addresses]
+    assert [answer.content for answer in after] == [answer.content for answer in before]
+    assert Poster(restored).made()
+    refused = CliRunner().invoke(
+        cli.main, ["restore", str(copy), "--database-url", empty_database_url]
+    )
+    assert refused.exit_code == 2
+    assert "holds rows" in refused.stderr
+    other.close()
+
+
+def test_a_backup_is_of_one_moment(post: Poster, store: Store, tmp_path: Path) -> None:
+    """While results arrive, every one in the copy has all of its rows, and the log its size."""
+    post.made()
+    stop = threading.Event()
+
+    def arrive() -> None:
+        while not stop.is_set():
+            post.made()
+
+    thread = threading.Thread(target=arrive)
+    thread.start()
+    try:
+        for number in range(3):
+            backup.backup(store.engine, tmp_path / f"{number}.db")
+    finally:
+        stop.set()
+        thread.join()
+    for number in range(3):
+        engine = open_engine(f"sqlite:///{tmp_path / f'{number}.db'}")
+        with engine.connect() as connection:
+            received, derived, counted, entries, size = (
+                connection.scalar(text(query))
+                for query in (
+                    "SELECT count(*) FROM submission",
+                    "SELECT count(*) FROM measurement",
+                    "SELECT sum(repeats) FROM standing WHERE level = 'hardware'",
+                    "SELECT count(*) FROM log_entry",
+                    "SELECT max(size) FROM log_checkpoint",
+                )
+            )
+        engine.dispose()
+        assert received == derived == counted
+        assert entries == size
+
+
+def test_what_cannot_be_backed_up_or_restored(
+    store: Store, database_url: str, tmp_path: Path
+) -> None:
+    taken = tmp_path / "taken.db"
+    taken.write_text("mine")
+    older = tmp_path / "older.db"
+    engine = open_engine(f"sqlite:///{older}")
+    schema.migrate(engine, "0001")
+    engine.dispose()
+    for arguments, said in (
+        (["backup", str(taken)], "exists; name another file"),
+        (["restore", str(tmp_path / "none.db")], "there is no backup"),
+        (["restore", str(older)], "bench-server migrate --database-url sqlite:////"),
+    ):
+        done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+        assert done.exit_code == 2
+        assert said in done.stderr
+    assert taken.read_text() == "mine"
+
+
+def test_export_and_daily_dump(
+    post: Poster, store: Store, database_url: str, tmp_path: Path
+) -> None:
+    post.made()
+    run("export", str(tmp_path / "all.jsonl"), url=database_url)
+    assert (tmp_path / "all.jsonl").read_bytes() == post.http.get("/api/v1/export.jsonl").content
+    folder = tmp_path / "dumps"
+    for day in (1, 2, 3):
+        dumps.write_daily(store, folder, date(2026, 11, day), keep_days=2)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        f"results-2026-11-0{day}.{form}" for day in (2, 3) for form in ("csv", "jsonl", "parquet")
+    ]
+    app = create_app(Settings(dumps_dir=folder), store, authority=post.http.app.state.authority)  # type: ignore[attr-defined]
+    served = TestClient(app).get("/dumps/results-2026-11-03.csv")
+    assert served.content == (folder / "results-2026-11-03.csv").read_bytes()
+    for arguments in (["export"], ["export", "a.xlsx"], ["export", "a.csv", "--daily", "x"]):
+        done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+        assert done.exit_code == 2
+        assert "name a file" in done.stderr
+
+
+@pytest.mark.parametrize("gone", ["submission", "log_entry"])
+def test_a_failed_restore_leaves_nothing(
+    post: Poster, database_url: str, empty_database_url: str, tmp_path: Path, gone: str
+) -> None:
+    post.made()
+    copy = tmp_path / "backup.db"
+    run("backup", str(copy), url=database_url)
+    engine = open_engine(f"sqlite:///{copy}")
+    with engine.begin() as connection:
+        connection.execute(text(f"DROP TABLE {gone}"))
+    engine.dispose()
+    run("migrate", url=empty_database_url)
+    done = CliRunner().invoke(
+        cli.main, ["restore", str(copy), "--database-url", empty_database_url]
+    )
+    assert done.exit_code == 2
+    empty = open_engine(empty_database_url)
+    with empty.connect() as connection:
+        assert connection.scalar(text("SELECT count(*) FROM signing_key")) == 0
+    empty.dispose()
