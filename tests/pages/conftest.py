@@ -7,10 +7,12 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Browser, sync_playwright
+from tests.fakes import fleet as fakes
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
@@ -28,7 +30,7 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
-MARKUP = '<img src=x onerror=alert(1)>"\u202e & Sons'
+MARKUP = fakes.MARKUP
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,35 @@ def lone_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
                     step_ns = 1_000_000 * number + 9_000 * repeat
                     post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
         yield address
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """A server with 47 hardware; ``machine`` has a history, ``result`` all that a result can."""
+
+    address: str
+    machine: str
+    result: str
+    failed: str
+
+
+@pytest.fixture(scope="session")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A server full of invented results."""
+    folder = tmp_path_factory.mktemp("fleet")
+    url = fakes.make(folder, ("mnist-cnn", "fashion-mlp"))
+    with running_server(url, folder) as address, httpx.Client(base_url=address) as http:
+
+        def newest(**wanted: str) -> Any:
+            answer = http.get("/api/v1/results", params={**wanted, "limit": "1"})
+            return answer.json()["results"][0]
+
+        yield Fleet(
+            address,
+            machine=newest(hardware="apple-m2-max-30-core-gpu")["machine_id"],
+            result=newest(hardware="nvidia-h200", workload="mnist-cnn", rankable="true")["id"],
+            failed=newest(status="failed")["id"],
+        )
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from bench_protocol import doubts
 from bench_protocol import format as people
 
+from .plots import flops
+
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -34,6 +36,9 @@ def environment() -> Environment:
         ratio=people.ratio,
         percent=people.percent,
         size=people.size,
+        joules=people.joules,
+        flops=flops,
+        day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
         plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
@@ -49,7 +54,12 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
     html = (
         environment()
         .get_template(template)
-        .render(site_name=request.app.state.settings.site_name, path=request.url.path, **variables)
+        .render(
+            site_name=request.app.state.settings.site_name,
+            path=request.url.path,
+            origin=str(request.base_url).rstrip("/"),
+            **variables,
+        )
     )
     return HTMLResponse(html, status)
 

@@ -53,6 +53,13 @@ def size(value: int) -> str:
     raise AssertionError("unreachable")
 
 
+def joules(value: float) -> str:
+    """Energy: ``850 mJ``, ``12.3 J``, ``4.56 kJ``."""
+    if value < 0.9995:
+        return f"{_three(value * 1e3)} mJ"
+    return f"{_three(value)} J" if value < 999.5 else f"{_three(value / 1e3)} kJ"
+
+
 def day_and_time(moment: str) -> str:
     """A wire time to the minute: ``2026-11-21 03:42 UTC``."""
     return f"{moment[:10]} {moment[11:16]} UTC"

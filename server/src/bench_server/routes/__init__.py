@@ -12,6 +12,8 @@ from . import (
     log,
     pages,
     results,
+    sharing,
+    studies,
     workloads,
 )
 
@@ -20,6 +22,7 @@ ROUTERS = (
     leaderboard.router,
     compare.router,
     catalog.router,
+    studies.router,
     exports.router,
     results.router,
     keys.router,
@@ -27,5 +30,6 @@ ROUTERS = (
     log.router,
     health.router,
     metrics.router,
+    sharing.router,
     pages.router,
 )

@@ -30,7 +30,7 @@ def prices(request: Request) -> dict[str, float]:
     """
     found = {}
     for name, value in request.query_params.multi_items():
-        if name.startswith(PRICE):
+        if name.startswith(PRICE) and value:  # a form sends its empty fields too
             try:
                 found[name.removeprefix(PRICE)] = price = float(value)
             except ValueError:

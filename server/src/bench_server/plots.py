@@ -1,0 +1,167 @@
+"""Geometry of line charts: numbers for SVG attributes, no markup. Places are percent of the plot,
+from the left and from the top, so that a drawing fits any width and its text keeps its size."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
+MOST_TICKS = 6
+COLOURS = 6
+
+
+class Point(NamedTuple):
+    """A value with the words that say it."""
+
+    x: float
+    y: float
+    words: str
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points to be joined, in their order."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A series laid out; ``colour`` counts from 1."""
+
+    label: str
+    colour: int
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A label on an axis."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Lines in a frame, or points where they are not ``joined``. ``level``: a horizontal line that
+    means something; ``marks`` are vertical ones with a label each."""
+
+    title: str
+    lines: tuple[Line, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    joined: bool = True
+    level: float | None = None
+    marks: tuple[Tick, ...] = ()
+
+
+Words = Callable[[float], str]
+
+
+def plot(
+    title: str,
+    series: Sequence[Series],
+    *,
+    x_words: Words,
+    y_words: Words,
+    x_log: bool = False,
+    y_log: bool = False,
+    y_zero: bool = False,
+    x_ticks: Sequence[float] | None = None,
+    joined: bool = True,
+    level: float | None = None,
+    marks: Sequence[tuple[float, str]] = (),
+) -> Plot:
+    """Lay out one or more series with at least one point among them.
+
+    Args:
+        x_log, y_log: logarithmic axes, for positive values.
+        y_zero: the axis begins at zero.
+        x_ticks: where the x axis is labelled, if not at round values.
+        joined: points of a series follow from one another.
+        level: a value of y that is drawn as a line.
+        marks: values of x that are drawn as a line, and what is written there.
+    """
+    every = [point for one in series for point in one.points]
+    high = [point.y for point in every] + ([] if level is None else [level])
+    x = _scale([point.x for point in every], LEFT, RIGHT, log=x_log)
+    y = _scale([*high, *([0.0] if y_zero else [])], BOTTOM, TOP, log=y_log)
+    return Plot(
+        title=title,
+        lines=tuple(
+            Line(
+                one.label,
+                number % COLOURS + 1,
+                tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in one.points),
+            )
+            for number, one in enumerate(series)
+        ),
+        x_ticks=tuple(Tick(x.at(v), x_words(v)) for v in _few(x_ticks or x.ticks())),
+        y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
+        joined=joined,
+        level=None if level is None else y.at(level),
+        marks=tuple(Tick(x.at(place), words) for place, words in marks),
+    )
+
+
+class _Scale(NamedTuple):
+    """From values to places."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+    log: bool
+
+    def at(self, value: float) -> float:
+        moved = math.log(value) if self.log else value
+        share = (moved - self.low) / (self.high - self.low)
+        return round(self.start + share * (self.end - self.start), 2)
+
+    def ticks(self) -> list[float]:
+        """Round values within the scale: 1, 2 and 5 times powers of ten."""
+        if self.log:
+            low, high = math.exp(self.low), math.exp(self.high)
+            found = [
+                factor * 10.0**power
+                for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+                for factor in (1, 2, 5)
+            ]
+            inside = [value for value in found if low * 0.999 <= value <= high * 1.001]
+            tens = [v for v in inside if math.isclose(v, 10.0 ** round(math.log10(v)))]
+            return inside if len(inside) <= MOST_TICKS else tens[:: -(-len(tens) // MOST_TICKS)]
+        step = _round_step((self.high - self.low) / (MOST_TICKS - 2))
+        first = math.ceil(self.low / step - 1e-9)
+        last = math.floor(self.high / step + 1e-9)
+        return [number * step for number in range(first, last + 1)]
+
+
+def _scale(values: Sequence[float], start: float, end: float, *, log: bool) -> _Scale:
+    low, high = min(values), max(values)
+    if log:
+        low, high = math.log(low), math.log(high)
+    if high - low < 1e-9 * max(abs(high), 1):
+        room = math.log(2) if log else max(abs(high) * 0.1, 0.5)
+        low, high = low - room, high + room
+    return _Scale(low, high, start, end, log)
+
+
+def _round_step(least: float) -> float:
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(factor * power for factor in (1, 2, 5, 10) if factor * power >= least * 0.999)
+
+
+def _few(values: Sequence[float]) -> Sequence[float]:
+    return values[:: -(-len(values) // MOST_TICKS)] if len(values) > MOST_TICKS + 2 else values
+
+
+def flops(value: float) -> str:
+    """Work in SI multiples: ``4.2 GFLOP``."""
+    for unit in ("", "k", "M", "G"):
+        if value < 999.5:
+            return f"{value:.3g} {unit}FLOP"
+        value /= 1000
+    return f"{value:.3g} TFLOP"

@@ -1,0 +1,57 @@
+"""Pictures, badges and the feed: what other pages embed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from .. import sharing
+from ..comparing import Across, compare
+from ..filters import compared_ids
+from .catalog import MachineId, Slug
+from .compare import prices
+from .deps import Reading, SettingsDep
+
+router = APIRouter(include_in_schema=False)
+SHORT = {"Cache-Control": "public, max-age=300"}
+
+
+def _png(card: sharing.Card, settings: SettingsDep) -> Response:
+    return Response(sharing.png(card, settings.site_name), media_type="image/png", headers=SHORT)
+
+
+def _svg(text: str) -> Response:
+    return Response(text, media_type="image/svg+xml", headers=SHORT)
+
+
+@router.get("/results/{result_id}/card.png")
+def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Response:
+    return _png(sharing.result_card(session, result_id), settings)
+
+
+@router.get("/compare/card.png")
+def compare_card(
+    session: Reading,
+    settings: SettingsDep,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Annotated[str, Query(max_length=8200)],
+    across: Across | None = None,
+) -> Response:
+    answer = compare(session, compared_ids(ids), priced, across)
+    return _png(sharing.compare_card(answer), settings)
+
+
+@router.get("/hardware/{slug}/badge.svg")
+def hardware_badge(session: Reading, slug: Slug) -> Response:
+    return _svg(sharing.hardware_badge(session, slug))
+
+
+@router.get("/machines/{machine_id}/badge.svg")
+def machine_badge(session: Reading, machine_id: MachineId) -> Response:
+    return _svg(sharing.machine_badge(session, machine_id))
+
+
+@router.get("/feed.atom")
+def feed(request: Request, session: Reading, settings: SettingsDep) -> Response:
+    origin = str(request.base_url).rstrip("/")
+    text = sharing.atom(sharing.feed(session), origin, settings.site_name)
+    return Response(text, media_type="application/atom+xml", headers=SHORT)

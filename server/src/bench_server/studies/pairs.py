@@ -1,0 +1,128 @@
+"""CPU against GPU, and where the GPU begins to pay."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import func, select
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ..filters import Empty, HardwareSlug
+from ..rank import Figure
+from ..standings import TABLE
+from .common import Held, SetupFigure, hold, of_hardware, setup_figure
+
+
+class PairChoice(BaseModel):
+    """Parameters of CPU against GPU; empty: the machine on which most was measured on both."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    cpu: Annotated[HardwareSlug | None, Empty] = Field(None, description="slug of a processor")
+    gpu: Annotated[HardwareSlug | None, Empty] = Field(None, description="slug of a GPU")
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One cell on both devices, each in its fastest framework and recipe. The GPU is ``held``
+    against the CPU. ``flops_per_step``: training FLOPs of a batch."""
+
+    workload: str
+    parameter_count: int
+    batch_size: int
+    flops_per_step: int
+    data: str
+    cpu: SetupFigure
+    gpu: SetupFigure
+    held: Held
+
+
+@dataclass(frozen=True)
+class PairAnswer:
+    """CPU against GPU, by work in a step; ``pays_from_flops``: from this work on the GPU is ahead
+    in every cell, null where it never is or nothing is known."""
+
+    cpu: str | None
+    cpu_slug: str | None
+    gpu: str | None
+    gpu_slug: str | None
+    pays_from_flops: int | None
+    rows: tuple[PairRow, ...]
+
+
+def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
+    """Raises NotFound where one of them has no figures."""
+    cpu, gpu = choice.cpu, choice.gpu
+    if not (cpu and gpu):
+        pair = _machine_with_both(session)
+        if pair is None:
+            return PairAnswer(None, None, None, None, None, ())
+        cpu, gpu = cpu or pair[0], gpu or pair[1]
+    of_cpu, of_gpu = (of_hardware(session, slug) for slug in (cpu, gpu))
+    rows = sorted(_pairs(of_cpu, of_gpu), key=lambda row: (row.flops_per_step, row.workload))
+    return PairAnswer(
+        of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), tuple(rows)
+    )
+
+
+def _machine_with_both(session: Session) -> tuple[str, str] | None:
+    """Slugs of the processor and the GPU of the machine with most cells on both."""
+    cpu, gpu = TABLE.alias("cpu"), TABLE.alias("gpu")
+    same = [
+        cpu.c[name] == gpu.c[name]
+        for name in ("machine_id", "workload_digest", "batch_size", "precision", "data")
+    ]
+    query = (
+        select(cpu.c.hardware_slug, gpu.c.hardware_slug)
+        .where(cpu.c.level == "machine", gpu.c.level == "machine", *same)
+        .where(cpu.c.device == "cpu", gpu.c.device != "cpu")
+        .group_by(cpu.c.hardware_slug, gpu.c.hardware_slug)
+        .order_by(func.count().desc(), cpu.c.hardware_slug)
+        .limit(1)
+    )
+    row = session.connection().execute(query).first()
+    return (row[0], row[1]) if row else None
+
+
+def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
+    rows = []
+    best_cpu, best_gpu = _fastest(of_cpu), _fastest(of_gpu)
+    for key in best_cpu.keys() & best_gpu.keys():
+        cpu, gpu = best_cpu[key], best_gpu[key]
+        workload = next((w for w in CATALOGUE if w.digest == key[0]), None)
+        if workload is not None:
+            rows.append(
+                PairRow(
+                    workload.name,
+                    workload.parameter_count,
+                    cpu.setup.batch_size,
+                    workload.training_flops_per_sample * cpu.setup.batch_size,
+                    cpu.setup.data,
+                    setup_figure(cpu, None),
+                    setup_figure(gpu, None),
+                    hold(gpu, cpu),
+                )
+            )
+    return rows
+
+
+def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
+    """By workload, batch size and data, in float32; figures come fastest first."""
+    found: dict[tuple[str, int, str], Figure] = {}
+    for one in figures:
+        if one.setup.precision == "float32":
+            key = (one.subject.workload_digest, one.setup.batch_size, one.setup.data)
+            found.setdefault(key, one)
+    return found
+
+
+def _pays_from(rows: list[PairRow]) -> int | None:
+    """The least work from which no cell is slower on the GPU; rows come by work."""
+    least = None
+    for row in reversed(rows):
+        if row.held.speed_up < 1:
+            break
+        least = row.flops_per_step
+    return least

@@ -1,0 +1,271 @@
+"""Every page on a board of 47 hardware, in a real browser."""
+
+import re
+import zlib
+from urllib.parse import urlsplit
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page, expect
+from tests.fakes.fleet import MARKUP
+from tests.pages.conftest import Fleet
+
+SCHEMES = ("light", "dark")
+THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
+PAGES = (
+    "/",
+    "/?workload=mnist-cnn&sort=energy",
+    "/?workload=mnist-cnn&group=setup&batch_size=any&q=apple",
+    "/workloads/mnist-cnn",
+    "/hardware/apple-m2-max-30-core-gpu",
+    "/machines/{machine}",
+    "/results/{result}",
+    "/results/{failed}",
+    "/compare",
+    f"/compare?ids={THREE}",
+    "/frameworks",
+    "/cpu-vs-gpu",
+    "/batch-size",
+    "/trends",
+    "/log",
+    "/methodology",
+    "/submit",
+    "/docs",
+)
+
+
+def _addresses(fleet: Fleet) -> list[str]:
+    known = {"machine": fleet.machine, "result": fleet.result, "failed": fleet.failed}
+    return [fleet.address + page.format(**known) for page in PAGES]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("width", [1440, 390])
+def test_pages_fit_stay_still_and_ask_no_other_host(
+    browser: Browser, fleet: Fleet, width: int, scheme: str
+) -> None:
+    context = browser.new_context(
+        viewport={"width": width, "height": 900},
+        color_scheme=scheme,  # type: ignore[arg-type]
+    )
+    page = context.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(f"{page.url}: {message.text}"))
+    page.on("pageerror", lambda error: said.append(f"{page.url}: {error}"))
+    hosts: set[str] = set()
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    for address in _addresses(fleet):
+        answer = page.goto(address)
+        assert answer is not None
+        assert answer.status == 200, address
+        assert page.evaluate("document.documentElement.scrollWidth") <= width, address
+        assert _layout_shift(page) == 0, address
+    context.close()
+    assert said == []
+    assert hosts == {urlsplit(fleet.address).netloc}
+
+
+def _layout_shift(page: Page) -> float:
+    shift: float = page.evaluate(
+        """() => new Promise(done => {
+            let sum = 0;
+            new PerformanceObserver(list => list.getEntries().forEach(e => sum += e.value))
+                .observe({type: 'layout-shift', buffered: true});
+            requestAnimationFrame(() => requestAnimationFrame(() => done(sum)));
+        })"""
+    )
+    return shift
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet, scheme: str) -> None:
+    # axe is put into the page as a script of its own, which the pages' policy forbids.
+    context = browser.new_context(color_scheme=scheme, bypass_csp=True)  # type: ignore[arg-type]
+    page = context.new_page()
+    found = []
+    for address in _addresses(fleet):
+        page.goto(address)
+        for violation in Axe().run(page).response["violations"]:
+            if violation["impact"] in ("serious", "critical"):
+                where = [node["target"] for node in violation["nodes"][:3]]
+                found.append((address, violation["id"], where))
+    context.close()
+    assert found == []
+
+
+def test_every_page_links_a_json_twin_that_answers(fleet: Fleet) -> None:
+    with httpx.Client(base_url=fleet.address, timeout=30) as http:
+        for address in _addresses(fleet):
+            page = http.get(address).text
+            twin = re.search(r'rel="alternate" type="application/json" href="([^"]+)"', page)
+            if address.endswith("/compare"):  # nothing is chosen yet
+                continue
+            assert twin, address
+            answer = http.get(twin[1].replace("&amp;", "&"))
+            assert answer.status_code == 200, twin[1]
+            assert answer.headers["content-type"].startswith("application/json")
+
+
+def test_policy_lets_no_inline_script_or_style_in(fleet: Fleet) -> None:
+    for address in _addresses(fleet):
+        answer = httpx.get(address, timeout=30)
+        policy = answer.headers["content-security-policy"]
+        assert policy.startswith("default-src 'none'")
+        assert "unsafe" not in policy
+        assert not re.search(r"<script(?![^>]*\ssrc=)|\sstyle=|\son[a-z]+=\"", answer.text), address
+
+
+def test_leaderboard_is_light(fleet: Fleet) -> None:
+    page = httpx.get(f"{fleet.address}/?workload=mnist-cnn", timeout=30)
+    assert page.text.count('role="row"') >= 47
+    assert len(zlib.compress(page.content)) < 60_000
+
+
+def test_find_my_machine_and_compare_it_with_two_others(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(fleet.address)
+    page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
+    page.get_by_text("Filter and baseline").click()
+    page.get_by_label("Hardware").fill("m2 max")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("link", name="Apple M2 Max (30-core GPU)").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Apple M2 Max (30-core GPU)")
+    page.get_by_role("link", name="Compare with…").click()
+    page.get_by_label("Find hardware").fill("rtx 40")
+    page.get_by_role("button", name="Find").click()
+    page.get_by_label("NVIDIA GeForce RTX 4090").check()
+    page.get_by_label("NVIDIA GeForce RTX 4080").check()
+    page.get_by_label("Price of Apple M2 Max (30-core GPU)").fill("3000")
+    page.get_by_role("button", name="Compare").click()
+    columns = page.locator("table.comparison").first.locator("thead th")
+    expect(columns).to_have_count(4)
+    expect(page.locator("main")).to_contain_text("per unit of price")
+    shared = browser.new_page()
+    shared.goto(page.url)
+    expect(shared.locator("table.comparison").first).to_have_text(
+        page.locator("table.comparison").first.inner_text(), use_inner_text=True
+    )
+    csv = page.get_by_role("link", name="These rows as CSV").get_attribute("href")
+    rows = httpx.get(f"{fleet.address}{csv}", timeout=30).text.splitlines()
+    assert len(rows) > 1 + page.locator("table.comparison").first.locator("tbody tr").count()
+    shared.close()
+    page.close()
+
+
+def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}/?workload=mnist-cnn")
+    page.get_by_role("navigation", name="Figure").get_by_role("link", name="Energy").click()
+    assert "sort=energy" in page.url
+    expect(page.locator("th.speed")).to_have_text("Energy of an epoch")
+    page.get_by_text("Filter and baseline").click()
+    page.get_by_label("Speed-up against").select_option("nvidia-h200")
+    page.get_by_role("button", name="Show").click()
+    assert "baseline=nvidia-h200" in page.url
+    assert "sort=energy" in page.url
+    row = page.locator("table.ranking tbody tr", has_text="NVIDIA H200")
+    expect(row.locator("[data-label=Speed-up] .figure")).to_have_text("1.00×")
+    page.close()
+
+
+def test_keyboard_alone_ticks_and_compares(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    page.goto(f"{fleet.address}/?workload=mnist-cnn&q=nvidia+geforce+rtx+40")
+    ticked = 0
+    for _ in range(120):
+        page.keyboard.press("Tab")
+        kind = page.evaluate("document.activeElement.type || ''")
+        assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+        if kind == "checkbox" and ticked < 2:
+            page.keyboard.press("Space")
+            ticked += 1
+        elif ticked == 2 and page.evaluate("document.activeElement.innerText") == "Compare ticked":
+            page.keyboard.press("Enter")
+            break
+    page.wait_for_url("**/compare?ids=*")
+    expect(page.locator("table.comparison").first.locator("thead th")).to_have_count(3)
+    page.close()
+
+
+def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    page.goto(f"{fleet.address}/machines/{fleet.machine}")
+    changes = page.locator(".changes li")
+    expect(changes).to_have_count(2)
+    expect(changes.nth(0)).to_contain_text("environment.packages.tensorflow 2.18.0 → 2.18.1")
+    expect(changes.nth(1)).to_contain_text("machine.os.version 14.6 → 15.5")
+    expect(page.locator("#content .mark")).to_have_count(2)
+    page.close()
+
+
+def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    page.goto(f"{fleet.address}/results/{fleet.result}")
+    answer = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}", timeout=30).json()
+    trace = answer["result"]["outcome"]["measurement"]["traces"][0]["losses"]
+    shown = page.locator("section[aria-labelledby=conformance] table").first.locator("tbody tr")
+    expect(shown).to_have_count(len(trace))
+    expect(shown.first).to_contain_text(f"{trace[0]:.7f}")
+    sensors = answer["result"]["telemetry"]["columns"]
+    expect(page.locator(".multiples figure")).to_have_count(len(sensors))
+    receipt = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}/receipt", timeout=30).json()
+    expect(page.get_by_label("Proof of inclusion")).to_have_text(receipt["proof"])
+    page.close()
+
+
+def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    page.goto(f"{fleet.address}/cpu-vs-gpu")
+    pair = httpx.get(f"{fleet.address}/api/v1/cpu-vs-gpu", timeout=30).json()
+    expect(page.locator(".area circle")).to_have_count(len(pair["rows"]))
+    ratios = [row["held"]["speed_up"] for row in pair["rows"]]
+    assert min(ratios) < 1 < max(ratios)
+    expect(page.locator(".lead")).to_contain_text("ahead in every cell from")
+    page.goto(f"{fleet.address}/frameworks")
+    tables = httpx.get(f"{fleet.address}/api/v1/frameworks", timeout=30).json()["tables"]
+    expect(page.locator("table.recipes")).to_have_count(len(tables))
+    first = page.locator("table.recipes").first.locator("tbody th")
+    expect(first).to_have_text([row["framework"] for row in tables[0]["rows"]])
+    page.goto(f"{fleet.address}/batch-size")
+    studies = httpx.get(f"{fleet.address}/api/v1/batch-size", timeout=30).json()["studies"]
+    expect(page.locator(".stroke")).to_have_count(
+        sum(len(line["figures"]) - 1 for study in studies for line in study["lines"])
+    )
+    page.goto(f"{fleet.address}/trends")
+    versions = httpx.get(f"{fleet.address}/api/v1/trends", timeout=30).json()["versions"]
+    expect(page.locator("table.recipes tbody th")).to_have_text([v["version"] for v in versions])
+    page.close()
+
+
+def test_pictures_badges_and_feed(fleet: Fleet) -> None:
+    with httpx.Client(base_url=fleet.address, timeout=30) as http:
+        for address in (f"/results/{fleet.result}", f"/compare?ids={THREE}"):
+            page = http.get(address).text
+            found = re.search(r'property="og:image" content="([^"]+)"', page)
+            assert found
+            picture = http.get(found[1].replace("&amp;", "&"))
+            assert picture.headers["content-type"] == "image/png"
+            width, height = (int.from_bytes(picture.content[n : n + 4], "big") for n in (16, 20))
+            assert (width, height) == (1200, 630)
+        for place in ("/hardware/nvidia-h200", f"/machines/{fleet.machine}"):
+            badge = ElementTree.fromstring(http.get(f"{place}/badge.svg").text)
+            assert "/s mnist-cnn" in "".join(badge.itertext())
+        feed = ElementTree.fromstring(http.get("/feed.atom").content)
+        atom = {"a": "http://www.w3.org/2005/Atom"}
+        entries = feed.findall("a:entry", atom)
+        assert len(entries) == 50
+        link = entries[0].find("a:link", atom)
+        assert link is not None
+        assert http.get(link.attrib["href"]).status_code == 200
+        assert http.get("/results/0123456789abcdef/card.png").status_code == 404
+        assert http.get("/compare/card.png?ids=nvidia-h200,nobody").status_code == 404
+
+
+def test_markup_in_names_is_text_in_pictures_feed_and_badges(fleet: Fleet) -> None:
+    feed = httpx.get(f"{fleet.address}/feed.atom", timeout=30).text
+    titles = [entry.text or "" for entry in ElementTree.fromstring(feed).iter() if entry.text]
+    name = MARKUP.replace("\u202e", "")
+    assert any(name in title for title in titles)
+    assert "\u202e" not in feed
