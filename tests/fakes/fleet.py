@@ -32,7 +32,7 @@ from bench_protocol.result import (
     Telemetry,
     Trace,
 )
-from bench_server import challenges, enroll, ingest, log, moderation, schema
+from bench_server import challenges, enroll, ingest, log, moderation, published, schema
 from bench_server.authority import Authority, load_authority
 from bench_server.db import Store
 from bench_server.settings import Settings
@@ -145,6 +145,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
     keys = [results.private_key(seed) for seed in range(1, len(OWNERS) + 1)]
     with store.writing() as session:
         log.begin(session, authority)
+        published.import_published(session)
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)
         enroll.tell(body, store, authority, "open", START)

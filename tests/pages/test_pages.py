@@ -13,6 +13,7 @@ from tests.pages.conftest import MARKUP, Site
 from bench_protocol import format as people
 from bench_server import pages, render
 
+
 def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site) -> None:
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()

@@ -46,7 +46,8 @@ class MachineLink:
 
 @dataclass(frozen=True)
 class HardwarePage:
-    """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?"""
+    """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
+    ``sources``: where published figures were copied from."""
 
     title: str
     json_href: str
@@ -54,6 +55,7 @@ class HardwarePage:
     answer: catalog.HardwareAnswer
     groups: tuple[WorkloadFigures, ...]
     machines: tuple[MachineLink, ...]
+    sources: tuple[catalog.PublishedAnswer, ...]
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,7 @@ def hardware_page(session: Session, slug: str) -> HardwarePage:
         answer=answer,
         groups=_groups(answer.figures),
         machines=_machines(session, slug),
+        sources=_sources(session, slug) if answer.published else (),
     )
 
 
@@ -172,6 +175,11 @@ def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
         .limit(MOST_MACHINES)
     )
     return tuple(MachineLink(*row) for row in session.connection().execute(query))
+
+
+def _sources(session: Session, slug: str) -> tuple[catalog.PublishedAnswer, ...]:
+    found = catalog.published_figures(session)
+    return tuple(figure for figure in found if figure.hardware_slug == slug)
 
 
 def _cell(figure: catalog.CellFigure) -> dict[str, Any]:
