@@ -197,10 +197,11 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
 
 
 def _cells(kind: Kind, workloads: Sequence[str], *, thorough: bool) -> Iterator[Cell]:
-    """The default batch of every workload; where thorough also recipes and other batch sizes."""
+    """The first workload at its default batch; where thorough all of them, also in the other recipes
+    and batch sizes where the hardware has several owners."""
     frameworks = {"metal": ("tensorflow", "mlx"), "cuda": ("tensorflow", "jax", "torch")}
     device = Device(kind=kind.device)  # type: ignore[arg-type]
-    for workload in workloads:
+    for workload in workloads if thorough else workloads[:1]:
         if workload == "cifar100-vgg16" and kind.teraflops < 0.2:
             continue
         for framework in frameworks.get(kind.device, ("tensorflow", "torch")):

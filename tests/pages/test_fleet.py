@@ -121,6 +121,28 @@ def test_leaderboard_is_light(fleet: Fleet) -> None:
     page = httpx.get(f"{fleet.address}/?workload=mnist-cnn", timeout=30)
     assert page.text.count('role="row"') >= 47
     assert len(zlib.compress(page.content)) < 60_000
+    (script,) = re.findall(r'<script src="([^"]+)"', page.text)
+    assert len(httpx.get(f"{fleet.address}{script}", timeout=30).content) < 60_000
+
+
+def test_with_script_the_board_follows_what_is_typed(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page()
+    problems: list[str] = []
+    page.on("console", lambda message: problems.append(message.text))
+    page.goto(f"{fleet.address}/?workload=mnist-cnn")
+    page.get_by_text("Filter and baseline").click()
+    page.evaluate("document.querySelector('h1').dataset.kept = 'yes'")
+    page.get_by_label("Hardware", exact=True).press_sequentially("m4 max")
+    expect(page.locator("table.ranking tbody tr")).to_have_count(2)
+    expect(page).to_have_url(re.compile("q=m4"))
+    assert page.evaluate("document.querySelector('h1').dataset.kept") == "yes"
+    page.goto(f"{fleet.address}/compare")
+    page.get_by_label("NVIDIA H200").check()
+    page.get_by_label("Find hardware").press_sequentially("epyc")
+    expect(page.locator("#found label")).to_have_count(2)
+    expect(page.get_by_label("NVIDIA H200", exact=True)).to_be_checked()
+    assert problems == []
+    page.close()
 
 
 def test_find_my_machine_and_compare_it_with_two_others(browser: Browser, fleet: Fleet) -> None:
