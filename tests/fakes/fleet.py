@@ -197,8 +197,8 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
 
 
 def _cells(kind: Kind, workloads: Sequence[str], *, thorough: bool) -> Iterator[Cell]:
-    """The first workload at its default batch; where thorough all of them, also in the other recipes
-    and batch sizes where the hardware has several owners."""
+    """The first workload at its default batch; where thorough all of them, and in other recipes and
+    batch sizes where the hardware has several owners."""
     frameworks = {"metal": ("tensorflow", "mlx"), "cuda": ("tensorflow", "jax", "torch")}
     device = Device(kind=kind.device)  # type: ignore[arg-type]
     for workload in workloads if thorough else workloads[:1]:
