@@ -151,7 +151,7 @@ def main() -> None:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks, seconds, pairs = options.frameworks.split(","), options.seconds, options.pairs
     clock = options.clock
-    versions = ", ".join(f"{name} {_version(name)}" for name in frameworks)
+    versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
     load = os.getloadavg()[0]
     print(
         f"{versions}; {pairs} pairs of {seconds:g} s by the {clock} clock, "
@@ -189,7 +189,7 @@ def main() -> None:
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
-def _version(framework: str) -> str:
+def version_of(framework: str) -> str:
     try:
         return version(framework)
     except PackageNotFoundError:

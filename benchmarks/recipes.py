@@ -8,19 +8,21 @@ worker; the sides take turns, round after round, and who begins moves on. Ratios
 the rounds, within a round, so that what slows all sides alike falls out.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. A large workload on a small machine
-takes hours: choose with ``--workloads``. ``--threads 1`` where others use the machine too.
+takes hours: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
+processor time instead (threads that wait do not show in it) and ``--threads 1`` leaves fewer to
+wait for each other.
 """
 
 import argparse
 import os
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 
-from fidelity import PACKAGES, THREADS, WORKLOAD, bare
+from fidelity import CPU_CLOCK_WORKER, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
 
 from bench_agent.job import Job, Timing
 from bench_agent.runner import run_job
@@ -45,7 +47,9 @@ class Speed:
     gemm_fraction: float | None = None
 
 
-def measured(framework: str, workload: Workload, recipe: Recipe, timing: Timing) -> Speed:
+def measured(
+    framework: str, workload: Workload, recipe: Recipe, timing: Timing, clock: str
+) -> Speed:
     """One fresh worker.
 
     Raises:
@@ -64,7 +68,8 @@ def measured(framework: str, workload: Workload, recipe: Recipe, timing: Timing)
     job = Job(workload=workload, cell=cell, seed=DEFAULT_SEED, timing=timing)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        outcome = run_job(job, log).outcome
+        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else None
+        outcome = run_job(job, log, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     rate = samples_per_second(outcome.measurement, workload.batch_size)
@@ -98,12 +103,17 @@ def over(speeds: Sequence[Speed], base: Sequence[Speed]) -> str:
 
 
 def rows(
-    framework: str, workload: Workload, recipes: Sequence[Recipe], timing: Timing, rounds: int
+    framework: str,
+    workload: Workload,
+    recipes: Sequence[Recipe],
+    timing: Timing,
+    clock: str,
+    rounds: int,
 ) -> None:
     """Print a row for each recipe of one workload and framework."""
 
     def side(recipe: Recipe) -> Callable[[], Speed]:
-        return lambda: measured(framework, workload, recipe, timing)
+        return lambda: measured(framework, workload, recipe, timing, clock)
 
     chosen: list[Recipe] = [NAIVE, *recipes]
     naive, *others = zip(*in_turns([side(recipe) for recipe in chosen], rounds), strict=True)
@@ -119,15 +129,15 @@ def rows(
         )
 
 
-def bare_row(framework: str, timing: Timing, rounds: int) -> None:
+def bare_row(framework: str, timing: Timing, clock: str, rounds: int) -> None:
     """Print ``tuned`` beside the better hand-written loop."""
     samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
 
     def written(recipe: str) -> Callable[[], Speed]:
-        return lambda: Speed(samples / bare(framework, recipe, timing.budget_seconds))
+        return lambda: Speed(samples / bare(framework, recipe, timing.budget_seconds, clock))
 
     def tuned() -> Speed:
-        return measured(framework, WORKLOAD, "tuned", timing)
+        return measured(framework, WORKLOAD, "tuned", timing, clock)
 
     agents, *loops = zip(
         *in_turns([tuned, *(written(recipe) for recipe in BARE_RECIPES)], rounds), strict=True
@@ -146,20 +156,25 @@ def main() -> None:
     )
     names = [workload.name for workload in CATALOGUE]
     parser.add_argument("--workloads", default=",".join(names))
-    parser.add_argument("--frameworks", default=",".join(PACKAGES))
+    parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
     parser.add_argument("--recipes", default="pipeline,tuned")
     parser.add_argument("--pairs", type=int, default=3, help="rounds of one process a side")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--epochs", type=int, help="time so many whole epochs instead")
     parser.add_argument("--threads", type=int, default=0, help="0: as many as the libraries take")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--bare", action="store_true", help="only the second table")
     options = parser.parse_args()
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks = options.frameworks.split(",")
     timing = Timing(budget_seconds=options.seconds, target_spread=0.0, epochs=options.epochs)
-    versions = ", ".join(f"{name} {version(PACKAGES[name])}" for name in frameworks)
-    print(f"{versions}; {options.pairs} rounds, load {os.getloadavg()[0]:.1f} at the beginning\n")
+    versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
+    print(
+        f"{versions}; {options.pairs} rounds by the {options.clock} clock, "
+        f"load {os.getloadavg()[0]:.1f} at the beginning\n",
+        flush=True,
+    )
     if not options.bare:
         print(
             "| workload, batch | framework | recipe | samples/s | GFLOP/s | of a matrix product ",
@@ -169,11 +184,18 @@ def main() -> None:
         for name in options.workloads.split(","):
             for framework in frameworks:
                 recipes = options.recipes.split(",")
-                rows(framework, workload_named(name), recipes, timing, options.pairs)
+                rows(
+                    framework,
+                    workload_named(name),
+                    recipes,
+                    timing,
+                    options.clock,
+                    options.pairs,
+                )
     print("\n| workload, batch | framework | best bare loop | tuned over it | of the rounds |")
     print("|---|---|---|---|---|")
     for framework in frameworks:
-        bare_row(framework, timing, options.pairs)
+        bare_row(framework, timing, options.clock, options.pairs)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
