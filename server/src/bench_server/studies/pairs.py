@@ -4,11 +4,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import func, select
+from sqlalchemy import case, func, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
 
+from .. import queries
 from ..filters import Empty, HardwareSlug
 from ..rank import Figure
 from ..standings import TABLE
@@ -68,22 +69,23 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
 
 
 def _machine_with_both(session: Session) -> tuple[str, str] | None:
-    """Slugs of the processor and the GPU of the machine with most cells on both."""
-    cpu, gpu = TABLE.alias("cpu"), TABLE.alias("gpu")
-    same = [
-        cpu.c[name] == gpu.c[name]
-        for name in ("machine_id", "workload_digest", "batch_size", "precision", "data")
-    ]
+    """Slugs of the processor and the GPU of the machine of which most is known on both."""
+    on_cpu = case((TABLE.c.device == "cpu", 1), else_=0)
+    both = func.sum(on_cpu) * (func.count() - func.sum(on_cpu))
     query = (
-        select(cpu.c.hardware_slug, gpu.c.hardware_slug)
-        .where(cpu.c.level == "machine", gpu.c.level == "machine", *same)
-        .where(cpu.c.device == "cpu", gpu.c.device != "cpu")
-        .group_by(cpu.c.hardware_slug, gpu.c.hardware_slug)
-        .order_by(func.count().desc(), cpu.c.hardware_slug)
+        select(TABLE.c.machine_id)
+        .where(TABLE.c.level == "machine")
+        .group_by(TABLE.c.machine_id)
+        .having(both > 0)
+        .order_by(both.desc(), TABLE.c.machine_id)
         .limit(1)
     )
-    row = session.connection().execute(query).first()
-    return (row[0], row[1]) if row else None
+    machine_id = session.connection().scalar(query)
+    if machine_id is None:
+        return None
+    slugs = {f.setup.device: f.hardware_slug for f in queries.machine_figures(session, machine_id)}
+    cpu = slugs.pop("cpu")
+    return cpu, next(iter(slugs.values()))
 
 
 def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
