@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from bench_protocol import doubts
@@ -99,18 +100,18 @@ def plan_document(plan: Plan) -> Document:
 def print_plan(plan: Plan) -> None:
     """Table of the plan."""
     console = Console()
-    table = Table()
-    for heading in ("workload", "framework", "device", "recipe", "batch", "precision", "estimate"):
-        table.add_column(heading, justify="right" if heading in ("batch", "estimate") else "left")
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for heading in ("workload", "on", "recipe", "precision", "memory", "time"):
+        justify: JustifyMethod = "right" if heading in ("memory", "time") else "left"
+        table.add_column(heading, justify=justify, no_wrap=True)
     for planned in plan.cells:
-        cell = planned.cell
+        cell, need = planned.cell, need_of(planned.cell, planned.workload)
         table.add_row(
-            cell.workload,
-            cell.framework,
-            str(cell.device),
+            f"{cell.workload}, {cell.batch_size}",
+            f"{cell.framework} {cell.device}",
             cell.recipe,
-            str(cell.batch_size),
             cell.precision,
+            people.size(max(need.device_bytes, need.host_bytes)),
             people.rough(planned.estimate_seconds),
         )
     if plan.cells:
