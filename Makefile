@@ -18,7 +18,7 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 
-.PHONY: help frameworks demo test test-all lint types audit serve migrate check-pins clean benchmark-fidelity benchmark-recipes
+.PHONY: help frameworks demo test test-all lint types audit serve migrate check-pins clean benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -70,6 +70,9 @@ benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures besi
 
 clean: ## Remove the virtual environment and the demo's database.
 	rm -rf $(VENV) .demo
+
+benchmark-server: $(VENV)/installed-dev ## Results a second and questions on 1 million (needs wrk; ARGS="--sizes 1000 --seconds 5").
+	PYTHONPATH=. $(BIN)/python -m benchmarks.server $(ARGS)
 
 benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (hours; ARGS="--workloads fashion-mlp --pairs 1").
 	$(BIN)/python benchmarks/recipes.py $(ARGS)

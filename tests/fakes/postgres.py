@@ -63,8 +63,8 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start() -> Cluster:
-    """Make and start a cluster; durable enough for tests, which is not at all."""
+def start(*, durable: bool = False) -> Cluster:
+    """Make and start a cluster; as durable as tests need, which is not at all, or as it comes."""
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
@@ -74,7 +74,9 @@ def start() -> Cluster:
         cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-A", "trust", "-E", "UTF8",
         "--locale=C", "--no-sync",
     )  # fmt: skip
-    options = f"-c listen_addresses= -k {folder} -F -c synchronous_commit=off"
+    options = f"-c listen_addresses= -k {folder}"
+    if not durable:
+        options += " -F -c synchronous_commit=off"
     _run(cluster.bin / "pg_ctl", "-D", data, "-l", folder / "log", "-o", options, "-w", "start")
     return cluster
 

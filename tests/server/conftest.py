@@ -17,6 +17,7 @@ from tests.fakes.live import running_server
 from bench_server import log, schema
 from bench_server.app import create_app
 from bench_server.db import Store, open_engine
+from bench_server.ingest import Inbox
 from bench_server.settings import Settings
 from bench_server.tables import Table
 
@@ -102,6 +103,7 @@ def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> Fa
     with store.writing() as session:
         log.begin(session, AUTHORITY)
     application.state.store = store
+    application.state.inbox = Inbox(store, AUTHORITY)
     application.state.clock = clock
     application.state.settings = Settings()
     return application

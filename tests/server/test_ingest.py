@@ -11,7 +11,7 @@ from tests.fakes.authority import ORIGIN
 from tests.fakes.client import JSON, Poster
 
 from bench_protocol import envelope, statement
-from bench_server import ingest
+from bench_server import saving
 from bench_server.db import Store
 from bench_server.derive import machine_id, stored_result
 from bench_server.tables import Measurement, SigningKey, Submission
@@ -109,7 +109,7 @@ def test_columns_can_be_made_again(post: Poster, store: Store) -> None:
         submission = session.get_one(Submission, identity)
         kept = session.get_one(Measurement, identity)
         result = stored_result(submission.payload)
-        again = ingest.derived(session, ORIGIN, submission, result, kept.log_index)
+        again = saving.derived(session, ORIGIN, submission, result, kept.log_index)
         assert again.model_dump() == kept.model_dump()
 
 

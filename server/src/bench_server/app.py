@@ -14,6 +14,7 @@ from .authority import Authority, load_authority
 from .caching import EntityTags
 from .db import Store
 from .guard import Guard, Rate
+from .ingest import Inbox
 from .metrics import Metrics, registry
 from .routes import ROUTERS
 from .routes.deps import problems as refused
@@ -69,6 +70,7 @@ def create_app(
     app.state.clock = clock
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
+    app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
     app.state.metrics = registry()
     for router in ROUTERS:
@@ -83,6 +85,11 @@ def create_app(
     app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)
     return app
+
+
+def from_environment() -> FastAPI:
+    """The application of a worker process, which knows nothing but the environment."""
+    return create_app(Settings())
 
 
 class SecurityHeaders:

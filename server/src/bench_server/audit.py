@@ -18,7 +18,7 @@ from bench_protocol import acts, envelope, log, merkle, note, statement, strict_
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import ProtocolError
 
-from . import enroll, ingest, moderation, queries, registry, standings
+from . import enroll, moderation, queries, registry, saving
 from .authority import Identity
 from .db import Store
 from .filters import BoardFilters
@@ -285,6 +285,5 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
     )
     session.add(submission)
     session.flush()
-    row = ingest.derived(session, identity.origin, submission, result, record["log_index"])
-    ingest.save_row(session, row, result)
-    standings.add(session, [row])
+    row = saving.derived(session, identity.origin, submission, result, record["log_index"])
+    saving.save_rows(session, [(row, result)])

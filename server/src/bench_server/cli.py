@@ -1,5 +1,6 @@
 """``bench-server``: the commands of who runs a server."""
 
+import os
 from typing import Annotated
 
 import typer
@@ -35,6 +36,14 @@ def serve(
         authority = load_authority(settings.origin, settings.keys_folder)
         with store.writing() as session:
             log.begin(session, authority)
+        if settings.workers > 1:
+            store.close()
+            # Workers read the environment; options stand in it too.
+            os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url
+            serving.serve_workers(
+                settings.host, settings.port, settings.workers, settings.trusted_proxies
+            )
+            return
         app = create_app(settings, store, authority=authority)
         serving.serve(app, settings.host, settings.port, settings.trusted_proxies)
     except (schema.SchemaMismatch, KeysProblem) as error:

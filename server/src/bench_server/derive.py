@@ -7,7 +7,7 @@ its checks give, :mod:`.judge` what follows from them.
 
 import hashlib
 import json
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
@@ -77,7 +77,7 @@ def measurement_row(
 def check(row: Measurement, result: Result, arrival: Arrival) -> None:
     """Run the checks and keep what they found."""
     found = checks.verdicts(result, workload_named(result.cell.workload), arrival)
-    row.verdicts = json.dumps([asdict(verdict) for verdict in found])
+    row.verdicts = json.dumps([vars(verdict) for verdict in found])
 
 
 def stored_result(payload: bytes) -> Result:

@@ -19,6 +19,7 @@ from .tables import Measurement, Owner, SigningKey
 # Two figures within this share of each other are the same.
 REPRODUCED_WITHIN = 0.10
 OWNERS_TO_REPRODUCE = 2
+SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
 MODERATED = {
     "flagged": "flagged by the operator",
     "quarantined": "held back by the operator for a look",
@@ -88,6 +89,13 @@ def peers_ns(session: Session, row: Measurement) -> list[float]:
     return [time for owner, time in times.items() if owner != row.owner]
 
 
+def are_peers(one: Measurement, other: Measurement) -> bool:
+    """Whether one is among the :func:`peers_ns` of the other."""
+    return one.owner != other.owner and all(
+        getattr(one, name) == getattr(other, name) for name in SAME_SETUP
+    )
+
+
 def may_be_reproduced(session: Session, row: Measurement) -> bool:
     """Whether enough confirmed owners have a figure there for :func:`reproduce` to find any."""
     owners = standings.owner_times(session, row)
@@ -125,8 +133,7 @@ def _level(row: Measurement) -> int:
 
 def _same_setup(row: Measurement) -> list[ColumnElement[bool]]:
     """Rows of the same hardware in the same cell, whichever device of its kind it was."""
-    names = ("hardware_slug", "workload_digest", *Setup._fields)
-    return [getattr(Measurement, name) == getattr(row, name) for name in names]
+    return [getattr(Measurement, name) == getattr(row, name) for name in SAME_SETUP]
 
 
 def _agrees(one: float | None, other: float) -> bool:

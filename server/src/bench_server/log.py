@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import text
-from sqlmodel import Session, col, func, select, tuple_
+from sqlalchemy import insert, text
+from sqlmodel import Session, and_, col, func, or_, select
 
 from bench_protocol import envelope, log, merkle, tiles
 from bench_protocol.envelope import Envelope
@@ -71,7 +71,8 @@ def append(
         entries.append(entry)
         complete += frontier.add(merkle.leaf_hash(entry.commitment))
     session.add_all(entries)
-    session.add_all(LogNode(level=n[0], position=n[1], hash=value) for n, value in complete)
+    rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
+    session.connection().execute(insert(LogNode), rows)
     _sign(session, authority, frontier)
     session.flush()
     return entries
@@ -110,15 +111,18 @@ def size(session: Session) -> int:
 
 def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
     """Stored nodes of the tree. One that is missing is not in the answer."""
-    keys = sorted(set(wanted))
-    if not keys:
+    positions: dict[int, set[int]] = {}
+    for level, position in wanted:
+        positions.setdefault(level, set()).add(position)
+    if not positions:
         return {}
-    found = session.exec(
-        select(LogNode.level, LogNode.position, LogNode.hash).where(
-            tuple_(col(LogNode.level), col(LogNode.position)).in_(keys)
-        )
-    )
-    return {(level, position): value for level, position, value in found}
+    # Pairs of columns would make SQLite read every node.
+    places = [
+        and_(LogNode.level == level, col(LogNode.position).in_(own))
+        for level, own in sorted(positions.items())
+    ]
+    query = select(LogNode.level, LogNode.position, LogNode.hash).where(or_(*places))
+    return {(level, position): value for level, position, value in session.exec(query)}
 
 
 def newest_checkpoint(session: Session) -> LogCheckpoint:
@@ -132,7 +136,7 @@ def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
     """Receipts of entries, each under the first checkpoint that covers it, so that a receipt is
     the same whenever it is asked for. Entries whose salt was erased have none."""
     kept = [(entry.log_index, entry.salt) for entry in entries if entry.salt is not None]
-    first = [_first_checkpoint(session, index) for index, _ in kept]
+    first = _first_checkpoints(session, [index for index, _ in kept])
     paths = [
         merkle.inclusion_ranges(index, checkpoint.size)
         for (index, _), checkpoint in zip(kept, first, strict=True)
@@ -205,13 +209,20 @@ def entry_tile(session: Session, number: str) -> bytes:
     return tiles.encode_entries(found)
 
 
-def _first_checkpoint(session: Session, index: int) -> LogCheckpoint:
-    return session.exec(
-        select(LogCheckpoint)
-        .where(col(LogCheckpoint.size) > index)
-        .order_by(col(LogCheckpoint.size))
-        .limit(1)
-    ).one()
+def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogCheckpoint]:
+    """The first checkpoint that covers each entry; entries of one append share theirs."""
+    found: dict[int, LogCheckpoint] = {}
+    newest: LogCheckpoint | None = None
+    for index in sorted(indices):
+        if newest is None or newest.size <= index:
+            newest = session.exec(
+                select(LogCheckpoint)
+                .where(col(LogCheckpoint.size) > index)
+                .order_by(col(LogCheckpoint.size))
+                .limit(1)
+            ).one()
+        found[index] = newest
+    return [found[index] for index in indices]
 
 
 def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> None:

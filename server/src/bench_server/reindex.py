@@ -12,7 +12,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope
 
-from . import ingest, moderation, published
+from . import moderation, published, saving
 from .db import Store
 from .derive import stored_result
 from .tables import EnvironmentRow, LogEntry, Measurement, Standing, Submission
@@ -40,8 +40,8 @@ def reindex(store: Store, origin: str) -> int:
                 moderation.apply_to_result(session, act, entry.logged_at)
             else:
                 result = stored_result(submission.payload)
-                row = ingest.derived(session, origin, submission, result, entry.log_index)
-                ingest.save_row(session, row, result)
+                row = saving.derived(session, origin, submission, result, entry.log_index)
+                saving.save_rows(session, [(row, result)])
                 count += 1
         return count
 

@@ -1,10 +1,12 @@
-"""Listens and serves: one process, one plain line that says where."""
+"""Listens and serves, from one process or several; one plain line says where."""
 
 import asyncio
 import socket
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.supervisors import Multiprocess
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -30,19 +32,42 @@ def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None
         OSError: the address cannot be listened on.
     """
     bound = bind(host, port)
-    shown = f"[{host}]" if ":" in host else host
-    config = uvicorn.Config(
-        app,
-        log_level="warning",
-        access_log=False,
-        server_header=False,
-        proxy_headers=bool(trusted_proxies),
-        forwarded_allow_ips=trusted_proxies,
-    )
-    server = AnnouncingServer(config, f"http://{shown}:{bound.getsockname()[1]}")
+    config = uvicorn.Config(app, **_options(trusted_proxies))
+    server = AnnouncingServer(config, _address(host, bound))
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[bound]))
+
+
+def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "") -> None:
+    """The same from several processes, each with an application of its own from the environment.
+
+    Raises:
+        OSError: the address cannot be listened on.
+    """
+    bound = bind(host, port)
+    bound.listen()
+    config = uvicorn.Config(
+        "bench_server.app:from_environment", factory=True, **_options(trusted_proxies)
+    )
+    config.workers = workers
+    print(f"listening on {_address(host, bound)}", flush=True)
+    Multiprocess(config, [bound]).run()
+
+
+def _options(trusted_proxies: str) -> dict[str, Any]:
+    return {
+        "log_level": "warning",
+        "access_log": False,
+        "server_header": False,
+        "proxy_headers": bool(trusted_proxies),
+        "forwarded_allow_ips": trusted_proxies,
+    }
+
+
+def _address(host: str, bound: socket.socket) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"http://{shown}:{bound.getsockname()[1]}"
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -35,6 +35,9 @@ class Settings(BaseSettings):
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=8000, ge=0, le=65535, description="port; 0 takes a free one")
+    workers: int = Field(
+        default=1, ge=1, le=64, description="processes that serve; each counts rates by itself"
+    )
     origin: str = Field(
         default="trainmark.localhost",
         pattern=r"^[^\s+]{1,200}$",

@@ -15,7 +15,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Select, delete, insert, select, true, tuple_, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    insert,
+    select,
+    true,
+    tuple_,
+    update,
+)
 from sqlmodel import Session
 
 from bench_protocol.verdicts import LogSample
@@ -39,6 +50,9 @@ RESULT_COLUMNS = (
     *("ns_per_sample", "spread", "accuracy", "joules_per_sample", "energy_scope"),
 )
 ABOVE = {"machine": "owner", "owner": "hardware"}
+# So many children are read whole, those of all standings in one statement; among more the median
+# moves along the index, in statements of its own.
+FEW = 30
 
 
 class Arrival(NamedTuple):
@@ -63,11 +77,9 @@ def add(session: Session, rows: Iterable[Measurement]) -> None:
             arrivals["machine"][replace(whole, environment_id="")].append(arrival)
             arrivals["environment"][whole].append(arrival)
     for level in LEVELS:
-        subjects = sorted(arrivals[level], key=lambda subject: subject.id)
-        for subject in subjects:
-            arrival = _arrive(session, level, subject, arrivals[level][subject])
+        for arrival in _arrive(session, level, arrivals[level]):
             if level in ABOVE:
-                arrivals[ABOVE[level]][_above(level, subject)].append(arrival)
+                arrivals[ABOVE[level]][_above(level, arrival.child.subject)].append(arrival)
 
 
 def refresh(session: Session, rows: Iterable[Measurement]) -> None:
@@ -218,15 +230,42 @@ def _columns(found: Figure, middle: tuple[float, str], logs: "Logs") -> dict[str
     }
 
 
-def _arrive(session: Session, level: str, subject: Subject, arrivals: list[Arrival]) -> Arrival:
-    """Bring one standing up to date with children that are new or have moved."""
+def _arrive(session: Session, level: str, arrivals: dict[Subject, list[Arrival]]) -> list[Arrival]:
+    """Bring standings of one level up to date with children that are new or have moved.
+
+    Returns:
+        These standings, as arrivals of the level above.
+    """
     connection = session.connection()
-    row = connection.execute(_locked(subject.id)).first()
-    if row is None:
-        children = [arrival.child for arrival in arrivals]
-        found = combine(children, UNIT_OF_LEVEL[level], subject)
-        connection.execute(insert(TABLE), [standing_values(level, found, children)])
-        return Arrival(found, None)
+    subjects = sorted((subject.id, subject) for subject in arrivals)
+    ids = [identity for identity, _ in subjects]
+    rows = {row.id: row for row in connection.execute(LOCKED, {"ids": ids})} if ids else {}
+    few = [i for i, row in rows.items() if row.children <= FEW]
+    children = _children_of(connection, level, few) if few else {}
+    made, moved, done = [], [], []
+    for identity, subject in subjects:
+        own = arrivals[subject]
+        if identity not in rows:
+            found = combine([arrival.child for arrival in own], UNIT_OF_LEVEL[level], subject)
+            made.append(standing_values(level, found, [arrival.child for arrival in own]))
+            done.append(Arrival(found, None))
+            continue
+        before = figure(rows[identity])
+        found, columns = _moved(session, level, rows[identity], own, children.get(identity))
+        moved.append(columns | {"identity": identity})
+        done.append(Arrival(found, before))
+    if made:
+        connection.execute(insert(TABLE), made)
+    if moved:
+        connection.execute(MOVE, moved)
+    return done
+
+
+def _moved(
+    session: Session, level: str, row: Any, arrivals: list[Arrival], children: list[Any] | None
+) -> tuple[Figure, dict[str, Any]]:
+    """A standing after its arrivals, and its columns. ``children``: its rows as they are now, in
+    their order, where they are few; else the middle is found from where it was."""
     logs = Logs(row.children, row.log_mean, row.log_m2)
     pivot = (row.middle_ns, row.middle_id)
     below = (row.children - 1) // 2
@@ -236,7 +275,11 @@ def _arrive(session: Session, level: str, subject: Subject, arrivals: list[Arriv
             logs = logs.without(math.log(before.ns_per_sample))
         below += (child.ns_per_sample, child.id) < pivot
         logs = logs.plus(math.log(child.ns_per_sample))
-    middle, upper = _middle(session, level, subject.id, logs.n, below, pivot)
+    if children is None:
+        middle, upper = _middle(session, level, row.id, logs.n, below, pivot)
+    else:
+        read = CHILDREN[level].read
+        middle, upper = read(children[(logs.n - 1) // 2]), read(children[logs.n // 2])
     old, unit = figure(row), UNIT_OF_LEVEL[level]
     alone = logs.n == 1 and unit != "repeats"
     found = replace(
@@ -255,9 +298,7 @@ def _arrive(session: Session, level: str, subject: Subject, arrivals: list[Arriv
         newest_at=max(old.newest_at, *(a.child.newest_at for a in arrivals)),
         evidence=middle.evidence,
     )
-    values = _columns(found, (middle.ns_per_sample, middle.id), logs)
-    connection.execute(update(TABLE).where(TABLE.c.id == subject.id).values(values))
-    return Arrival(found, old)
+    return found, _columns(found, (middle.ns_per_sample, middle.id), logs)
 
 
 def _more(arrival: Arrival, name: str) -> int:
@@ -373,6 +414,14 @@ def _children(level: str, identity: str, *, backwards: bool = False) -> Select[A
     return select(*of.columns).where(of.parent == identity, of.counted).order_by(*order)
 
 
+def _children_of(connection: Connection, level: str, ids: list[str]) -> dict[str, list[Any]]:
+    """All children of several standings, each one's in their order."""
+    found: dict[str, list[Any]] = {identity: [] for identity in ids}
+    for row in connection.execute(CHILDREN_OF[level], {"ids": ids}):
+        found[row.parent].append(row)
+    return found
+
+
 def _key(level: str, row: Any) -> tuple[float, str]:
     child = CHILDREN[level].read(row)
     return child.ns_per_sample, child.id
@@ -380,3 +429,19 @@ def _key(level: str, row: Any) -> tuple[float, str]:
 
 def _locked(identity: str) -> Select[Any]:
     return select(TABLE).where(TABLE.c.id == identity).with_for_update()
+
+
+# Statements of every ingest, put together once.
+LOCKED = (
+    select(TABLE)
+    .where(TABLE.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(TABLE.c.id)
+    .with_for_update()
+)
+MOVE = update(TABLE).where(TABLE.c.id == bindparam("identity"))
+CHILDREN_OF = {
+    level: select(of.parent.label("parent"), *of.columns)
+    .where(of.parent.in_(bindparam("ids", expanding=True)), of.counted)
+    .order_by(of.parent, *of.key)
+    for level, of in CHILDREN.items()
+}

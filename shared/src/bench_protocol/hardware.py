@@ -5,6 +5,7 @@ stored. A virtual machine or a container never groups with the bare machine.
 """
 
 import re
+from functools import lru_cache
 
 from .machine import Cpu, Machine
 from .matrix import Device
@@ -70,6 +71,7 @@ def hardware_name(machine: Machine, device: Device) -> str:
     return name
 
 
+@lru_cache(maxsize=1024)
 def clean(name: str) -> str:
     """One spelling for each product name."""
     for pattern, replacement in ALIASES:

@@ -11,6 +11,7 @@ from bench_protocol.strict_json import MAX_BYTES
 
 from ..authority import Authority
 from ..db import Store
+from ..ingest import Inbox
 from ..problems import BodyTooLarge, Problem, WrongMediaType
 from ..settings import Settings
 
@@ -28,6 +29,11 @@ def _reading(request: Request) -> Iterator[Session]:
     store: Store = request.app.state.store
     with store.reading() as session:
         yield session
+
+
+async def _inbox(request: Request) -> Inbox:
+    inbox: Inbox = request.app.state.inbox
+    return inbox
 
 
 async def _authority(request: Request) -> Authority:
@@ -108,6 +114,7 @@ def _too_large(what: str, limit: int) -> BodyTooLarge:
 
 StoreDep = Annotated[Store, Depends(_store)]
 Reading = Annotated[Session, Depends(_reading)]
+InboxDep = Annotated[Inbox, Depends(_inbox)]
 AuthorityDep = Annotated[Authority, Depends(_authority)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]

@@ -1,5 +1,6 @@
 """``/api/v1/results``: post, list, read, and read back what was signed."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
@@ -9,7 +10,7 @@ from pydantic import TypeAdapter
 from bench_protocol import envelope, strict_json
 from bench_protocol.errors import ProtocolError
 
-from .. import ingest, log, queries
+from .. import log, queries
 from ..answers import (
     ReceiptAnswer,
     ResultAnswer,
@@ -21,20 +22,21 @@ from ..answers import (
 )
 from ..filters import ResultPageFilters
 from ..guard import Rate
+from ..ingest import Accepted, Inbox, Spend
 from ..problems import problem_of
 from .deps import (
     MEDIA_TYPES,
     NDJSON,
-    AuthorityDep,
     Documents,
+    InboxDep,
     Now,
     Reading,
-    StoreDep,
     json_body,
     problems,
 )
 
 router = APIRouter(prefix="/api/v1/results", tags=["results"])
+SUBMITTED = TypeAdapter(SubmitAnswer)
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {
     "type": "object",
@@ -63,26 +65,15 @@ ENVELOPE_SCHEMA = {
     },
     openapi_extra=json_body(ENVELOPE_SCHEMA, (*MEDIA_TYPES, NDJSON)),
 )
-async def submit(
-    request: Request,
-    store: StoreDep,
-    authority: AuthorityDep,
-    body: Documents,
-    now: Now,
-    response: Response,
-) -> SubmitAnswer | Response:
+async def submit(request: Request, inbox: InboxDep, body: Documents, now: Now) -> Response:
     rate: Rate = request.app.state.key_rate
 
     def spend(key_id: str) -> None:
         rate.spend(key_id, "a key")
 
     if isinstance(body, list):
-        answers = await run_in_threadpool(ingest.accept_all, body, store, authority, now, spend)
-        return Response(b"".join(map(_line, answers)), 207, media_type=NDJSON)
-    accepted = await run_in_threadpool(ingest.accept, body, store, authority, now, spend)
-    response.status_code = _status(accepted)
-    response.headers["Location"] = f"/api/v1/results/{accepted.submission.id}"
-    return _submitted(accepted)
+        return await run_in_threadpool(_many, inbox, body, now, spend)
+    return await run_in_threadpool(_one, inbox, body, now, spend)
 
 
 @router.get("", summary="Results, newest first, page by page", responses=problems(422))
@@ -128,22 +119,35 @@ def receipt(session: Reading, result_id: str) -> ReceiptAnswer:
     return receipt_answer(log.receipts_of_results(session, [submission.id])[submission.id])
 
 
-def _status(accepted: ingest.Accepted) -> int:
-    return 201 if accepted.created else 200
+def _one(inbox: Inbox, raw: bytes, now: datetime, spend: Spend) -> Response:
+    accepted = inbox.accept(raw, now, spend)
+    location = f"/api/v1/results/{accepted.submission.id}"
+    answer = SUBMITTED.dump_json(_submitted(accepted))
+    return Response(answer, _status(accepted), {"Location": location}, "application/json")
 
 
-def _line(answer: ingest.Accepted | ProtocolError) -> bytes:
+def _many(inbox: Inbox, raws: list[bytes], now: datetime, spend: Spend) -> Response:
+    answers = inbox.accept_all(raws, now, spend)
+    return Response(b"".join(map(_line, answers)), 207, media_type=NDJSON)
+
+
+def _line(answer: Accepted | ProtocolError) -> bytes:
     """One line of the answer to many: the status it would have had alone, and its document."""
     if isinstance(answer, ProtocolError):
         problem = problem_of(answer)
-        said = {"status": problem.status, "problem": problem.model_dump()}
-    else:
-        document = TypeAdapter(SubmitAnswer).dump_python(_submitted(answer), mode="json")
-        said = {"status": _status(answer), "result": document}
-    return strict_json.dumps(said) + b"\n"
+        return b'{"status":%d,"problem":%s}\n' % (
+            problem.status,
+            strict_json.dumps(problem.model_dump()),
+        )
+    document = SUBMITTED.dump_json(_submitted(answer))
+    return b'{"status":%d,"result":%s}\n' % (_status(answer), document)
 
 
-def _submitted(accepted: ingest.Accepted) -> SubmitAnswer:
+def _status(accepted: Accepted) -> int:
+    return 201 if accepted.created else 200
+
+
+def _submitted(accepted: Accepted) -> SubmitAnswer:
     return SubmitAnswer(
         **result_fields(accepted.submission, accepted.measurement),
         receipt=receipt_answer(accepted.receipt),

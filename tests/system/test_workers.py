@@ -1,0 +1,36 @@
+"""Two processes serve one database: nothing is lost, nothing is there twice, one log."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.fakes import results
+from tests.fakes.client import JSON
+from tests.fakes.live import running_server
+
+from bench_server import schema
+from bench_server.db import Store
+
+
+def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BENCH_SERVER_WORKERS", "2")
+    url = f"sqlite:///{tmp_path / 'server.db'}"
+    store = Store(url)
+    schema.migrate(store.engine)
+    store.close()
+    bodies = [results.sealed(results.make_result()) for _ in range(12)]
+    with running_server(url, tmp_path) as address, httpx.Client(base_url=address) as http:
+        http.post("/api/v1/keys", content=results.enrollment(), headers=JSON, timeout=60)
+
+        def post(body: bytes) -> httpx.Response:
+            # A connection of its own: it may reach either process.
+            place = f"{address}/api/v1/results"
+            return httpx.post(place, content=body, headers=JSON, timeout=60)
+
+        with ThreadPoolExecutor(6) as pool:
+            answers = list(pool.map(post, bodies * 2))
+        assert sorted(a.status_code for a in answers) == [200] * 12 + [201] * 12
+        indices = {a.json()["receipt"]["log_index"] for a in answers}
+        assert indices == set(range(1, 13))
+        assert http.get("/api/v1/log", timeout=60).json()["size"] == 13
