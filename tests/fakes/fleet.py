@@ -189,7 +189,7 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
     finished = run.at + timedelta(seconds=span_ns / 1e9)
     envelopes = [results.sealed(_closed(result, run.at, span_ns), run.key) for result in made]
     ids = []
-    for answer in ingest.accept_all(envelopes, store, authority, finished):
+    for answer in ingest.Inbox(store, authority).accept_all(envelopes, finished):
         if isinstance(answer, ProtocolError):
             raise answer
         ids.append(answer.submission.id)
@@ -438,7 +438,7 @@ def _oddities(store: Store, authority: Authority, key: Ed25519PrivateKey) -> Non
         key=key, machine=results.make_machine(MARKUP, seed=951), step_ns=9_000_000
     )
     for result in (failed, wrong, odd):
-        ingest.accept(results.sealed(result, key), store, authority, at)
+        ingest.Inbox(store, authority).accept(results.sealed(result, key), at)
     run = Session(key, kind, machine, _environment(kind), at, 2.4)
     cells = [results.make_cell("mnist-cnn", device=gpu, recipe="tuned", data="real")]
     for identity in send(store, authority, run, cells):
