@@ -1,6 +1,5 @@
 """What other programs did on the processor while a worker ran."""
 
-import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,6 +21,8 @@ class Used:
 
 def read_used() -> Used:
     """Read the counters of the system and of this process."""
+    import resource  # not on native Windows, where a run is refused with a reason
+
     times = psutil.cpu_times()._asdict()
     everyone = sum(seconds for kind, seconds in times.items() if kind not in IDLE)
     own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
