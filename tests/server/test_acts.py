@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -11,45 +10,13 @@ from sqlmodel import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import JSON, Poster
+from tests.fakes.said import NOW, act, revoked
 
-from bench_protocol import acts, envelope, statement
-from bench_protocol.acts import Act, Revocation
 from bench_protocol.result import Challenge
 from bench_server import moderation, registry, reindex
 from bench_server.db import Store
 from bench_server.settings import Settings
 from bench_server.tables import LogEntry, Measurement, Withdrawn
-
-NOW = datetime.fromisoformat("2026-11-21T04:00:30+00:00")
-_acts = iter(range(10_000))
-
-
-def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any) -> Any:
-    key = results.private_key(seed)
-    name = about.pop("display_name", None)
-    said = Act(
-        act=kind,  # type: ignore[arg-type]
-        id=f"{next(_acts):032x}",
-        key_id=results.key_id(key),
-        server_origin=about.pop("server_origin", ORIGIN),
-        at=at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
-        **about,
-    )
-    sealed = json.loads(envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(said), key))
-    return post.http.post("/api/v1/acts", json={"envelope": sealed, "display_name": name})
-
-
-def revoked(post: Poster, signer: int, target: int, since: int | None = None) -> Any:
-    event = Revocation(
-        key_id=results.key_id(results.private_key(target)),
-        reason="lost",
-        compromised_since_log_index=since,
-        server_origin=ORIGIN,
-        at=results.AT,
-    )
-    kind = statement.KEY_EVENT_PAYLOAD_TYPE
-    sealed = envelope.seal(kind, acts.payload(event), results.private_key(signer))
-    return post.http.post("/api/v1/keys", json={"envelope": json.loads(sealed)})
 
 
 def state(store: Store, identity: str) -> tuple[bool, str | None]:

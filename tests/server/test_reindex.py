@@ -3,16 +3,25 @@
 from typing import Any
 
 from sqlalchemy import delete, select, text, update
-from tests.fakes import results
-from tests.fakes.authority import ORIGIN
+from tests.fakes import results, said
+from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_server import cli, reindex, schema
+from bench_protocol import acts
+from bench_server import audit, cli, moderation, published, records, reindex, schema
 from bench_server.db import Store
-from bench_server.tables import EnvironmentRow, Measurement, Standing
+from bench_server.settings import Settings
+from bench_server.tables import (
+    EnvironmentRow,
+    Measurement,
+    Owner,
+    PublishedFigure,
+    SigningKey,
+    Standing,
+)
 
-DERIVED = (Measurement, Standing, EnvironmentRow)
+DERIVED = (Measurement, Standing, EnvironmentRow, Owner, SigningKey, PublishedFigure)
 
 
 def derived(store: Store) -> list[list[dict[str, Any]]]:
@@ -20,7 +29,7 @@ def derived(store: Store) -> list[list[dict[str, Any]]]:
         return [
             sorted(
                 (comparable(row.model_dump()) for row in session.scalars(select(table))),
-                key=lambda row: str(row.get("submission_id") or row["id"]),
+                key=lambda row: str(row.get("submission_id") or row),
             )
             for table in DERIVED
         ]
@@ -43,13 +52,56 @@ def fill(post: Poster) -> None:
 
 def test_reindex_makes_the_same_rows(post: Poster, store: Store) -> None:
     fill(post)
+    with store.writing() as session:
+        published.import_published(session)
     before = derived(store)
     assert all(before)
     with store.writing() as session:
         session.execute(delete(Standing))
+        session.execute(update(PublishedFigure).values(ns_per_sample=1))
         session.execute(update(Measurement).values(ns_per_sample=1, hardware="wrong"))
     assert reindex.reindex(store, ORIGIN) == 10
     assert derived(store) == before
+
+
+def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
+    """What was found of a result depends on whose keys were whose when it came in."""
+    ids = [results.key_id(results.private_key(seed)) for seed in range(1, 5)]
+    for seed in (2, 3):
+        post.enroll(results.private_key(seed), f"key {seed}")
+        post.made(key=results.private_key(seed), step_ns=1_000_000 + seed)
+    hidden = post.made()
+
+    def decide(kind: acts.OperatorAct, **about: str) -> None:
+        moderation.decide(store, AUTHORITY, said.NOW, kind, **about)
+
+    decide("assign", key=ids[0], owner="lab")
+    decide("assign", key=ids[1], owner="lab")
+    decide("confirm", owner="lab")
+    decide("confirm", owner=f"key-{ids[2][:12]}")
+    decide("doubt", owner=f"key-{ids[2][:12]}")
+    assert said.act(post, "rename", display_name="Ada").status_code == 200
+    assert said.act(post, "hide", result=hidden).status_code == 200
+    assert said.rotated(post, 1, 4).status_code == 201
+    post.made(key=results.private_key(4))
+    assert said.revoked(post, 3, 3, since=2).status_code == 201
+    post.http.app.state.settings = Settings(enrollment="approval")  # type: ignore[attr-defined]
+    for seed in (5, 6):
+        post.enroll(results.private_key(seed))
+    decide("approve", key=results.key_id(results.private_key(5)))
+    before = derived(store)
+    with store.writing() as session:
+        session.execute(update(Owner).values(confirmed=True))
+        wrong = {"owner": "lab", "compromised_since": 0, "first_key_id": ids[0]}
+        session.execute(update(SigningKey).values(wrong))
+    reindex.reindex(store, ORIGIN)
+    assert derived(store) == before
+    found = {row["key_id"]: row for row in before[DERIVED.index(SigningKey)]}
+    assert [found[i]["status"] for i in ids] == ["rotated", "active", "revoked", "active"]
+    assert [found[i]["display_name"] for i in ids] == ["Ada", "key 2", "key 3", "Ada"]
+    with store.reading() as session:
+        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+        assert audit.audit(fetch).faults == ()
 
 
 def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_url: str) -> None:

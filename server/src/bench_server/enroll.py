@@ -8,7 +8,7 @@ from pydantic import Field, StringConstraints, ValidationError
 from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope, keys, statement, strict_json
-from bench_protocol.acts import Label
+from bench_protocol.acts import Label, Revocation, Rotation
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import InvalidField, WrongPayloadType, first_invalid_field
 from bench_protocol.log import Receipt
@@ -87,7 +87,7 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
 def apply(
     session: Session, identity: Identity, opened: Envelope, now: datetime
 ) -> SigningKey | None:
-    """Do what a key event says, after verifying it; also when the log is replayed.
+    """Verify a key event and do what it says.
 
     Returns:
         The key it is about; None where it enrolls one that is enrolled.
@@ -97,24 +97,29 @@ def apply(
     """
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
-        event, new = registry.verified_rotation(session, opened)
-        _require_origin(event.server_origin, identity)
-        return registry.rotate(session, event, new, now)
-    if kind == "revoke":
+        _require_origin(registry.verified_rotation(session, opened).server_origin, identity)
+    elif kind == "revoke":
         revocation = registry.verified_revocation(session, opened, identity.operator)
         _require_origin(revocation.server_origin, identity)
-        revoked = registry.revoke(session, revocation)
+    else:
+        key = registry.enrolled_key(opened, now)
+        event, _ = statement.parse_key_event(opened.payload)
+        _require_origin(event.server_origin, identity)
+        if session.get(SigningKey, key.key_id) is not None:
+            return None
+    return replay(session, opened, now)
+
+
+def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
+    """Do what a verified key event says; also when the log is replayed."""
+    kind = acts.event_kind(opened.payload)
+    if kind == "rotate":
+        return registry.rotate(session, acts.parse(Rotation, opened.payload), now)
+    if kind == "revoke":
+        revoked = registry.revoke(session, acts.parse(Revocation, opened.payload))
         judge.settle_key(session, revoked)
         return revoked
-    key = registry.enrolled_key(opened, now)
-    enroll_event, _ = statement.parse_key_event(opened.payload)
-    _require_origin(enroll_event.server_origin, identity)
-    if session.get(SigningKey, key.key_id) is not None:
-        return None
-    registry.own(session, key.owner)
-    session.add(key)
-    session.flush()
-    return key
+    return registry.enroll(session, registry.enrolled_key(opened, now))
 
 
 def admit(

@@ -46,6 +46,13 @@ def import_published(session: Session) -> tuple[int, int]:
     return len(new), len(rows)
 
 
+def remake(session: Session) -> None:
+    """Make the figures that were imported anew from the data file; where none was, none is."""
+    if session.scalars(select(PublishedFigure.id).limit(1)).first() is not None:  # type: ignore[call-overload]
+        session.execute(delete(PublishedFigure))
+        import_published(session)
+
+
 def stand(session: Session) -> None:
     """Make the standings of the published figures anew; several of one cell give their median."""
     session.execute(delete(Standing).where(Standing.level == "published"))  # type: ignore[arg-type]

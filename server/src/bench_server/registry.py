@@ -146,8 +146,21 @@ def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
     )
 
 
-def verified_rotation(session: Session, opened: Envelope) -> tuple[Rotation, Ed25519PublicKey]:
-    """A rotation, signed by the old key and then the new one.
+def enroll(session: Session, key: SigningKey) -> SigningKey:
+    """Let a key begin. One that a replay finds here begins anew, but for what the log does not
+    hold: its name, and that it waits for approval."""
+    kept = session.get(SigningKey, key.key_id)
+    if kept is not None:
+        key.display_name = kept.display_name
+        key.status = "pending" if kept.status == "pending" else key.status
+    own(session, key.owner)
+    row = session.merge(key)
+    session.flush()
+    return row
+
+
+def verified_rotation(session: Session, opened: Envelope) -> Rotation:
+    """A rotation to a new key, signed by the old one and then by the new one.
 
     Raises:
         ProtocolError: one of its kinds.
@@ -168,25 +181,25 @@ def verified_rotation(session: Session, opened: Envelope) -> tuple[Rotation, Ed2
         statement.KEY_EVENT_PAYLOAD_TYPE,
         lambda key_id: new if key_id == expected[1] else find(key_id),
     )
-    return event, new
-
-
-def rotate(session: Session, event: Rotation, new: Ed25519PublicKey, now: datetime) -> SigningKey:
-    """Put the new key into the old one's place: its owner, its name, its machines' history."""
-    old = require_active(session, event.supersedes)
-    key_id = keys.key_id(new)
-    if session.get(SigningKey, key_id) is not None:
+    require_active(session, event.supersedes)
+    if session.get(SigningKey, expected[1]) is not None:
         raise InvalidField("the new key is enrolled already", field="public_key")
+    return event
+
+
+def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
+    """Put the new key into the old one's place: its owner, its name, its machines' history."""
+    old, new = key_with_id(session, event.supersedes), statement.public_key(event.public_key)
+    old.status = "rotated"
     row = SigningKey(
-        key_id=key_id,
+        key_id=keys.key_id(new),
         spki=keys.spki(new),
         display_name=old.display_name,
         owner=old.owner,
         first_key_id=old.first_key_id,
         enrolled_at=now,
     )
-    old.status = "rotated"
-    session.add(row)
+    row = session.merge(row)
     session.flush()
     return row
 

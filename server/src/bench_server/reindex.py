@@ -1,21 +1,23 @@
 """Rebuilds every derived table from what was received and logged.
 
-``measurement``, ``environment`` and ``standing`` are functions of the stored payloads and of the
-acts in the log, so a mistake in how they are computed is mended by computing them again, in the
-log's order. Keys and owners are no part of it: they are kept as the key events and acts left them.
+The log is replayed in its order: key events, results, and acts on keys, owners and results, each by
+the function that applied it when it came in. So ``measurement``, ``environment``, ``standing``,
+``owner`` and what became of each ``signing_key`` are as the log has them, and a mistake in how they
+are computed is mended by computing them again. What nobody signs is in no log and stays as it is:
+names of keys, and which of them wait for approval.
 """
 
 from collections.abc import Iterator
 
-from sqlalchemy import and_, delete
+from sqlalchemy import and_, delete, or_, update
 from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope
 
-from . import moderation, published, saving
+from . import enroll, moderation, published, saving
 from .db import Store
 from .derive import stored_result
-from .tables import EnvironmentRow, LogEntry, Measurement, Standing, Submission
+from .tables import EnvironmentRow, LogEntry, Measurement, Owner, Standing, Submission
 
 BATCH = 500
 
@@ -32,29 +34,33 @@ def reindex(store: Store, origin: str) -> int:
     with store.writing() as session:
         for table in (Standing, Measurement, EnvironmentRow):
             session.execute(delete(table))
-        published.stand(session)
+        session.execute(update(Owner).values(confirmed=False))
+        published.remake(session)
         count = 0
         for entry, submission in _logged(session):
-            if submission is None:
-                act = acts.parse(acts.Act, envelope.read(entry.envelope or b"").payload)
-                moderation.apply_to_result(session, act, entry.logged_at)
-            else:
+            if submission is not None:
                 result = stored_result(submission.payload)
                 row = saving.derived(session, origin, submission, result, entry.log_index)
                 saving.save_rows(session, [(row, result)])
                 count += 1
+                continue
+            opened = envelope.read(entry.envelope or b"")
+            if entry.kind == "key_event":
+                enroll.replay(session, opened, entry.logged_at)
+            elif (act := acts.parse(acts.Act, opened.payload)).act != "rename":
+                moderation.apply(session, act, entry.logged_at)
         return count
 
 
 def _logged(session: Session) -> Iterator[tuple[LogEntry, Submission | None]]:
-    """Every result, with what was received, and every act on a result, in the log's order."""
+    """Everything that was not withdrawn, in the log's order; a result with what was received."""
     query = (
         select(LogEntry, Submission)
         .outerjoin(
             Submission,
             and_(col(LogEntry.submission_id) == Submission.id, col(LogEntry.kind) == "result"),
         )
-        .where(col(LogEntry.kind).in_(("result", "act")), col(LogEntry.submission_id).is_not(None))
+        .where(or_(col(LogEntry.envelope).is_not(None), col(Submission.id).is_not(None)))
         .order_by(col(LogEntry.log_index))
     )
     return iter(session.exec(query.execution_options(yield_per=BATCH)))

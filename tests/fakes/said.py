@@ -1,0 +1,65 @@
+"""What keys say to a server under test besides results: acts, rotations, revocations."""
+
+import base64
+import itertools
+import json
+from datetime import datetime
+from typing import Any
+
+import httpx
+
+from bench_protocol import acts, envelope, keys, statement
+from bench_protocol.acts import Act, Revocation, Rotation
+
+from . import results
+from .authority import ORIGIN
+from .client import Poster
+
+NOW = datetime.fromisoformat("2026-11-21T04:00:30+00:00")
+_numbers = itertools.count()
+
+
+def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any) -> httpx.Response:
+    """Post an act of the test key with this seed."""
+    key = results.private_key(seed)
+    name = about.pop("display_name", None)
+    said = Act(
+        act=kind,  # type: ignore[arg-type]
+        id=f"{next(_numbers):032x}",
+        key_id=results.key_id(key),
+        server_origin=about.pop("server_origin", ORIGIN),
+        at=at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        **about,
+    )
+    sealed = json.loads(envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(said), key))
+    return post.http.post("/api/v1/acts", json={"envelope": sealed, "display_name": name})
+
+
+def revoked(post: Poster, signer: int, target: int, since: int | None = None) -> httpx.Response:
+    """Post a revocation of one test key, signed by another or by itself."""
+    event = Revocation(
+        key_id=results.key_id(results.private_key(target)),
+        reason="lost",
+        compromised_since_log_index=since,
+        server_origin=ORIGIN,
+        at=results.AT,
+    )
+    return _key_event(post, event, signer)
+
+
+def rotated(post: Poster, old: int, new: int) -> httpx.Response:
+    """Post a rotation of one test key to another."""
+    public = base64.b64encode(keys.spki(results.private_key(new).public_key())).decode()
+    event = Rotation(
+        public_key=public,
+        supersedes=results.key_id(results.private_key(old)),
+        server_origin=ORIGIN,
+        at=results.AT,
+    )
+    return _key_event(post, event, old, new)
+
+
+def _key_event(post: Poster, event: Revocation | Rotation, *signers: int) -> httpx.Response:
+    signing = [results.private_key(seed) for seed in signers]
+    sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, acts.payload(event), *signing)
+    return post.http.post("/api/v1/keys", json={"envelope": json.loads(sealed)})
