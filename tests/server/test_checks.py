@@ -218,6 +218,7 @@ def test_convolutions_may_save_multiplications() -> None:
 def test_every_peak_has_a_source() -> None:
     for name, entry in peaks._table().items():
         assert entry["source"], name
+        assert entry["checked_at"].startswith("https://"), name
         assert set(entry["teraflops"]) <= {"float32", "tf32", "mixed_float16", "mixed_bfloat16"}
         assert peaks.peak_flops(name, "float32") == entry["teraflops"]["float32"] * 1e12
         assert peaks.peak_flops(f"{name} (container)", "float32") is not None
