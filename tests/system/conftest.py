@@ -49,6 +49,29 @@ class Agent:
         return Ran(done.returncode, done.stdout, done.stderr)
 
 
+@dataclass(frozen=True)
+class Operator:
+    """``bench-server`` as who runs the server types it, beside a server that runs."""
+
+    database_url: str
+    home: Path
+
+    def __call__(self, *arguments: str) -> Ran:
+        environment = {
+            **os.environ,
+            "BENCH_SERVER_DATABASE_URL": self.database_url,
+            "BENCH_SERVER_KEYS_DIR": str(self.home / "server-keys"),
+        }
+        done = subprocess.run(
+            [BIN / "bench-server", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+
 class Server:
     """``bench-server serve`` on a free loopback port with a database of its own."""
 

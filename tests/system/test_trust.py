@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from tests.fakes import results
 from tests.fakes.live import running_server
-from tests.system.conftest import Agent
+from tests.system.conftest import Agent, Operator
 
 from bench_agent.client import Client, ServerRefused
 from bench_agent.home import Home
@@ -221,6 +221,70 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
             verify(bundle | {part: value})
     file.write_text(json.dumps(bundle | {"receipt": second["receipt"]}))
     assert agent("verify", str(file)).code == 1
+
+
+def test_a_key_revoked_by_its_owners_other_key_is_checked(
+    home: Home, client: Client, database: str, tmp_path: Path
+) -> None:
+    """The bundle holds all that tells that the other key may revoke, and all of it is checked."""
+    put(home, 2)
+    early, late = sent(home, client)
+    other_home = Home(tmp_path / "other")
+    other = Client(client.server, load_or_create_key(other_home), other_home)
+    other.enroll()
+    own, sibling = (key_id(load_or_create_key(h).public_key()) for h in (home, other_home))
+    operator = Operator(database, tmp_path)
+    for key in (own, sibling):
+        assert operator("owners", "assign", key, "lab").code == 0
+    agent = Agent(other_home.root)
+    revoked = agent(
+        "keys", "revoke", "--key", own, "--since", "2", "--reason", "stolen", "--yes",
+        "--server", client.server,
+    )  # fmt: skip
+    assert revoked.code == 0, revoked.stderr
+    file = tmp_path / "bundle.json"
+    holds = agent("verify", f"{client.server}/results/{early}", "--save", str(file))
+    assert holds.code == 0, holds.stderr
+    assert "holds: the key's history holds: enroll, enroll, assign, assign, revoke" in holds.stdout
+    broken = agent("verify", f"{client.server}/results/{late}")
+    assert broken.code == 1
+    assert "revoked for what was logged from entry 2 on" in broken.stderr
+    bundle = json.loads(file.read_text())
+    for left_out in range(5):
+        events = [e for n, e in enumerate(bundle["key"]["events"]) if n != left_out]
+        if left_out < 4:  # without the revocation itself nothing is missing
+            with pytest.raises(ProtocolError):
+                verify(bundle | {"key": {"events": events}})
+    other.close()
+
+
+def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Client) -> None:
+    put(home)
+    agent, outbox = Agent(home.root), Outbox(home.outbox)
+    waiting = agent("verify", str(next(outbox.pending()).path))
+    assert (waiting.code, waiting.stderr) == (0, "not sent: no log holds it yet\n")
+    assert waiting.stdout.splitlines()[-1].startswith("It is signed and unaltered. ")
+    sent(home, client)
+    file = next(outbox.sent()).path
+    online = agent("verify", str(file))
+    assert online.code == 0, online.stderr
+    assert "the key's history holds: enroll" in online.stdout
+    assert "entry 1 of 2 in the log of trainmark.localhost" in online.stdout
+    server_file = next(home.servers.glob("*.json"))
+    server_file.write_text(server_file.read_text().replace(address, "http://127.0.0.1:9"))
+    offline = agent("verify", str(file), "--json")
+    assert offline.code == 0, offline.stderr
+    assert "the key's history was not looked at" in offline.stderr
+    assert offline.json()["log_index"] == 1
+    other = Agent(home.root.with_name("other"))
+    assert other("verify", str(file)).code == 1  # it never saw this log
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps(document | {"payload": document["payload"].replace("M", "N", 1)}))
+    altered = agent("verify", str(file))
+    assert altered.code == 1
+    assert "DOES NOT HOLD" in altered.stderr
+    file.write_text("{}")
+    assert agent("verify", str(file)).code == 2
 
 
 def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:

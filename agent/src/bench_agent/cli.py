@@ -15,6 +15,7 @@ from .commands import (
     owning,
     reporting,
     sending,
+    verifying,
 )
 from .commands.options import Exit
 from .problems import DataProblem, HomeProblem, UsageProblem
@@ -37,7 +38,7 @@ app.command()(conformance.conformance)
 app.command()(sending.submit)
 app.command()(sending.status)
 app.command()(sending.enroll)
-app.command()(sending.verify)
+app.command()(verifying.verify)
 app.add_typer(owning.keys, name="keys")
 app.add_typer(owning.results, name="results")
 app.add_typer(data.app, name="data")

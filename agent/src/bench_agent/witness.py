@@ -8,11 +8,12 @@ different people, is found out by the first of them who comes back.
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from bench_protocol import envelope, log, merkle, note, tiles
-from bench_protocol.errors import ProtocolError
+from bench_protocol.errors import InvalidProof, ProtocolError
 from bench_protocol.log import Checkpoint
 
 from .home import Home, private_folder, write_durably
@@ -30,6 +31,21 @@ class KnownServer:
     key: str
     checkpoint: str
     license: str | None = None
+
+
+def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
+    """The server whose log signed a checkpoint: its address, and what is remembered of it.
+
+    Raises:
+        InvalidProof: no log that this machine has seen signed it.
+    """
+    for path in sorted(home.servers.glob("*.json")):
+        document = json.loads(path.read_bytes())
+        known = KnownServer(**document["known"])
+        with suppress(ProtocolError):
+            log.open_checkpoint(checkpoint, note.parse_key(known.key))
+            return str(document["server"]), known
+    raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
 
 
 class Witness:

@@ -89,7 +89,8 @@ class KeyTold(KeyAnswer):
 
 @dataclass(frozen=True)
 class KeyHistory(KeyAnswer):
-    """A key and every logged event of its rotations, oldest first."""
+    """A key and all that the log has of it, oldest first: events of its rotations, the operator's
+    acts about them, and the same of keys that revoked one of them."""
 
     events: tuple[LoggedEnvelope, ...]
 

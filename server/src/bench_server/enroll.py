@@ -79,7 +79,7 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
             if owner is not None:
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
-                leaves.append(log.Leaf("act", assigned))
+                leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
         entry = log.append(session, authority, leaves, now)[0]
         return Told(key, log.receipts(session, [entry])[0], created=True)
 
@@ -146,20 +146,26 @@ def admit(
 
 
 def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
-    """A key, and the logged events of the rotations it belongs to, oldest first.
+    """A key, and all that the log has of it, oldest first: events of the rotations it belongs to,
+    what the operator decided of them, and the same of every key that revoked one of them.
 
     Raises:
         UnknownKey: there is none with this id.
     """
     key = registry.key_with_id(session, key_id)
-    entries = session.exec(
-        select(LogEntry)
-        .where(LogEntry.key_chain == key.first_key_id)
-        .order_by(col(LogEntry.log_index))
-    ).all()
-    found = log.receipts(session, entries)
-    envelopes = [log.envelope_of(entry, None) for entry in entries if entry.salt is not None]
-    return key, [(e, receipt) for e, receipt in zip(envelopes, found, strict=True) if e]
+    entries: dict[int, LogEntry] = {}
+    known: set[str] = set()
+    chains = {key.first_key_id}
+    while chains:
+        known |= chains
+        found = session.exec(select(LogEntry).where(col(LogEntry.key_chain).in_(chains))).all()
+        entries |= {entry.log_index: entry for entry in found}
+        signers = {s.key_id for entry in found for s in _kept(entry).signatures}
+        of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
+        chains = set(session.exec(of_signers)) - known
+    ordered = [entries[index] for index in sorted(entries)]
+    found_receipts = log.receipts(session, ordered)
+    return key, list(zip(map(_kept, ordered), found_receipts, strict=True))
 
 
 def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | None:
@@ -175,8 +181,18 @@ def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | N
 
 
 def _first_receipt(session: Session, key: SigningKey) -> Receipt:
-    _, events = history(session, key.key_id)
-    return events[0][1]
+    first = session.exec(
+        select(LogEntry)
+        .where(LogEntry.key_chain == key.first_key_id)
+        .order_by(col(LogEntry.log_index))
+        .limit(1)
+    ).one()
+    return log.receipts(session, [first])[0]
+
+
+def _kept(entry: LogEntry) -> Envelope:
+    """The envelope of a key event or of an act about a key; these are never erased."""
+    return envelope.read(entry.envelope or b"")
 
 
 def _require_origin(named: str | None, identity: Identity) -> None:

@@ -84,7 +84,7 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Do
             _require_fresh(act, now)
             return Done(act, None)
         apply(session, act, now, body.display_name)
-        leaf = log.Leaf("act", opened, submission_id=act.result)
+        leaf = log.Leaf("act", opened, submission_id=act.result, key_chain=_key_chain(session, act))
         (entry,) = log.append(session, authority, [leaf], now)
         receipt = log.receipts(session, [entry])[0]
         if act.act == "withdraw" and act.result is not None:
@@ -253,6 +253,13 @@ def _require_own(session: Session, act: Act, row: Measurement) -> None:
             field="result",
             mend="sign with the key that sent it, or with its successor",
         )
+
+
+def _key_chain(session: Session, act: Act) -> str | None:
+    """Whose history a decision about a key belongs to. What others put into ``key`` is no such."""
+    if act.act not in ("approve", "assign"):
+        return None
+    return registry.key_with_id(session, _needed(act.key, "key")).first_key_id
 
 
 def _require_fresh(act: Act, now: datetime) -> None:

@@ -140,7 +140,7 @@ def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
     return SigningKey(
         key_id=key_id,
         spki=keys.spki(public_key),
-        owner=f"key-{key_id[:12]}",
+        owner=acts.first_owner(key_id),
         first_key_id=key_id,
         enrolled_at=now,
     )

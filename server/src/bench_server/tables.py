@@ -127,8 +127,8 @@ class LogEntry(Table, table=True):
 
     A result's envelope is its submission; those of key events and acts are kept here, as sent.
     ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
-    rotations that a key event is about. What is erased when a result is
-    withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
+    rotations that a key event, or the operator's act about a key, is about. What is erased when a
+    result is withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
     """
 
     __tablename__ = "log_entry"

@@ -98,6 +98,11 @@ class ChallengeAsked(Wire):
 Said = TypeVar("Said", bound=Wire)
 
 
+def first_owner(key_id: str) -> str:
+    """The owner that a key begins with: one of its own."""
+    return f"key-{key_id[:12]}"
+
+
 def payload(said: Wire) -> bytes:
     """The bytes to sign."""
     return strict_json.dumps(said.model_dump(mode="json"))

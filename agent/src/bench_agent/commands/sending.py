@@ -1,6 +1,5 @@
-"""``submit``, ``status``, ``enroll`` and ``verify``: results on their way, and proof of arrival."""
+"""``submit``, ``status`` and ``enroll``: results on their way."""
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -106,45 +105,6 @@ def enroll(
         typer.echo(f"key {answer.get('key_id')} waits for approval at {client.server}")
     else:
         typer.echo(f"key {answer.get('key_id')} is enrolled at {client.server}")
-
-
-def verify(
-    what: Annotated[str, typer.Argument(help="A result's address, or a bundle in a file.")],
-    save: Annotated[
-        Path | None, typer.Option("--save", help="Keep the bundle, to verify it without network.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Check a result's signature, its key's history, and that the log holds it."""
-    import json
-
-    from bench_protocol.errors import ProtocolError
-
-    from .. import verify as verifying
-    from ..home import write_durably
-
-    place = verifying.parse_address(what)
-    if place:
-        client = open_client(place[0], open_home())
-        with talking(client):
-            bundle = verifying.fetch_bundle(place[1], client.fetch)
-            trusted = client.witness.meet().key if client.witness else None
-    else:
-        bundle, trusted = verifying.read_bundle(Path(what)), None
-    try:
-        found = verifying.verify(bundle, trusted)
-    except ProtocolError as error:
-        stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
-    if save:
-        write_durably(save, json.dumps(bundle, indent=1).encode())
-    if as_json:
-        print_json({"holds": found.sentences, "log_index": found.log_index, "key_id": found.key_id})
-    else:
-        for sentence in found.sentences:
-            typer.echo(f"holds: {sentence}")
-        if trusted is None:
-            typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
-        typer.echo("It is signed, unaltered and logged. None of that shows that it is true.")
 
 
 class talking:  # noqa: N801 - read as a word: with talking(client)

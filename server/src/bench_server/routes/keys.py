@@ -42,7 +42,9 @@ async def tell_event(
 
 
 @router.get(
-    "/{key_id}", summary="A key with every logged event of its rotations", responses=problems(403)
+    "/{key_id}",
+    summary="A key with every logged event that says whose it is and whether it counts",
+    responses=problems(403),
 )
 def key_history(session: Reading, key_id: str) -> KeyHistory:
     key, events = enroll.history(session, key_id)
