@@ -84,6 +84,34 @@ def test_withdrawing_erases_and_leaves_a_stub(post: Poster, store: Store) -> Non
     assert act(post, "withdraw", result=identity).status_code == 410
 
 
+def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> None:
+    """Flagged, hidden or withdrawn: marked, with the reason, and never with a rank."""
+    other = results.make_cell(batch_size=128)
+    kept, flagged, hidden, gone = (post.made(step_ns=n * 1_000_000) for n in (1, 2, 3, 4))
+    elsewhere = post.made(cell=other)
+    moderation.decide(store, AUTHORITY, NOW, "flag", result=flagged, reason="overclocked")
+    act(post, "hide", result=hidden)
+    for identity in (gone, elsewhere):
+        act(post, "withdraw", result=identity)
+    board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
+    assert {row["result_id"]: (row["state"], row["reason"]) for row in board["unranked"]} == {
+        flagged: ("kept", "flagged by the operator: overclocked"),
+        hidden: ("hidden", "hidden by whoever sent it"),
+        gone: ("withdrawn", "withdrawn by whoever sent it"),
+    }
+    assert [row["result_id"] for row in board["rows"]] == [kept]
+    page = post.http.get("/?workload=mnist-cnn").text
+    assert "3 results not ranked" in page
+    assert "withdrawn by whoever sent it" in page
+    assert f"/results/{flagged}" in page
+    assert f"/results/{gone}" not in page
+    for narrowed in ("batch_size=256", "device=cuda", "trust=1", "where=os=linux"):
+        found = post.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{narrowed}").json()
+        assert gone not in [row["result_id"] for row in found["unranked"]]
+    wide = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&batch_size=128").json()
+    assert [row["result_id"] for row in wide["unranked"]] == [elsewhere]
+
+
 def test_the_operator_flags_and_restores(post: Poster, store: Store) -> None:
     identity = post.made()
     moderation.decide(store, AUTHORITY, NOW, "flag", result=identity, reason="overclocked")

@@ -4,7 +4,7 @@ import base64
 import json
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from bench_protocol import envelope
 from bench_protocol.envelope import Envelope
@@ -279,11 +279,16 @@ class BoardRow(FigureAnswer):
     others: tuple[FigureAnswer, ...]
 
 
+UnrankedState = Literal["kept", "hidden", "withdrawn"]
+
+
 @dataclass(frozen=True)
 class UnrankedRow:
-    """A result that does not count, and why."""
+    """A result that does not count, and why. Only one that is ``kept`` can be read: whoever sent
+    it has ``hidden`` it for now, or ``withdrawn`` it, so that no more than this row is left."""
 
     result_id: str
+    state: UnrankedState
     hardware: str
     hardware_slug: str
     workload: str

@@ -13,13 +13,14 @@ from .answers import (
     BoardRow,
     FigureAnswer,
     UnrankedRow,
+    UnrankedState,
     figure_fields,
     workload_answer,
 )
 from .filters import BoardFilters
 from .peaks import peak_flops
 from .problems import InvalidQuery
-from .tables import Measurement
+from .tables import Measurement, Withdrawn
 
 # What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
 # as the peak over the time.
@@ -49,7 +50,6 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
         page = rank.ranked(found, one_each=False)
     else:
         page, cursor = _page(_sorted(session, workload, filters), filters)
-    unranked = queries.board_unranked(session, workload, filters) if not filters.cursor else ()
     baseline = _baseline(session, workload, filters, [row.figure for row in page])
     return Board(
         workload=workload_answer(workload),
@@ -57,7 +57,7 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baseline, workload) for row in page) if baseline else (),
-        unranked=tuple(_unranked(row) for row in unranked),
+        unranked=_foot(session, workload, filters) if not filters.cursor else (),
         next_cursor=cursor,
     )
 
@@ -146,9 +146,31 @@ def _row(row: rank.RankedRow, baseline: rank.Figure, workload: Workload) -> Boar
     )
 
 
-def _unranked(row: Measurement) -> UnrankedRow:
+def _foot(session: Session, workload: Workload, filters: BoardFilters) -> tuple[UnrankedRow, ...]:
+    """The newest results that do not count, and what was withdrawn."""
+    kept = [
+        _unranked(
+            row,
+            row.submission_id,
+            "hidden" if row.moderation == "hidden" else "kept",
+            row.unranked_reason or "",
+        )
+        for row in queries.board_unranked(session, workload, filters)
+    ]
+    gone = [
+        _unranked(row, row.id, "withdrawn", "withdrawn by whoever sent it")
+        for row in queries.board_withdrawn(session, workload, filters)
+    ]
+    newest = sorted(kept + gone, key=lambda row: (row.received_at, row.result_id), reverse=True)
+    return tuple(newest[: queries.MOST_UNRANKED])
+
+
+def _unranked(
+    row: Measurement | Withdrawn, result_id: str, state: UnrankedState, reason: str
+) -> UnrankedRow:
     return UnrankedRow(
-        result_id=row.submission_id,
+        result_id=result_id,
+        state=state,
         hardware=row.hardware,
         hardware_slug=row.hardware_slug,
         workload=row.workload,
@@ -158,6 +180,6 @@ def _unranked(row: Measurement) -> UnrankedRow:
         batch_size=row.batch_size,
         precision=row.precision,
         data=row.data,
-        reason=row.unranked_reason or "",
+        reason=reason,
         received_at=row.received_at,
     )

@@ -110,6 +110,24 @@ def board_unranked(
     return session.scalars(query).all()
 
 
+def board_withdrawn(
+    session: Session, workload: Workload, filters: BoardFilters
+) -> Sequence[Withdrawn]:
+    """The newest that whoever sent them took back. Too little is left of them to be asked for by
+    machine, trust level or attribute."""
+    if filters.machine_id or filters.trust is not None or filters.where:
+        return ()
+    table = Withdrawn.__table__  # type: ignore[attr-defined]
+    query = (
+        select(Withdrawn)
+        .where(table.c.workload_digest == workload.digest)
+        .where(*_board_conditions(table, workload, filters))
+        .order_by(table.c.received_at.desc(), table.c.id.desc())
+        .limit(MOST_UNRANKED)
+    )
+    return session.scalars(query).all()
+
+
 def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
     """Every figure of a hardware, or of a published one, fastest first."""
     conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
