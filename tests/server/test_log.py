@@ -16,7 +16,7 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import JSON, Poster
 
-from bench_protocol import envelope, log, merkle, note, tiles
+from bench_protocol import envelope, log, merkle, note, strict_json, tiles
 from bench_server import log as server_log
 from bench_server.authority import KeysProblem, load_authority, new_authority
 from bench_server.db import Store
@@ -151,6 +151,21 @@ def test_many_results_share_one_checkpoint(post: Poster, store: Store) -> None:
     for place in (0, 2, 6):
         receipt = receipt_of(said[place]["result"])
         log.verify_receipt(receipt, envelope.read(lines[place]), key_of(post.http))
+
+
+def test_a_line_has_a_limit_and_a_number(post: Poster) -> None:
+    """One that is too long is named, with the limit and what to do, and spoils no other."""
+    good = results.sealed(results.make_result())
+    edge = good[:-1] + b" " * (strict_json.MAX_BYTES - len(good)) + good[-1:]
+    body = b"\n".join([b"", edge, b"  ", edge + b" ", good])
+    answer = post.http.post("/api/v1/results", content=body, headers=NDJSON)
+    first, long, last = map(json.loads, answer.text.splitlines())
+    assert (first["line"], first["status"]) == (2, 201)
+    assert (long["line"], long["status"]) == (4, 400)
+    problem = long["problem"]
+    assert problem["detail"] == "document is 2097153 bytes, the limit is 2097152"
+    assert problem["mend"] == "send at most 2097152 bytes in one document or line"
+    assert (last["line"], last["status"]) == (5, 200)
 
 
 def test_a_batch_has_a_limit(post: Poster) -> None:

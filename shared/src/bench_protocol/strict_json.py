@@ -26,7 +26,11 @@ def loads(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
             not finite or has too many digits, or half of a surrogate pair.
     """
     if len(raw) > max_bytes:
-        raise MalformedJson(f"document is {len(raw)} bytes, the limit is {max_bytes}", field="body")
+        raise MalformedJson(
+            f"document is {len(raw)} bytes, the limit is {max_bytes}",
+            field="body",
+            mend=f"send at most {max_bytes} bytes in one document or line",
+        )
     try:
         value = json.loads(
             raw.decode("utf-8"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
 from sqlmodel import Session
@@ -62,8 +62,17 @@ async def _body(request: Request) -> bytes:
     return await _read(request, MAX_BYTES)
 
 
-async def _documents(request: Request) -> bytes | list[bytes]:
+class Line(NamedTuple):
+    """A line of NDJSON; ``number`` counts from 1, empty lines too."""
+
+    number: int
+    raw: bytes
+
+
+async def _documents(request: Request) -> bytes | list[Line]:
     """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
+
+    A line that is longer than a document may be is refused where it is read, as any bad line is.
 
     Raises:
         WrongMediaType: neither, by its own account.
@@ -73,7 +82,7 @@ async def _documents(request: Request) -> bytes | list[bytes]:
         _require_media_type(request, (*MEDIA_TYPES, NDJSON))
         return await _read(request, MAX_BYTES)
     raw = await _read(request, BATCH_MAX_BYTES)
-    return [line for line in raw.split(b"\n") if line.strip()]
+    return [Line(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
 
 
 def _media_type(request: Request) -> str:
@@ -119,7 +128,7 @@ AuthorityDep = Annotated[Authority, Depends(_authority)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]
 Body = Annotated[bytes, Depends(_body)]
-Documents = Annotated[bytes | list[bytes], Depends(_documents)]
+Documents = Annotated[bytes | list[Line], Depends(_documents)]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:

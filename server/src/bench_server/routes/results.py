@@ -29,6 +29,7 @@ from .deps import (
     NDJSON,
     Documents,
     InboxDep,
+    Line,
     Now,
     Reading,
     json_body,
@@ -59,7 +60,8 @@ ENVELOPE_SCHEMA = {
     | {
         200: {"description": "this payload was kept before", "model": SubmitAnswer},
         207: {
-            "description": "an answer for each line, in their order: a result or a problem",
+            "description": "for each line that is not empty, in their order, its number and a "
+            "result or a problem",
             "content": {NDJSON: {}},
         },
     },
@@ -126,21 +128,21 @@ def _one(inbox: Inbox, raw: bytes, now: datetime, spend: Spend) -> Response:
     return Response(answer, _status(accepted), {"Location": location}, "application/json")
 
 
-def _many(inbox: Inbox, raws: list[bytes], now: datetime, spend: Spend) -> Response:
-    answers = inbox.accept_all(raws, now, spend)
-    return Response(b"".join(map(_line, answers)), 207, media_type=NDJSON)
+def _many(inbox: Inbox, lines: list[Line], now: datetime, spend: Spend) -> Response:
+    answers = inbox.accept_all([line.raw for line in lines], now, spend)
+    numbers = (line.number for line in lines)
+    return Response(b"".join(map(_line, numbers, answers)), 207, media_type=NDJSON)
 
 
-def _line(answer: Accepted | ProtocolError) -> bytes:
-    """One line of the answer to many: the status it would have had alone, and its document."""
+def _line(number: int, answer: Accepted | ProtocolError) -> bytes:
+    """One line of the answer to many: which one it is of, the status that would have had alone,
+    and its document."""
     if isinstance(answer, ProtocolError):
         problem = problem_of(answer)
-        return b'{"status":%d,"problem":%s}\n' % (
-            problem.status,
-            strict_json.dumps(problem.model_dump()),
-        )
+        document = strict_json.dumps(problem.model_dump())
+        return b'{"line":%d,"status":%d,"problem":%s}\n' % (number, problem.status, document)
     document = SUBMITTED.dump_json(_submitted(answer))
-    return b'{"status":%d,"result":%s}\n' % (_status(answer), document)
+    return b'{"line":%d,"status":%d,"result":%s}\n' % (number, _status(answer), document)
 
 
 def _status(accepted: Accepted) -> int:
