@@ -1,53 +1,148 @@
-"""Nothing that names a person or a machine reaches what is stored, logged or sent."""
+"""Nothing that names a person or a machine reaches what is stored, logged, shown or sent."""
 
 import json
 import os
+import re
 import socket
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tests.system.conftest import Agent, Server
+import httpx
+import pyarrow.parquet as pq
+import pytest
+from tests.fakes.planted_agent import PLANTED, USER
+from tests.system.conftest import Agent, Operator, Ran, Server
 
-# Planted where an agent could pick them up.
-HOST, USER, SERIAL = "host-named-after-anna", "anna-b-secret", "C02SECRETSERIAL"
+PLANTED_AGENT = Path(__file__).parents[1] / "fakes" / "planted_agent.py"
+RUN = (
+    "run", "--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx",
+    "--device", "cpu", "--recipe", "naive", "--budget-seconds", "0.5", "--yes", "--json", "--fresh",
+)  # fmt: skip
+# Every worker prints the words, and one that shall crash raises them.
+SITE = f"""
+import os, sys
+WORDS = {" ".join(PLANTED)!r} + " " + os.environ.get("HOME", "")
+if "bench_agent.worker" in " ".join(sys.orig_argv):
+    print(WORDS, file=sys.stderr)
+    if os.environ.get("OMP_CRASH") and "--probe" not in sys.orig_argv:
+        class Crash:
+            def find_spec(self, name, path=None, target=None):
+                if name.partition(".")[0] == "mlx":
+                    raise RuntimeError(WORDS)
+        sys.meta_path.insert(0, Crash())
+"""
 
 
-def test_no_stored_byte_names_the_person(
-    agent: Agent, make_server: Callable[[], Server], tmp_path: Path
-) -> None:
-    server = make_server()
-    address = server.start()
-    home = tmp_path / "home" / USER
+@pytest.fixture
+def planted(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
+    """Runs ``bench-agent`` on a machine whose facts, variables and logs hold the words."""
+    home, site = tmp_path / "home" / USER, tmp_path / "site"
     home.mkdir(parents=True)
-    planted = {
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(SITE)
+    paths = [str(site), *filter(None, [os.environ.get("PYTHONPATH")])]
+    words = {
         "HOME": str(home),
         "USER": USER,
         "LOGNAME": USER,
-        "HOSTNAME": HOST,
-        "BENCH_SERIAL": SERIAL,
-        "TF_SECRET": SERIAL,
+        "HOSTNAME": PLANTED[0],
+        "BENCH_SERIAL": PLANTED[2],
+        "TF_SECRET": PLANTED[2],
+        "OMP_PLACES": f"{home}/places",
+        "PYTHONPATH": os.pathsep.join(paths),
     }
-    ran = agent(
-        "run", "--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx",
-        "--device", "cpu", "--recipe", "naive", "--budget-seconds", "0.5",
-        "--server", address, "--yes", "--json", **planted,
-    )  # fmt: skip
-    assert ran.code == 0, ran.stderr
-    assert ran.json()["results"]
+
+    def run(system: str, *arguments: str, **more: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, PLANTED_AGENT, system, tmp_path / "root", *arguments],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            env=agent.environment(**words, **more),
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+@pytest.mark.parametrize("system", ["linux", "macos"])
+def test_no_stored_byte_names_person_or_machine(
+    system: str,
+    agent: Agent,
+    planted: Callable[..., Ran],
+    make_server: Callable[[], Server],
+    tmp_path: Path,
+) -> None:
+    server = make_server()
+    address = server.start()
+    measured = planted(system, *RUN, "--server", address)
+    assert measured.code == 0, measured.stderr
+    crashed = planted(system, *RUN, "--server", address, OMP_CRASH="1")
+    assert crashed.code == 1, crashed.stderr
+    (good,), (bad,) = measured.json()["results"], crashed.json()["results"]
+    assert (good["status"], bad["status"]) == ("measured", "failed")
+    logs = b"".join(path.read_bytes() for path in agent.home.rglob("*.log"))
+    assert PLANTED[0].encode() in logs  # it was there to be found
+    found = dict(_shown(address))
+    assert ("XPS 15" if system == "linux" else "Mac14,9") in found["machine facts"]
+    found |= _dumps(Operator(f"sqlite:///{tmp_path / 'server.db'}", tmp_path), tmp_path)
     server.stop()
-    words = [HOST, USER, SERIAL, str(home), socket.gethostname()]
-    # A short host name, or one that many share, is part of other words too.
-    words = [word for word in words if len(word) > 7 and word != "localhost"]
+    stored = [*tmp_path.glob("server.*"), *agent.home.glob("outbox/*/*")]
+    assert {".db", ".log", ".json", ".answer"} <= {path.suffix for path in stored}
+    found |= {str(path): path.read_bytes().decode("latin-1") for path in stored}
+    found |= {"results of both runs": json.dumps([good, bad])}
+    for place, text in found.items():
+        for word in _words(tmp_path):
+            assert word.lower() not in text.lower(), (place, word)
+
+
+def _words(tmp_path: Path) -> list[str]:
+    """What must not be found: what was planted, and what this very machine is called."""
+    words = [*PLANTED, str(tmp_path / "home" / USER)]
     for name in ("/etc/machine-id", "/sys/class/dmi/id/product_uuid"):
         if os.access(name, os.R_OK):
             words.append(Path(name).read_text().strip())
-    searched = [
-        path
-        for path in (*tmp_path.glob("server*"), *agent.home.glob("outbox/*/*"))
-        if path.is_file()
-    ]
-    assert any(path.suffix == ".db" for path in searched)
-    payloads = [json.dumps(r).encode() for r in ran.json()["results"]]
-    for content in (*(path.read_bytes() for path in searched), *payloads):
-        for word in filter(None, words):
-            assert word.encode() not in content, word
+    # A short host name, or one that many share, is part of other words too.
+    host = socket.gethostname()
+    return [word for word in (*words, host) if len(word) > 7 and word != "localhost"]
+
+
+def _shown(address: str) -> Iterator[tuple[str, str]]:
+    """What the API and the pages show of the results, and where they lead."""
+    with httpx.Client(base_url=address, timeout=60) as http:
+        rows = http.get("/api/v1/results").json()["results"]
+        assert len(rows) == 2
+        pages = [
+            "/",
+            "/log",
+            "/metrics",
+            "/feed.atom",
+            "/api/v1/log/entries",
+            "/api/v1/leaderboard",
+        ]
+        for row in rows:
+            of_result = f"/api/v1/results/{row['id']}"
+            pages += [f"/results/{row['id']}", of_result, f"{of_result}/envelope"]
+        pages += re.findall(r'href="(/[^"#]*)"', http.get("/").text)
+        measured = next(row for row in rows if row["status"] == "measured")
+        pages += [f"/machines/{measured['machine_id']}", f"/hardware/{measured['hardware_slug']}"]
+        for page in dict.fromkeys(pages):
+            answer = http.get(page.replace("&amp;", "&"))
+            assert answer.status_code == 200, page
+            yield page, answer.text
+        signed = http.get(f"/api/v1/results/{measured['id']}").json()["result"]
+        yield "machine facts", json.dumps(signed["machine"])
+
+
+def _dumps(operator: Operator, folder: Path) -> dict[str, str]:
+    """The export in each format, as text."""
+    found = {}
+    for suffix in ("csv", "jsonl", "parquet"):
+        file = folder / f"dump.{suffix}"
+        assert operator("export", str(file)).code == 0
+        table = str(pq.read_table(file).to_pylist()) if suffix == "parquet" else file.read_text()
+        assert "fashion-mlp" in table
+        found[file.name] = table
+    return found
