@@ -11,10 +11,11 @@ from urllib.error import URLError
 from urllib.request import urlopen
 
 import typer
+from pydantic import ValidationError
 from sqlmodel import col, select
 
 from bench_protocol import acts, envelope, statement
-from bench_protocol.errors import ProtocolError
+from bench_protocol.errors import ProtocolError, first_invalid_field
 
 from . import audit, enroll, log, moderation, records, registry
 from .app import utc_now
@@ -181,7 +182,7 @@ def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
             with store.writing() as session:
                 log.begin(session, authority)  # refuses keys that are not this log's
             yield store, authority
+        except ValidationError as error:
+            raise stop(str(first_invalid_field(error))) from None
         except (ProtocolError, KeysProblem) as error:
             raise stop(str(error)) from None
-        except ValueError as error:
-            raise stop(f"not possible: {error}") from None

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import TypeAdapter, ValidationError
 from sqlmodel import Session, col, select, update
 
 from bench_protocol import acts, envelope, keys, statement
-from bench_protocol.acts import Revocation, Rotation
+from bench_protocol.acts import Label, Revocation, Rotation
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
 
@@ -84,7 +85,18 @@ def require_active(session: Session, key_id: str) -> SigningKey:
 
 
 def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:
-    """Make an invitation; its code is told once and kept nowhere."""
+    """Make an invitation; its code is told once and kept nowhere.
+
+    Raises:
+        InvalidField: the owner's label is none.
+    """
+    try:
+        TypeAdapter(Label | None).validate_python(owner)
+    except ValidationError:
+        raise InvalidField(
+            "the owner's label must have 1 to 80 characters, and no control characters",
+            field="owner",
+        ) from None
     code = secrets.token_urlsafe(18)
     digest = hashlib.sha256(code.encode()).hexdigest()
     session.add(Invite(code_sha256=digest, owner=owner, expires_at=now + lasts))
