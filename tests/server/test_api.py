@@ -220,6 +220,35 @@ def test_the_description_is_complete(http: TestClient) -> None:
         assert f"<code>{path}</code>" in page
 
 
+def test_every_parameter_and_body_has_an_example(http: TestClient) -> None:
+    for path, methods in http.get("/openapi.json").json()["paths"].items():
+        for method, operation in methods.items():
+            if "requestBody" in operation:
+                content = operation["requestBody"]["content"].values()
+                assert all(form["example"] for form in content), path
+            examples = {
+                (p["in"], p["name"]): p["schema"]["examples"]
+                for p in operation.get("parameters", ())
+            }
+            if method == "get":
+                check_examples(http, path, examples)
+
+
+def check_examples(http: TestClient, path: str, examples: dict[tuple[str, str], list[Any]]) -> None:
+    """Each value can be asked for, whether or not there is anything of it."""
+    address = re.sub(r"{(\w+)}", lambda found: str(examples["path", found[1]][0]), path)
+    # A comparison needs its ids, and a board's cursor its workload.
+    always = {
+        name: values[0]
+        for (where, name), values in examples.items()
+        if where == "query" and name in ("ids", "workload")
+    }
+    for (where, name), values in examples.items():
+        for value in values if where == "query" else ():
+            answer = http.get(address, params=always | {name.replace("ID", "nvidia-h200"): value})
+            assert answer.status_code in (200, 404), (path, name, answer.text)
+
+
 def test_headers(http: TestClient) -> None:
     for address in ("/", "/api/v1/workloads", "/nothing", "/static/site.css"):
         headers = http.get(address).headers

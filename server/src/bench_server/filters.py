@@ -14,6 +14,7 @@ from pydantic import (
 
 from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
+from . import cursors
 from .attributes import NUMBERS, VERSIONS, WORDS, version_key
 from .problems import InvalidQuery
 
@@ -63,21 +64,55 @@ def _condition(text: str) -> str:
 Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
 
 
-class CellFilters(BaseModel):
-    """What both the board and the list of results can be narrowed to."""
+# What several questions can be narrowed to; each None where nothing was chosen.
+AWorkload = Annotated[
+    Name | None, Empty, Field(description="name of a workload", examples=["mnist-cnn"])
+]
+AFramework = Annotated[Name | None, Empty, Field(examples=["mlx"])]
+ADevice = Annotated[DeviceKind | None, Empty, Field(examples=["metal"])]
+ARecipe = Annotated[Recipe | None, Empty, Field(examples=["tuned"])]
+AData = Annotated[
+    DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
+]
+ABatchSize = Annotated[BatchSize | None, Empty, Field(examples=[256])]
+APrecision = Annotated[Precision | None, Empty, Field(examples=["float32"])]
+AHardware = Annotated[
+    HardwareSlug | None,
+    Empty,
+    Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
+]
+PartOfName = Annotated[
+    Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
+]
+Limit = Annotated[int, Field(ge=1, le=200, examples=[50])]
+
+
+class Parameters(BaseModel):
+    """Parameters of an address; another one is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
-    workload: Annotated[Name | None, Empty] = Field(None, description="name of a workload")
-    framework: Annotated[Name | None, Empty] = None
-    device: Annotated[DeviceKind | None, Empty] = None
-    recipe: Annotated[Recipe | None, Empty] = None
-    data: Annotated[DataKind | None, Empty] = Field(None, description="real or generated samples")
-    hardware: Annotated[HardwareSlug | None, Empty] = Field(None, description="a hardware's slug")
-    q: Annotated[Words | None, Empty] = Field(None, description="part of the hardware's name")
-    machine_id: Annotated[MachineId | None, Empty] = Field(None, description="a machine's id")
+
+class SetupFilters(Parameters):
+    """What is trained, and how."""
+
+    workload: AWorkload = None
+    framework: AFramework = None
+    device: ADevice = None
+    recipe: ARecipe = None
+    data: AData = None
+
+
+class CellFilters(SetupFilters):
+    """What both the board and the list of results can be narrowed to."""
+
+    hardware: AHardware = None
+    q: PartOfName = None
+    machine_id: Annotated[MachineId | None, Empty] = Field(
+        None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
+    )
     trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
-        None, description="lowest trust level that counts"
+        None, description="lowest trust level that counts", examples=[2]
     )
     where: list[Condition] = Field(
         [],
@@ -92,29 +127,34 @@ class BoardFilters(CellFilters):
     """Parameters of the leaderboard."""
 
     batch_size: Annotated[BatchSize | Literal["any"] | None, Empty] = Field(
-        None, description="empty: each workload's default"
+        None, description="empty: each workload's default", examples=[256, "any"]
     )
     precision: Annotated[Precision | Literal["any"] | None, Empty] = Field(
-        None, description="empty: float32"
+        None, description="empty: float32", examples=["any"]
     )
     group: Annotated[Group | None, Empty] = Field(
         None,
         description="a place for each hardware (its best set-up; the default), machine, or result, "
         "or for every set-up of each hardware",
+        examples=["setup"],
     )
     sort: Annotated[Sort | None, Empty] = Field(
         None,
         description="time and throughput: fastest first (the default); energy: least joules per "
         "sample; mfu, accuracy: highest; date: newest. Rows without the figure are left out",
+        examples=["energy"],
     )
     baseline: Annotated[HardwareSlug | None, Empty] = Field(
         None,
         description="hardware that speed-ups are against; empty: the published i7-8700 where the "
         "board has it, else the slowest on the board",
+        examples=["published-intel-core-i7-8700"],
     )
-    limit: int = Field(200, ge=1, le=500, description="most rows of a workload")
+    limit: int = Field(200, ge=1, le=500, description="most rows of a workload", examples=[50])
     cursor: Annotated[Cursor | None, Empty] = Field(
-        None, description="next_cursor of the page before; needs workload"
+        None,
+        description="next_cursor of the page before; needs workload",
+        examples=[cursors.write(1234.5, "0" * 32)],
     )
 
 
@@ -124,49 +164,48 @@ class BoardPageFilters(BoardFilters):
     model_config = ConfigDict(extra="ignore")
 
 
-class HistoryFilters(BaseModel):
+class HistoryFilters(SetupFilters):
     """What leaves one of a machine's cells."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    workload: Annotated[Name | None, Empty] = None
-    framework: Annotated[Name | None, Empty] = None
-    device: Annotated[DeviceKind | None, Empty] = None
-    recipe: Annotated[Recipe | None, Empty] = None
-    batch_size: Annotated[BatchSize | None, Empty] = None
-    precision: Annotated[Precision | None, Empty] = None
-    data: Annotated[DataKind | None, Empty] = None
+    batch_size: ABatchSize = None
+    precision: APrecision = None
 
 
-class ListFilters(BaseModel):
+class ListFilters(Parameters):
     """Parameters of the lists of hardware and machines."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    q: Annotated[Words | None, Empty] = Field(None, description="part of the hardware's name")
-    limit: int = Field(50, ge=1, le=200)
+    q: PartOfName = None
+    limit: Limit = 50
     cursor: Annotated[Cursor | None, Empty] = Field(
-        None, description="next_cursor of the page before"
+        None,
+        description="next_cursor of the page before",
+        examples=[cursors.write("apple-m2-max-30-core-gpu")],
     )
 
 
 class ResultFilters(CellFilters):
     """What the results of a list or an export can be narrowed to."""
 
-    batch_size: Annotated[BatchSize | None, Empty] = None
-    precision: Annotated[Precision | None, Empty] = None
-    status: Annotated[Literal["measured", "failed"] | None, Empty] = None
-    rankable: bool | None = None
-    key_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = None
-    run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = None
+    batch_size: ABatchSize = None
+    precision: APrecision = None
+    status: Literal["measured", "failed"] | None = Field(None, examples=["failed"])
+    rankable: bool | None = Field(None, description="whether it counts", examples=[True])
+    key_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
+    )
+    run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+        None, description="the run it was measured in", examples=["0f1e2d3c4b5a6978" * 2]
+    )
 
 
 class ResultPageFilters(ResultFilters):
     """Parameters of the list of results."""
 
-    limit: int = Field(50, ge=1, le=200)
+    limit: Limit = 50
     cursor: Annotated[Cursor | None, Empty] = Field(
-        None, description="next_cursor of the page before"
+        None,
+        description="next_cursor of the page before",
+        examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")],
     )
 
 

@@ -6,12 +6,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API. ``parameters``: name, place, type, description."""
+    """One operation of the API. ``parameters``: name, place, type, description, example."""
 
     method: str
     path: str
     summary: str
-    parameters: tuple[tuple[str, str, str, str], ...]
+    parameters: tuple[tuple[str, str, str, str, str], ...]
     statuses: tuple[str, ...]
 
 
@@ -29,7 +29,13 @@ def docs_page(openapi: dict[str, Any]) -> DocsPage:
     for path, methods in openapi["paths"].items():
         for method, spec in methods.items():
             parameters = tuple(
-                (p["name"], p["in"], _type(p["schema"]), p.get("description", ""))
+                (
+                    p["name"],
+                    p["in"],
+                    _type(p["schema"]),
+                    p.get("description", ""),
+                    _example(p["schema"]["examples"][0]),
+                )
                 for p in spec.get("parameters", ())
             )
             operation = Operation(
@@ -49,3 +55,8 @@ def _type(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return " | ".join(map(str, schema["enum"]))
     return str(schema.get("const") or schema.get("type") or "any")
+
+
+def _example(value: Any) -> str:
+    """A value as it stands in an address; of a list the first."""
+    return _example(value[0]) if isinstance(value, list) else str(value).lower()

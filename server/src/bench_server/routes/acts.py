@@ -4,12 +4,21 @@ from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 
-from bench_protocol.acts import ChallengeAsked
+from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeAsked
 
 from .. import challenges, log, moderation
 from ..answers import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ..challenges import ChallengeAnswer
-from .deps import AuthorityDep, Body, Now, SettingsDep, StoreDep, json_body, problems
+from .deps import (
+    AuthorityDep,
+    Body,
+    Now,
+    SettingsDep,
+    StoreDep,
+    envelope_example,
+    json_body,
+    problems,
+)
 
 router = APIRouter(prefix="/api/v1", tags=["keys"])
 
@@ -19,7 +28,7 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
     summary="Ask for a signed nonce that binds a run's results to this moment",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422),
-    openapi_extra=json_body(ChallengeAsked.model_json_schema()),
+    openapi_extra=json_body(ChallengeAsked.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}),
 )
 async def challenge(
     store: StoreDep, authority: AuthorityDep, settings: SettingsDep, raw: Body, now: Now
@@ -32,7 +41,10 @@ async def challenge(
     "/acts",
     summary="List, export, hide, show or withdraw one's own results, or change the name shown",
     responses=problems(400, 403, 404, 409, 410, 413, 415, 422),
-    openapi_extra=json_body(moderation.ActBody.model_json_schema()),
+    openapi_extra=json_body(
+        moderation.ActBody.model_json_schema(),
+        {"envelope": envelope_example(ACT_PAYLOAD_TYPE), "display_name": None},
+    ),
 )
 async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> ActAnswer:
     done = await run_in_threadpool(moderation.perform, raw, store, authority, now)

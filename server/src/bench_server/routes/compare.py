@@ -18,8 +18,24 @@ PRICE_PARAMETER = {
     "required": False,
     "description": "price of the thing with this id, one parameter each, all in one currency: "
     "price.nvidia-h200=31000",
-    "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15},
+    "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15, "examples": [31000]},
 }
+Ids = Annotated[
+    str,
+    Query(
+        max_length=8200,
+        description="a,b: hardware slugs, ids of machines, results and published figures, or "
+        "setup-ID for the set-up of a result",
+        examples=["nvidia-h200,apple-m2-max-30-core-gpu"],
+    ),
+]
+AnyAcross = Annotated[
+    Across | None,
+    Query(
+        description="compare set-ups or results that differ in this axis; the answer says so",
+        examples=["batch_size"],
+    ),
+]
 
 
 def prices(request: Request) -> dict[str, float]:
@@ -52,20 +68,7 @@ def prices(request: Request) -> dict[str, float]:
 def comparison(
     session: Reading,
     priced: Annotated[dict[str, float], Depends(prices)],
-    ids: Annotated[
-        str,
-        Query(
-            max_length=8200,
-            description="a,b: hardware slugs, ids of machines, results and published figures, or "
-            "setup-ID for the set-up of a result",
-            examples=["nvidia-h200,apple-m2-max-30-core-gpu"],
-        ),
-    ],
-    across: Annotated[
-        Across | None,
-        Query(
-            description="compare set-ups or results that differ in this axis; the answer says so"
-        ),
-    ] = None,
+    ids: Ids,
+    across: AnyAcross = None,
 ) -> CompareAnswer:
     return compare(session, compared_ids(ids), priced, across)

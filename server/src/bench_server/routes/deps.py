@@ -140,7 +140,15 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     }
 
 
-def json_body(schema: dict[str, Any], media_types: tuple[str, ...] = MEDIA_TYPES) -> dict[str, Any]:
+def json_body(
+    schema: dict[str, Any], example: Any, media_types: tuple[str, ...] = MEDIA_TYPES
+) -> dict[str, Any]:
     """The body of a route that reads it as bytes, for OpenAPI."""
-    content = {media_type: {"schema": schema} for media_type in media_types}
+    content = {media_type: {"schema": schema, "example": example} for media_type in media_types}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def envelope_example(payload_type: str) -> dict[str, Any]:
+    """An envelope's form; its payload says nothing, and its signature is none."""
+    signature = {"keyid": "0f1e2d3c4b5a6978" * 4, "sig": "A" * 86 + "=="}
+    return {"payloadType": payload_type, "payload": "e30=", "signatures": [signature]}

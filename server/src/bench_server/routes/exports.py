@@ -5,19 +5,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Path, Query
 from fastapi.responses import StreamingResponse
 from sqlmodel import Session
 
 from .. import exports, flat
-from ..comparing import Across, compare
+from ..comparing import compare
 from ..exports import Format
 from ..filters import BoardFilters, HistoryFilters, ResultFilters, compared_ids
 from .catalog import MachineId
-from .compare import PRICE_PARAMETER, prices
+from .compare import PRICE_PARAMETER, AnyAcross, Ids, prices
 from .deps import StoreDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
+AnyFormat = Annotated[Format, Path(examples=["csv"])]
 FILES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "the rows, streamed",
@@ -56,7 +57,7 @@ def _file(
     responses=FILES | problems(422),
 )
 def results(
-    store: StoreDep, form: Format, filters: Annotated[ResultFilters, Query()]
+    store: StoreDep, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
 ) -> StreamingResponse:
     return _file(store, form, "results", lambda session: flat.results(session, filters))
 
@@ -67,7 +68,7 @@ def results(
     responses=FILES | problems(422),
 )
 def leaderboard(
-    store: StoreDep, form: Format, filters: Annotated[BoardFilters, Query()]
+    store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]
 ) -> StreamingResponse:
     return _file(store, form, "leaderboard", lambda session: flat.leaderboard(session, filters))
 
@@ -80,10 +81,10 @@ def leaderboard(
 )
 def comparison(
     store: StoreDep,
-    form: Format,
+    form: AnyFormat,
     priced: Annotated[dict[str, float], Depends(prices)],
-    ids: Annotated[str, Query(max_length=8200)],
-    across: Across | None = None,
+    ids: Ids,
+    across: AnyAcross = None,
 ) -> StreamingResponse:
     chosen = compared_ids(ids)
     return _file(
@@ -101,7 +102,7 @@ def comparison(
 )
 def machine_history(
     store: StoreDep,
-    form: Format,
+    form: AnyFormat,
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> StreamingResponse:

@@ -1,7 +1,11 @@
 """``/api/v1/keys``: enroll, rotate, revoke, and the history of a key."""
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
 from fastapi.concurrency import run_in_threadpool
+
+from bench_protocol import statement
 
 from .. import enroll
 from ..answers import (
@@ -13,7 +17,17 @@ from ..answers import (
     receipt_answer,
 )
 from ..tables import Owner
-from .deps import AuthorityDep, Body, Now, Reading, SettingsDep, StoreDep, json_body, problems
+from .deps import (
+    AuthorityDep,
+    Body,
+    Now,
+    Reading,
+    SettingsDep,
+    StoreDep,
+    envelope_example,
+    json_body,
+    problems,
+)
 
 router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
 
@@ -24,7 +38,14 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
     status_code=201,
     responses=problems(400, 403, 413, 415, 422)
     | {200: {"description": "this was done before", "model": KeyTold}},
-    openapi_extra=json_body(enroll.Enrollment.model_json_schema()),
+    openapi_extra=json_body(
+        enroll.Enrollment.model_json_schema(),
+        {
+            "envelope": envelope_example(statement.KEY_EVENT_PAYLOAD_TYPE),
+            "display_name": "Ada",
+            "invite": None,
+        },
+    ),
 )
 async def tell_event(
     store: StoreDep,
@@ -46,7 +67,9 @@ async def tell_event(
     summary="A key with every logged event that says whose it is and whether it counts",
     responses=problems(403),
 )
-def key_history(session: Reading, key_id: str) -> KeyHistory:
+def key_history(
+    session: Reading, key_id: Annotated[str, Path(examples=["0f1e2d3c4b5a6978" * 4])]
+) -> KeyHistory:
     key, events = enroll.history(session, key_id)
     owner = session.get_one(Owner, key.owner)
     logged = tuple(LoggedEnvelope(envelope_document(e), receipt_answer(r)) for e, r in events)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from .. import log, records
@@ -10,6 +10,11 @@ from ..answers import LogAnswer, LogPage
 from .deps import AuthorityDep, Reading, SettingsDep, problems
 
 router = APIRouter(tags=["log"])
+TileNumber = Annotated[
+    str,
+    Path(description="three digits a part, .p/W for the W first", examples=["000", "000.p/3"]),
+]
+TileLevel = Annotated[int, Path(description="0: hashes of entries", examples=[0])]
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 TILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 
@@ -31,8 +36,12 @@ def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> L
 def entries(
     session: Reading,
     authority: AuthorityDep,
-    start: Annotated[int, Query(ge=0, le=2**53 - 1, description="index of the first entry")] = 0,
-    limit: Annotated[int, Query(ge=1, le=256, description="how many at most")] = 256,
+    start: Annotated[
+        int, Query(ge=0, le=2**53 - 1, description="index of the first entry", examples=[512])
+    ] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=256, description="how many at most", examples=[100])
+    ] = 256,
 ) -> LogPage:
     return records.page(session, authority, start, limit)
 
@@ -53,7 +62,7 @@ def checkpoint(session: Reading) -> Response:
     response_class=Tile,
     responses=problems(404) | TILE,
 )
-def entry_tile(session: Reading, number: str) -> Response:
+def entry_tile(session: Reading, number: TileNumber) -> Response:
     return Tile(log.entry_tile(session, number), headers=FOREVER)
 
 
@@ -63,5 +72,5 @@ def entry_tile(session: Reading, number: str) -> Response:
     response_class=Tile,
     responses=problems(404, 422) | TILE,
 )
-def hash_tile(session: Reading, level: int, number: str) -> Response:
+def hash_tile(session: Reading, level: TileLevel, number: TileNumber) -> Response:
     return Tile(log.hash_tile(session, level, number), headers=FOREVER)

@@ -3,11 +3,11 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
-from bench_protocol import envelope, strict_json
+from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
 from .. import log, queries
@@ -32,11 +32,13 @@ from .deps import (
     Line,
     Now,
     Reading,
+    envelope_example,
     json_body,
     problems,
 )
 
 router = APIRouter(prefix="/api/v1/results", tags=["results"])
+ResultId = Annotated[str, Path(examples=["0f1e2d3c4b5a6978"])]
 SUBMITTED = TypeAdapter(SubmitAnswer)
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {
@@ -44,7 +46,7 @@ ENVELOPE_SCHEMA = {
     "description": "DSSE envelope with one Ed25519 signature around an in-toto statement",
     "required": ["payloadType", "payload", "signatures"],
     "properties": {
-        "payloadType": {"const": "application/vnd.in-toto+json"},
+        "payloadType": {"const": statement.RESULT_PAYLOAD_TYPE},
         "payload": {"type": "string", "contentEncoding": "base64"},
         "signatures": {"type": "array", "minItems": 1, "maxItems": 1},
     },
@@ -65,7 +67,11 @@ ENVELOPE_SCHEMA = {
             "content": {NDJSON: {}},
         },
     },
-    openapi_extra=json_body(ENVELOPE_SCHEMA, (*MEDIA_TYPES, NDJSON)),
+    openapi_extra=json_body(
+        ENVELOPE_SCHEMA,
+        envelope_example(statement.RESULT_PAYLOAD_TYPE),
+        (*MEDIA_TYPES, NDJSON),
+    ),
 )
 async def submit(request: Request, inbox: InboxDep, body: Documents, now: Now) -> Response:
     rate: Rate = request.app.state.key_rate
@@ -89,7 +95,7 @@ def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) ->
     summary="One result with all that was signed",
     responses=problems(404, 410),
 )
-def result(session: Reading, result_id: str) -> ResultDetail:
+def result(session: Reading, result_id: ResultId) -> ResultDetail:
     submission, row = queries.result_with_id(session, result_id)
     predicate = strict_json.loads(submission.payload)["predicate"]
     return ResultDetail(
@@ -106,7 +112,7 @@ def result(session: Reading, result_id: str) -> ResultDetail:
     response_class=Response,
     responses=problems(404, 410) | {200: {"content": {DSSE: {"schema": ENVELOPE_SCHEMA}}}},
 )
-def signed(session: Reading, result_id: str) -> Response:
+def signed(session: Reading, result_id: ResultId) -> Response:
     submission, _ = queries.result_with_id(session, result_id)
     return Response(envelope.encode(log.envelope_of_result(submission)), media_type=DSSE)
 
@@ -116,7 +122,7 @@ def signed(session: Reading, result_id: str) -> Response:
     summary="Proof that the log holds this result, under the newest checkpoint",
     responses=problems(404, 410),
 )
-def receipt(session: Reading, result_id: str) -> ReceiptAnswer:
+def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     submission, _ = queries.result_with_id(session, result_id)
     return receipt_answer(log.receipts_of_results(session, [submission.id])[submission.id])
 

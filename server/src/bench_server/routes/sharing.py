@@ -2,13 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from .. import sharing
-from ..comparing import Across, compare
+from ..comparing import compare
 from ..filters import compared_ids
 from .catalog import MachineId, Slug
-from .compare import prices
+from .compare import AnyAcross, Ids, prices
 from .deps import Reading, SettingsDep
 
 router = APIRouter(include_in_schema=False)
@@ -33,8 +33,8 @@ def compare_card(
     session: Reading,
     settings: SettingsDep,
     priced: Annotated[dict[str, float], Depends(prices)],
-    ids: Annotated[str, Query(max_length=8200)],
-    across: Across | None = None,
+    ids: Ids,
+    across: AnyAcross = None,
 ) -> Response:
     answer = compare(session, compared_ids(ids), priced, across)
     return _png(sharing.compare_card(answer), settings)

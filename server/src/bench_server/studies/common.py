@@ -1,14 +1,14 @@
 """What the studies share: figures of one hardware, and one held against another."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict
 from sqlalchemy import func, select
 from sqlmodel import Session
 
 from .. import queries, rank
-from ..filters import Empty, HardwareSlug
+from ..filters import AHardware
 from ..problems import NotFound
 from ..rank import Figure
 from ..standings import TABLE
@@ -19,7 +19,7 @@ class HardwareChoice(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    hardware: Annotated[HardwareSlug | None, Empty] = Field(None, description="a hardware's slug")
+    hardware: AHardware = None
 
 
 @dataclass(frozen=True)

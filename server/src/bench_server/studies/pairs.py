@@ -21,8 +21,12 @@ class PairChoice(BaseModel):
 
     model_config = ConfigDict(extra="ignore")
 
-    cpu: Annotated[HardwareSlug | None, Empty] = Field(None, description="slug of a processor")
-    gpu: Annotated[HardwareSlug | None, Empty] = Field(None, description="slug of a GPU")
+    cpu: Annotated[HardwareSlug | None, Empty] = Field(
+        None, description="slug of a processor", examples=["intel-core-i7-8700"]
+    )
+    gpu: Annotated[HardwareSlug | None, Empty] = Field(
+        None, description="slug of a GPU", examples=["nvidia-h200"]
+    )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import Field
 from sqlalchemy import func, select
@@ -14,7 +14,7 @@ from bench_protocol.workloads import Workload
 
 from .. import rank
 from ..attributes import version_key
-from ..filters import Empty, Name
+from ..filters import AFramework, AWorkload
 from ..problems import NotFound
 from ..rank import Figure, Setup
 from ..standings import TABLE, figure
@@ -28,9 +28,11 @@ By = Literal["framework_version", "driver", "os_version", "cuda", "python", "age
 class TrendChoice(HardwareChoice):
     """Parameters of trends; empty: where most environments were measured."""
 
-    workload: Annotated[Name | None, Empty] = Field(None, description="name of a workload")
-    framework: Annotated[Name | None, Empty] = None
-    by: By = Field("framework_version", description="what the figures are laid out by")
+    workload: AWorkload = None
+    framework: AFramework = None
+    by: By = Field(
+        "framework_version", description="what the figures are laid out by", examples=["driver"]
+    )
 
 
 @dataclass(frozen=True)
