@@ -189,6 +189,7 @@ def test_result_filters(post: Poster) -> None:
 
     assert found("status=failed") == [failed]
     assert found("rankable=false") == [failed]
+    assert found("status=failed&rankable=true") == []
     assert found(f"run_id={'e' * 32}") == [run]
     assert len(found(f"key_id={results.key_id(results.private_key())}")) == 3
     assert found("workload=fashion-lstm") == []

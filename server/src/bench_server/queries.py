@@ -247,10 +247,16 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
         .where(RESULTS.c.moderation.is_distinct_from("hidden"))
         .where(*_cell_conditions(RESULTS, filters), *_result_conditions(filters))
     )
-    for name in ("batch_size", "precision", "status", "rankable", "key_id", "run_id"):
+    for name in ("batch_size", "precision", "status", "key_id", "run_id"):
         value = getattr(filters, name)
         if value is not None:
             query = query.where(getattr(Measurement, name) == value)
+    counts = col(Measurement.rankable)
+    if filters.rankable is not None:
+        query = query.where(counts.is_(filters.rankable))
+    if filters.status == "failed":
+        # It never counts, and those that do not have an index of their own.
+        query = query.where(counts.is_(False))
     return query.order_by(
         col(Measurement.received_at).desc(), col(Measurement.submission_id).desc()
     )

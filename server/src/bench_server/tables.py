@@ -60,6 +60,10 @@ class Table(SQLModel):
 
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
 NEWEST = ("received_at", "submission_id")
+UNRANKED = {
+    "sqlite_where": text("rankable IS 0"),
+    "postgresql_where": text("rankable IS false"),
+}
 
 
 class Owner(Table, table=True):
@@ -212,7 +216,7 @@ class Submission(Table, table=True):
     payload_sha256: str = Field(max_length=64)
     payload_type: str = Field(max_length=200)
     signature: bytes = Field(sa_type=LargeBinary)
-    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64, index=True)
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
     received_at: datetime = Field(sa_type=UtcDateTime)
 
 
@@ -229,7 +233,7 @@ class Measurement(Table, table=True):
     __tablename__ = "measurement"
     __table_args__ = (
         # One payload for a repeat: what a second one would mean, nobody could say.
-        UniqueConstraint("key_id", "run_id", "cell_digest", "repeat"),
+        UniqueConstraint("run_id", "key_id", "cell_digest", "repeat"),
         UniqueConstraint("challenge_id", "cell_digest", "repeat"),
         UniqueConstraint("log_index"),
         CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
@@ -246,12 +250,18 @@ class Measurement(Table, table=True):
         # Those that count in a standing, in the order of their times; the median is among them.
         Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
         Index("ix_measurement_environment_standing", "environment_standing", *COUNTED),
-        # The boards' results, those that do not count newest first, and the lists.
+        # The boards' results, those that do not count, and the lists, newest first: so that one of
+        # what few results are finds them.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
-        Index("ix_measurement_unranked", "workload_digest", "rankable", *NEWEST),
+        Index("ix_measurement_unranked", "workload_digest", *NEWEST, **UNRANKED),
+        Index("ix_measurement_unranked_newest", *NEWEST, **UNRANKED),
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
+        *(
+            Index(f"ix_measurement_{name}", name, *NEWEST)
+            for name in ("key_id", "workload", "framework", "precision", "batch_size")
+        ),
         # What few results have, for boards of results in that order.
         *(
             Index(
@@ -270,7 +280,7 @@ class Measurement(Table, table=True):
         primary_key=True, foreign_key="submission.id", ondelete="CASCADE", max_length=16
     )
     key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
-    owner: str = Field(max_length=80, index=True)
+    owner: str = Field(max_length=80)
     log_index: int = Field(sa_type=BigInteger)
     challenge_id: str | None = Field(default=None, max_length=32)
     received_at: datetime = Field(sa_type=UtcDateTime)

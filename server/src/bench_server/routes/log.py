@@ -14,7 +14,7 @@ TileNumber = Annotated[
     str,
     Path(description="three digits a part, .p/W for the W first", examples=["000", "000.p/3"]),
 ]
-TileLevel = Annotated[int, Path(description="0: hashes of entries", examples=[0])]
+TileLevel = Annotated[int, Path(ge=0, le=63, description="0: hashes of entries", examples=[0])]
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
 TILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
 
