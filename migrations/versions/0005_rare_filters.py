@@ -1,5 +1,6 @@
-"""Indexes for lists that few results fit: a run, a rare workload or framework, what does not count.
-Those that no question uses go, and what counts leaves the index of what does not.
+"""Indexes for lists that few results fit: a run, a rare workload or framework, what does not count;
+and for the machines of a hardware. Those that no question uses go, and what counts leaves the index
+of what does not.
 
 Revision: 0005
 """
@@ -33,9 +34,11 @@ def upgrade() -> None:
     op.create_index("ix_measurement_unranked_newest", "measurement", NEWEST, **UNRANKED)
     for name in COLUMNS:
         op.create_index(f"ix_measurement_{name}", "measurement", [name, *NEWEST])
+    op.create_index("ix_standing_machines", "standing", ["level", "hardware_slug", "machine_id"])
 
 
 def downgrade() -> None:
+    op.drop_index("ix_standing_machines", "standing")
     for name in (*COLUMNS, "unranked_newest", "unranked"):
         op.drop_index(f"ix_measurement_{name}", "measurement")
     op.create_index(

@@ -60,7 +60,7 @@ class Table(SQLModel):
 
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
 NEWEST = ("received_at", "submission_id")
-UNRANKED = {
+UNRANKED: dict[str, Any] = {
     "sqlite_where": text("rankable IS 0"),
     "postgresql_where": text("rankable IS false"),
 }
@@ -359,6 +359,7 @@ class Standing(Table, table=True):
         Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
         Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
+        Index("ix_standing_machines", "level", "hardware_slug", "machine_id"),
     )
 
     id: str = Field(primary_key=True, max_length=32)

@@ -165,13 +165,12 @@ def _groups(figures: Sequence[catalog.CellFigure]) -> tuple[WorkloadFigures, ...
 
 
 def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
-    """Those with most repeats."""
-    repeats = func.sum(TABLE.c.repeats)
+    """The first by id: an index has them in this order, however many more there are."""
     query = (
-        select(TABLE.c.machine_id, func.min(TABLE.c.owner), repeats)
+        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats))
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
         .group_by(TABLE.c.machine_id)
-        .order_by(repeats.desc(), TABLE.c.machine_id)
+        .order_by(TABLE.c.machine_id)
         .limit(MOST_MACHINES)
     )
     return tuple(MachineLink(*row) for row in session.connection().execute(query))

@@ -12,12 +12,12 @@ from bench_protocol.catalogue import CATALOGUE
 from .. import queries
 from ..filters import Empty, HardwareSlug
 from ..rank import Figure
-from ..standings import TABLE
+from ..standings import RESULTS, TABLE
 from .common import Held, SetupFigure, hold, of_hardware, setup_figure
 
 
 class PairChoice(BaseModel):
-    """Parameters of CPU against GPU; empty: the machine on which most was measured on both."""
+    """Parameters of CPU against GPU; empty: a machine on which much was measured on both."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -73,12 +73,19 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
 
 
 def _machine_with_both(session: Session) -> tuple[str, str] | None:
-    """Slugs of the processor and the GPU of the machine of which most is known on both."""
+    """Slugs of the processor and the GPU of the machine of which most is known on both, among those
+    that stand for a GPU's figures: one for each GPU, however many machines there are."""
+    stands_for = (
+        select(func.min(TABLE.c.result_id))
+        .where(TABLE.c.level == "hardware", TABLE.c.device != "cpu")
+        .group_by(TABLE.c.hardware_slug)
+    )
+    candidates = select(RESULTS.c.machine_id).where(RESULTS.c.submission_id.in_(stands_for))
     on_cpu = case((TABLE.c.device == "cpu", 1), else_=0)
     both = func.sum(on_cpu) * (func.count() - func.sum(on_cpu))
     query = (
         select(TABLE.c.machine_id)
-        .where(TABLE.c.level == "machine")
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(candidates))
         .group_by(TABLE.c.machine_id)
         .having(both > 0)
         .order_by(both.desc(), TABLE.c.machine_id)

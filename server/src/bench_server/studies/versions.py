@@ -26,7 +26,7 @@ By = Literal["framework_version", "driver", "os_version", "cuda", "python", "age
 
 
 class TrendChoice(HardwareChoice):
-    """Parameters of trends; empty: where most environments were measured."""
+    """Parameters of trends; empty: where most was measured."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -68,7 +68,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if choice.workload and workload is None:
         raise NotFound(f"no workload {choice.workload!r}", field="workload")
     if slug is None or workload is None:
-        known = _most_environments(session, slug, workload)
+        known = _most_repeats(session, slug, workload)
         if known is None or known[1] not in digests:
             return TrendsAnswer(None, None, None, None, choice.by, ())
         slug, workload = known[0], digests[known[1]]
@@ -98,11 +98,11 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     )
 
 
-def _most_environments(
+def _most_repeats(
     session: Session, slug: str | None, workload: Workload | None
 ) -> tuple[str, str] | None:
     query = select(TABLE.c.hardware_slug, TABLE.c.workload_digest).where(
-        TABLE.c.level == "environment"
+        TABLE.c.level == "hardware", TABLE.c.precision == "float32"
     )
     if slug is not None:
         query = query.where(TABLE.c.hardware_slug == slug)
@@ -110,7 +110,7 @@ def _most_environments(
         query = query.where(TABLE.c.workload_digest == workload.digest)
     query = (
         query.group_by(TABLE.c.hardware_slug, TABLE.c.workload_digest)
-        .order_by(func.count(TABLE.c.environment_id.distinct()).desc(), TABLE.c.hardware_slug)
+        .order_by(func.sum(TABLE.c.repeats).desc(), TABLE.c.hardware_slug)
         .limit(1)
     )
     row = session.connection().execute(query).first()
