@@ -56,6 +56,28 @@ def test_compose_file_says_what_it_should() -> None:
         assert (ROOT / name).exists(), name
 
 
+def test_units_start_what_there_is(tmp_path: Path) -> None:
+    """The timer starts a dump that the server's own unit serves, on the same database."""
+    units = {path.name: path.read_text() for path in (ROOT / "deploy").glob("trainmark*")}
+    assert set(units) == {"trainmark.service", "trainmark-dump.service", "trainmark-dump.timer"}
+    set_to = [
+        dict(re.findall(r"^Environment=(\w+)=(\S+)", units[name], re.M))
+        for name in ("trainmark.service", "trainmark-dump.service")
+    ]
+    assert set_to[0] == set_to[1] | {"BENCH_SERVER_DUMPS_DIR": "/var/lib/trainmark/dumps"}
+    (dump,) = re.findall(r"^ExecStart=\S+ (.+)$", units["trainmark-dump.service"], re.M)
+    assert "--daily /var/lib/trainmark/dumps" in dump
+    url = f"sqlite:///{tmp_path / 'server.db'}"
+    folder = tmp_path / "dumps"
+    for arguments in ("migrate", dump.replace("/var/lib/trainmark/dumps", str(folder))):
+        subprocess.run(
+            [*PROGRAM, *arguments.split()],
+            env=os.environ | {"BENCH_SERVER_DATABASE_URL": url},
+            check=True,
+        )
+    assert len(list(folder.glob("results-*"))) == 3
+
+
 def test_every_setting_is_documented() -> None:
     text = (ROOT / "docs" / "operating.md").read_text()
     for name, field in Settings.model_fields.items():
