@@ -1,0 +1,9 @@
+"""A server full of invented results, for page tests and pictures: no figure here was measured.
+
+``python -m tests.fakes.fleet FOLDER`` makes ``FOLDER/server.db`` and its keys. Everything goes
+through the server's own functions, so that checks, ranks and the log are as they would be.
+"""
+
+from .filling import MARKUP, make
+
+__all__ = ["MARKUP", "make"]
