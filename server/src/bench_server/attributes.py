@@ -39,11 +39,23 @@ def version_key(text: str | None) -> str | None:
     return "".join(f"{part:09d}" for part in padded) + f"{kind}{number:09d}"
 
 
+def environment_id(result: Result) -> str:
+    """Names the attributes of a result: the same for every result that agrees in them."""
+    text = json.dumps(_fields(result), sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
 def environment_row(result: Result) -> EnvironmentRow:
-    """The attributes of a result; the same for every result that agrees in them."""
+    """The attributes of a result."""
+    fields = _fields(result)
+    keys: dict[str, Any] = {f"{name}_key": version_key(fields[name]) for name in VERSIONS}
+    return EnvironmentRow(id=environment_id(result), **fields, **keys)
+
+
+def _fields(result: Result) -> dict[str, Any]:
     machine, environment = result.machine, result.environment
     gpu = _gpu(result)
-    fields: dict[str, Any] = {
+    return {
         "os": machine.os.name,
         "os_version": machine.os.version,
         "python": environment.python,
@@ -55,9 +67,6 @@ def environment_row(result: Result) -> EnvironmentRow:
         "gpu_memory_bytes": gpu.memory_bytes if gpu else None,
         "cores": machine.cpu.physical_cores or machine.cpu.logical_cores,
     }
-    identity = hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()[:32]
-    keys: dict[str, Any] = {f"{name}_key": version_key(fields[name]) for name in VERSIONS}
-    return EnvironmentRow(id=identity, **fields, **keys)
 
 
 def _gpu(result: Result) -> Gpu | None:

@@ -18,7 +18,7 @@ from bench_protocol.hardware import hardware_name, slug
 from bench_protocol.result import Failed, Result
 
 from . import checks
-from .attributes import environment_row
+from .attributes import environment_id
 from .checks import Arrival
 from .efficiency import mfu
 from .standings import subject_of_result
@@ -41,7 +41,7 @@ def measurement_row(
         log_index=log_index,
         received_at=submission.received_at,
         started_at=datetime.fromisoformat(result.clocks.started),
-        environment_id=environment_row(result).id,
+        environment_id=environment_id(result),
         machine_id=machine_id(key.first_key_id, result.machine.machine_hash),
         hardware=hardware,
         hardware_slug=slug(hardware),

@@ -80,8 +80,8 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
                 leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
-        entry = log.append(session, authority, leaves, now)[0]
-        return Told(key, log.receipts(session, [entry])[0], created=True)
+        receipt = log.append(session, authority, leaves, now)[0]
+        return Told(key, receipt, created=True)
 
 
 def apply(

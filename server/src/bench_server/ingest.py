@@ -8,33 +8,21 @@ that ends with one checkpoint of the log.
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol import envelope, statement
 from bench_protocol.errors import InvalidEnvelope, ProtocolError
-from bench_protocol.log import Receipt
 
 from . import log, registry, saving
 from .authority import Authority
 from .db import Store
 from .group_commit import GroupCommit
-from .saving import Arrived, Kept, attempt
-from .tables import Measurement, Submission
+from .saving import Accepted, Arrived, attempt
+from .tables import Submission
 
 Spend = Callable[[str], None]
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """A kept result. ``created``: it is new; False where this payload was kept before."""
-
-    submission: Submission
-    measurement: Measurement
-    receipt: Receipt
-    created: bool
 
 
 class Inbox:
@@ -103,14 +91,4 @@ class Inbox:
             return []
         with self.store.writing() as session:
             log.take_turn(session)
-            kept = saving.save_all(session, self.authority, arrived)
-            ids = [found.submission.id for found in kept if isinstance(found, Kept)]
-            receipts = log.receipts_of_results(session, ids)
-        return [
-            found
-            if isinstance(found, ProtocolError)
-            else Accepted(
-                found.submission, found.measurement, receipts[found.submission.id], found.created
-            )
-            for found in kept
-        ]
+            return saving.save_all(session, self.authority, arrived)

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 
 from sqlalchemy import ColumnElement
-from sqlmodel import Session, col, select
+from sqlmodel import Session, col, func, select
 
 from . import standings
 from .rank import Setup
-from .tables import Measurement, Owner, SigningKey
+from .tables import Measurement, Owner, SigningKey, Standing
 
 # Two figures within this share of each other are the same.
 REPRODUCED_WITHIN = 0.10
@@ -83,23 +83,20 @@ def settle_without(session: Session, row: Measurement) -> None:
     standings.refresh(session, [row, *reproduce(session, row)])
 
 
-def peers_ns(session: Session, row: Measurement) -> list[float]:
-    """Nanoseconds per sample of other owners on this hardware in this set-up, one value each."""
-    times = standings.owner_times(session, row)
-    return [time for owner, time in times.items() if owner != row.owner]
-
-
-def are_peers(one: Measurement, other: Measurement) -> bool:
-    """Whether one is among the :func:`peers_ns` of the other."""
-    return one.owner != other.owner and all(
-        getattr(one, name) == getattr(other, name) for name in SAME_SETUP
+def may_be_reproduced(session: Session, rows: Iterable[Measurement]) -> list[Measurement]:
+    """Those of level 3 and more where enough confirmed owners have a figure for
+    :func:`reproduce` to find any."""
+    places = {row.submission_id: standings.place(row) for row in rows if row.trust_level >= 3}
+    parent = col(Standing.parent_id)
+    confirmed = (
+        select(parent)
+        .join(Owner, col(Owner.label) == Standing.owner)
+        .where(parent.in_(set(places.values())), col(Owner.confirmed))
+        .group_by(parent)
+        .having(func.count() >= OWNERS_TO_REPRODUCE)
     )
-
-
-def may_be_reproduced(session: Session, row: Measurement) -> bool:
-    """Whether enough confirmed owners have a figure there for :func:`reproduce` to find any."""
-    owners = standings.owner_times(session, row)
-    return len(_confirmed(session, owners)) >= OWNERS_TO_REPRODUCE
+    found = set(session.exec(confirmed)) if places else set()
+    return [row for row in rows if places.get(row.submission_id) in found]
 
 
 def _unranked_reason(row: Measurement, key: SigningKey) -> str | None:

@@ -5,7 +5,7 @@ new size is signed in it too: what is acknowledged is logged, and no size is eve
 """
 
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -24,6 +24,12 @@ from .tables import LogCheckpoint, LogEntry, LogNode, Submission
 
 # PostgreSQL: writers of the log wait for each other; any number that nobody else uses.
 ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
+# Statements of every ingest, put together once.
+NEWEST = select(func.max(LogEntry.log_index))
+NEW_ENTRY, NEW_NODE, NEW_CHECKPOINT = (
+    insert(table.__table__)  # type: ignore[attr-defined]
+    for table in (LogEntry, LogNode, LogCheckpoint)
+)
 
 
 @dataclass(frozen=True)
@@ -46,36 +52,44 @@ def take_turn(session: Session) -> None:
 
 def append(
     session: Session, authority: Authority, leaves: Sequence[Leaf], now: datetime
-) -> list[LogEntry]:
-    """Append entries and sign one checkpoint over them all, in the session's transaction."""
+) -> list[Receipt]:
+    """Append entries and sign one checkpoint over them all, in the session's transaction.
+
+    Returns:
+        The receipt of each, in their order.
+    """
     take_turn(session)
     first = size(session)
     edge = merkle.subtrees(0, first)
-    stored = nodes(session, edge)
-    frontier = merkle.Frontier(first, [stored[node] for node in edge])
+    # The edge of the old tree and what grows on it are all that the new entries' paths are of.
+    tree = nodes(session, edge)
+    frontier = merkle.Frontier(first, [tree[node] for node in edge])
     entries, complete = [], []
     for at, leaf in enumerate(leaves, first):
         salt = secrets.token_bytes(log.SALT_BYTES)
         result = leaf.kind == "result"
-        entry = LogEntry(
-            log_index=at,
-            kind=leaf.kind,
-            commitment=log.commitment(salt, leaf.envelope),
-            salt=salt,
-            payload_sha256=None if result else leaf.envelope.payload_sha256,
-            envelope=None if result else envelope.encode(leaf.envelope),
-            submission_id=leaf.submission_id,
-            key_chain=leaf.key_chain,
-            logged_at=now,
-        )
+        entry = {
+            "log_index": at,
+            "kind": leaf.kind,
+            "commitment": log.commitment(salt, leaf.envelope),
+            "salt": salt,
+            "payload_sha256": None if result else leaf.envelope.payload_sha256,
+            "envelope": None if result else envelope.encode(leaf.envelope),
+            "submission_id": leaf.submission_id,
+            "key_chain": leaf.key_chain,
+            "logged_at": now,
+        }
         entries.append(entry)
-        complete += frontier.add(merkle.leaf_hash(entry.commitment))
-    session.add_all(entries)
+        complete += frontier.add(merkle.leaf_hash(entry["commitment"]))
+    tree |= dict(complete)
+    note = _sign(session, authority, frontier)
     rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
-    session.connection().execute(insert(LogNode), rows)
-    _sign(session, authority, frontier)
-    session.flush()
-    return entries
+    session.connection().execute(NEW_NODE, rows)
+    session.connection().execute(NEW_ENTRY, entries)
+    return [
+        Receipt(at, entry["salt"], _path(tree, at, frontier.size), note)
+        for at, entry in enumerate(entries, first)
+    ]
 
 
 def begin(session: Session, authority: Authority) -> None:
@@ -105,7 +119,7 @@ def begin(session: Session, authority: Authority) -> None:
 
 def size(session: Session) -> int:
     """Number of entries."""
-    newest = session.exec(select(func.max(LogEntry.log_index))).one()
+    newest: int | None = session.connection().scalar(NEWEST)
     return 0 if newest is None else newest + 1
 
 
@@ -137,18 +151,16 @@ def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
     the same whenever it is asked for. Entries whose salt was erased have none."""
     kept = [(entry.log_index, entry.salt) for entry in entries if entry.salt is not None]
     first = _first_checkpoints(session, [index for index, _ in kept])
-    paths = [
-        merkle.inclusion_ranges(index, checkpoint.size)
-        for (index, _), checkpoint in zip(kept, first, strict=True)
-    ]
-    stored = nodes(session, merkle.nodes_of(r for path in paths for r in path))
+    places = [(index, checkpoint.size) for (index, _), checkpoint in zip(kept, first, strict=True)]
+    ranges = (r for place in places for r in merkle.inclusion_ranges(*place))
+    stored = nodes(session, merkle.nodes_of(ranges))
     return [
-        Receipt(index, salt, tuple(merkle.range_hash(stored, *r) for r in path), checkpoint.note)
-        for (index, salt), checkpoint, path in zip(kept, first, paths, strict=True)
+        Receipt(index, salt, _path(stored, index, checkpoint.size), checkpoint.note)
+        for (index, salt), checkpoint in zip(kept, first, strict=True)
     ]
 
 
-def receipts_of_results(session: Session, submission_ids: Sequence[str]) -> dict[str, Receipt]:
+def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict[str, Receipt]:
     """Receipts of kept results, by their ids."""
     entries = session.exec(
         select(LogEntry)
@@ -225,9 +237,14 @@ def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogChec
     return [found[index] for index in indices]
 
 
-def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> None:
-    checkpoint = Checkpoint(authority.origin, frontier.size, frontier.root)
-    session.add(LogCheckpoint(size=frontier.size, note=checkpoint.signed(authority.log)))
+def _path(tree: Mapping[Node, bytes], index: int, size: int) -> tuple[bytes, ...]:
+    return tuple(merkle.range_hash(tree, *r) for r in merkle.inclusion_ranges(index, size))
+
+
+def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> str:
+    note = Checkpoint(authority.origin, frontier.size, frontier.root).signed(authority.log)
+    session.connection().execute(NEW_CHECKPOINT, [{"size": frontier.size, "note": note}])
+    return note
 
 
 def _place(number: str) -> tuple[int, int]:

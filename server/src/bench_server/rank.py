@@ -63,6 +63,13 @@ class Subject:
     environment_id: str = ""
 
     @property
+    def level(self) -> str:
+        """What it is: ``environment``, ``machine``, ``owner`` or ``hardware``."""
+        if self.environment_id:
+            return "environment"
+        return "machine" if self.machine_id else "owner" if self.owner else "hardware"
+
+    @property
     def id(self) -> str:
         """32 hex digits, the same for the same subject; a machine's whoever owns it."""
         whose = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)

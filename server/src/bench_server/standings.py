@@ -5,7 +5,7 @@ cost grows with the logarithm of the results there are, not with their number. :
 computes anew, by :func:`.rank.combine`, where results ceased to count, count again, or changed
 their owner or trust. Both give the same rows; a property test holds them to it.
 
-Rows are taken in one order (level, then id), so that writers on PostgreSQL wait for each other and
+Rows are taken in one order (from below upwards, then by id), so that writers on PostgreSQL wait for each other and
 never in a circle. Two that make the same new row meet in its key: the second is to be repeated.
 """
 
@@ -62,24 +62,28 @@ class Arrival(NamedTuple):
     before: Figure | None
 
 
+Arrivals = dict[Subject, list[Arrival]]
+
+
 def add(session: Session, rows: Iterable[Measurement]) -> None:
     """Take new results into the standings they count in; those that do not count are passed over.
 
     The rows themselves must have been flushed.
     """
-    arrivals: dict[str, dict[Subject, list[Arrival]]] = {
-        level: defaultdict(list) for level in LEVELS
-    }
+    arrivals: Arrivals = defaultdict(list)
     for row in rows:
         if row.rankable:
             arrival = Arrival(figure_of_result(row), None)
             whole = arrival.child.subject
-            arrivals["machine"][replace(whole, environment_id="")].append(arrival)
-            arrivals["environment"][whole].append(arrival)
-    for level in LEVELS:
-        for arrival in _arrive(session, level, arrivals[level]):
+            arrivals[whole].append(arrival)
+            arrivals[replace(whole, environment_id="")].append(arrival)
+    while arrivals:
+        above: Arrivals = defaultdict(list)
+        for arrival in _arrive(session, arrivals):
+            subject, level = arrival.child.subject, arrival.child.subject.level
             if level in ABOVE:
-                arrivals[ABOVE[level]][_above(level, arrival.child.subject)].append(arrival)
+                above[_above(level, subject)].append(arrival)
+        arrivals = above
 
 
 def refresh(session: Session, rows: Iterable[Measurement]) -> None:
@@ -98,11 +102,18 @@ def refresh(session: Session, rows: Iterable[Measurement]) -> None:
             ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
 
 
-def owner_times(session: Session, result: Measurement) -> dict[str, float]:
-    """Nanoseconds per sample of each owner on a result's hardware in its set-up, one value each."""
-    whole = replace(subject_of_result(result), owner="", machine_id="", environment_id="")
-    query = select(TABLE.c.owner, TABLE.c.ns_per_sample).where(TABLE.c.parent_id == whole.id)
-    return {row.owner: row.ns_per_sample for row in session.connection().execute(query)}
+def owner_times(session: Session, places: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Nanoseconds per sample of each owner, one value each, by :func:`place`."""
+    found: dict[str, dict[str, float]] = {place: {} for place in places}
+    for row in session.connection().execute(OWNERS, {"parents": list(found)}):
+        found[row.parent_id][row.owner] = row.ns_per_sample
+    return found
+
+
+def place(result: Measurement) -> str:
+    """Id of the standing of a result's hardware in its set-up."""
+    whole = subject_of_result(result)
+    return replace(whole, owner="", machine_id="", environment_id="").id
 
 
 def subject_of_result(row: Measurement) -> Subject:
@@ -230,39 +241,42 @@ def _columns(found: Figure, middle: tuple[float, str], logs: "Logs") -> dict[str
     }
 
 
-def _arrive(session: Session, level: str, arrivals: dict[Subject, list[Arrival]]) -> list[Arrival]:
-    """Bring standings of one level up to date with children that are new or have moved.
+def _arrive(session: Session, arrivals: Arrivals) -> list[Arrival]:
+    """Bring standings up to date with children that are new or have moved.
 
     Returns:
         These standings, as arrivals of the level above.
     """
     connection = session.connection()
-    subjects = sorted((subject.id, subject) for subject in arrivals)
-    ids = [identity for identity, _ in subjects]
-    rows = {row.id: row for row in connection.execute(LOCKED, {"ids": ids})} if ids else {}
-    few = [i for i, row in rows.items() if row.children <= FEW]
-    children = _children_of(connection, level, few) if few else {}
+    subjects = {subject.id: subject for subject in arrivals}
+    rows = {row.id: row for row in connection.execute(LOCKED, {"ids": sorted(subjects)})}
+    children = _few_children(connection, rows.values())
     made, moved, done = [], [], []
-    for identity, subject in subjects:
+    for identity, subject in sorted(subjects.items()):
         own = arrivals[subject]
         if identity not in rows:
-            found = combine([arrival.child for arrival in own], UNIT_OF_LEVEL[level], subject)
-            made.append(standing_values(level, found, [arrival.child for arrival in own]))
+            figures = [arrival.child for arrival in own]
+            found = combine(figures, UNIT_OF_LEVEL[subject.level], subject)
+            made.append(standing_values(subject.level, found, figures))
             done.append(Arrival(found, None))
             continue
         before = figure(rows[identity])
-        found, columns = _moved(session, level, rows[identity], own, children.get(identity))
+        found, columns = _moved(connection, before, rows[identity], own, children.get(identity))
         moved.append(columns | {"identity": identity})
         done.append(Arrival(found, before))
     if made:
-        connection.execute(insert(TABLE), made)
+        connection.execute(NEW, made)
     if moved:
         connection.execute(MOVE, moved)
     return done
 
 
 def _moved(
-    session: Session, level: str, row: Any, arrivals: list[Arrival], children: list[Any] | None
+    connection: Connection,
+    old: Figure,
+    row: Any,
+    arrivals: list[Arrival],
+    children: list[Any] | None,
 ) -> tuple[Figure, dict[str, Any]]:
     """A standing after its arrivals, and its columns. ``children``: its rows as they are now, in
     their order, where they are few; else the middle is found from where it was."""
@@ -276,11 +290,11 @@ def _moved(
         below += (child.ns_per_sample, child.id) < pivot
         logs = logs.plus(math.log(child.ns_per_sample))
     if children is None:
-        middle, upper = _middle(session, level, row.id, logs.n, below, pivot)
+        middle, upper = _middle(connection, row, logs.n, below)
     else:
-        read = CHILDREN[level].read
+        read = CHILDREN[row.level].read
         middle, upper = read(children[(logs.n - 1) // 2]), read(children[logs.n // 2])
-    old, unit = figure(row), UNIT_OF_LEVEL[level]
+    unit = UNIT_OF_LEVEL[row.level]
     alone = logs.n == 1 and unit != "repeats"
     found = replace(
         old,
@@ -306,24 +320,22 @@ def _more(arrival: Arrival, name: str) -> int:
     return int(getattr(arrival.child, name)) - before
 
 
-def _middle(
-    session: Session, level: str, identity: str, count: int, below: int, pivot: tuple[float, str]
-) -> tuple[Figure, Figure]:
+def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[Figure, Figure]:
     """The two children in the middle, twice the same where their number is odd.
 
-    ``below`` children stand before ``pivot``, so it takes only the difference in steps.
+    ``below`` children stand before the middle of the row, so it takes only the difference in steps.
     """
+    read = CHILDREN[row.level].read
     place = (count - 1) // 2
-    key = tuple_(*CHILDREN[level].key)
+    start = {"parent": row.id, "ns": row.middle_ns, "id": row.middle_id}
     if place < below:
-        before = key < pivot
-        steps = _children(level, identity, backwards=True).where(before).offset(below - 1 - place)
-        found = session.connection().execute(steps.limit(1)).one()
-        pivot, below = _key(level, found), place
-    onwards = _children(level, identity).where(key >= pivot).offset(place - below).limit(2)
-    rows = session.connection().execute(onwards).all()
+        steps = BACKWARDS[row.level]
+        child = read(connection.execute(steps, start | {"steps": below - 1 - place}).one())
+        start |= {"ns": child.ns_per_sample, "id": child.id}
+        below = place
+    onwards = connection.execute(ONWARDS[row.level], start | {"steps": place - below})
+    rows = onwards.all()
     first, last = rows[0], rows[-1 if count % 2 == 0 else 0]
-    read = CHILDREN[level].read
     return read(first), read(last)
 
 
@@ -408,23 +420,22 @@ CHILDREN = {
 }
 
 
-def _children(level: str, identity: str, *, backwards: bool = False) -> Select[Any]:
+def _children(level: str, identity: str) -> Select[Any]:
     of = CHILDREN[level]
-    order = [column.desc() if backwards else column.asc() for column in of.key]
-    return select(*of.columns).where(of.parent == identity, of.counted).order_by(*order)
+    return select(*of.columns).where(of.parent == identity, of.counted).order_by(*of.key)
 
 
-def _children_of(connection: Connection, level: str, ids: list[str]) -> dict[str, list[Any]]:
-    """All children of several standings, each one's in their order."""
-    found: dict[str, list[Any]] = {identity: [] for identity in ids}
-    for row in connection.execute(CHILDREN_OF[level], {"ids": ids}):
-        found[row.parent].append(row)
+def _few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Any]]:
+    """All children of those standings that have few, each one's in their order."""
+    few: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        if row.children <= FEW:
+            few[row.level].append(row.id)
+    found: dict[str, list[Any]] = {identity: [] for ids in few.values() for identity in ids}
+    for level, ids in few.items():
+        for child in connection.execute(CHILDREN_OF[level], {"ids": ids}):
+            found[child.parent].append(child)
     return found
-
-
-def _key(level: str, row: Any) -> tuple[float, str]:
-    child = CHILDREN[level].read(row)
-    return child.ns_per_sample, child.id
 
 
 def _locked(identity: str) -> Select[Any]:
@@ -432,12 +443,16 @@ def _locked(identity: str) -> Select[Any]:
 
 
 # Statements of every ingest, put together once.
+OWNERS = select(TABLE.c.parent_id, TABLE.c.owner, TABLE.c.ns_per_sample).where(
+    TABLE.c.parent_id.in_(bindparam("parents", expanding=True))
+)
 LOCKED = (
     select(TABLE)
     .where(TABLE.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(TABLE.c.id)
     .with_for_update()
 )
+NEW = insert(TABLE)
 MOVE = update(TABLE).where(TABLE.c.id == bindparam("identity"))
 CHILDREN_OF = {
     level: select(of.parent.label("parent"), *of.columns)
@@ -445,3 +460,21 @@ CHILDREN_OF = {
     .order_by(of.parent, *of.key)
     for level, of in CHILDREN.items()
 }
+
+
+def _steps(of: Children, *, backwards: bool) -> Select[Any]:
+    """Children from a place in their order, some steps on: the place itself, or those before it."""
+    key, pivot = tuple_(*of.key), tuple_(bindparam("ns"), bindparam("id"))
+    order = [column.desc() if backwards else column.asc() for column in of.key]
+    return (
+        select(*of.columns)
+        .where(of.parent == bindparam("parent"), of.counted)
+        .where(key < pivot if backwards else key >= pivot)
+        .order_by(*order)
+        .offset(bindparam("steps"))
+        .limit(1 if backwards else 2)
+    )
+
+
+BACKWARDS = {level: _steps(of, backwards=True) for level, of in CHILDREN.items()}
+ONWARDS = {level: _steps(of, backwards=False) for level, of in CHILDREN.items()}
