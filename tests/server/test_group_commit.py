@@ -15,7 +15,8 @@ from bench_protocol.errors import ProtocolError
 from bench_server.app import utc_now
 from bench_server.db import Store
 from bench_server.group_commit import MOST_TOGETHER, GroupCommit
-from bench_server.ingest import Accepted, Inbox
+from bench_server.ingest import Inbox
+from bench_server.saving import Accepted
 from bench_server.tables import LogCheckpoint, Submission
 
 CLIENTS = 12

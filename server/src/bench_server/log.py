@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import insert, text
 from sqlmodel import Session, and_, col, func, or_, select
@@ -26,10 +27,9 @@ from .tables import LogCheckpoint, LogEntry, LogNode, Submission
 ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
 # Statements of every ingest, put together once.
 NEWEST = select(func.max(LogEntry.log_index))
-NEW_ENTRY, NEW_NODE, NEW_CHECKPOINT = (
-    insert(table.__table__)  # type: ignore[attr-defined]
-    for table in (LogEntry, LogNode, LogCheckpoint)
-)
+NEW_ENTRY = insert(LogEntry.__table__)  # type: ignore[attr-defined]
+NEW_NODE = insert(LogNode.__table__)  # type: ignore[attr-defined]
+NEW_CHECKPOINT = insert(LogCheckpoint.__table__)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,8 @@ def append(
     # The edge of the old tree and what grows on it are all that the new entries' paths are of.
     tree = nodes(session, edge)
     frontier = merkle.Frontier(first, [tree[node] for node in edge])
-    entries, complete = [], []
+    entries: list[dict[str, Any]] = []
+    complete: list[tuple[Node, bytes]] = []
     for at, leaf in enumerate(leaves, first):
         salt = secrets.token_bytes(log.SALT_BYTES)
         result = leaf.kind == "result"

@@ -70,13 +70,12 @@ def save_all(
     group = Group(session, authority, arrived)
     found = [attempt(group.keep, one) for one in arrived]
     group.save()
-    receipts = {}
+    receipts: dict[str | None, Receipt] = {}
     if group.leaves:
         now = max(one.submission.received_at for one in arrived)
         logged = log.append(session, authority, group.leaves, now)
         receipts = {
-            leaf.submission_id: receipt
-            for leaf, receipt in zip(group.leaves, logged, strict=True)
+            leaf.submission_id: receipt for leaf, receipt in zip(group.leaves, logged, strict=True)
         }
     kept = {one.submission.id for one in found if isinstance(one, Kept)}
     if earlier := kept - receipts.keys():
@@ -278,16 +277,19 @@ def _any_of(column: Any, name: str) -> ColumnElement[bool]:
 # Statements of every ingest, put together once.
 KEYS = select(SigningKey).where(_any_of(SigningKey.key_id, "ids"))
 CHALLENGES = select(Challenge).where(_any_of(Challenge.id, "ids"))
-ENVIRONMENTS = select(EnvironmentRow.id).where(_any_of(EnvironmentRow.id, "ids"))
-WITHDRAWN = select(Withdrawn.payload_sha256).where(_any_of(Withdrawn.payload_sha256, "digests"))
+ENVIRONMENTS = select(col(EnvironmentRow.id)).where(_any_of(EnvironmentRow.id, "ids"))
+WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(
+    _any_of(Withdrawn.payload_sha256, "digests")
+)
 KEPT = (
     select(Submission, Measurement)
     .where(_any_of(Submission.payload_sha256, "digests"))
-    .where(Measurement.submission_id == Submission.id)
+    .where(col(Measurement.submission_id) == Submission.id)
 )
+_RESULTS = Measurement.__table__.c  # type: ignore[attr-defined]
 _REPEATS = select(
     *(
-        getattr(Measurement, name)
+        _RESULTS[name]
         for name in ("submission_id", "key_id", "run_id", "challenge_id", "cell_digest", "repeat")
     )
 ).where(_any_of(Measurement.cell_digest, "cells"))

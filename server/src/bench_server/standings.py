@@ -5,8 +5,9 @@ cost grows with the logarithm of the results there are, not with their number. :
 computes anew, by :func:`.rank.combine`, where results ceased to count, count again, or changed
 their owner or trust. Both give the same rows; a property test holds them to it.
 
-Rows are taken in one order (from below upwards, then by id), so that writers on PostgreSQL wait for each other and
-never in a circle. Two that make the same new row meet in its key: the second is to be repeated.
+Rows are taken in one order (from below upwards, then by id), so that writers on PostgreSQL wait for
+each other and never in a circle. Two that make the same new row meet in its key: the second is to
+be repeated.
 """
 
 import math

@@ -22,8 +22,9 @@ from ..answers import (
 )
 from ..filters import ResultPageFilters
 from ..guard import Rate
-from ..ingest import Accepted, Inbox, Spend
+from ..ingest import Inbox, Spend
 from ..problems import problem_of
+from ..saving import Accepted
 from .deps import (
     MEDIA_TYPES,
     NDJSON,
