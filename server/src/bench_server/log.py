@@ -69,7 +69,7 @@ def append(
     for at, leaf in enumerate(leaves, first):
         salt = secrets.token_bytes(log.SALT_BYTES)
         result = leaf.kind == "result"
-        entry = {
+        entry: dict[str, Any] = {
             "log_index": at,
             "kind": leaf.kind,
             "commitment": log.commitment(salt, leaf.envelope),

@@ -79,7 +79,7 @@ def save_all(
         }
     kept = {one.submission.id for one in found if isinstance(one, Kept)}
     if earlier := kept - receipts.keys():
-        receipts |= log.receipts_of_results(session, earlier)
+        receipts.update(log.receipts_of_results(session, earlier))
     return [
         one
         if isinstance(one, ProtocolError)
