@@ -42,7 +42,7 @@ def _addresses(fleet: Fleet) -> list[str]:
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", [1440, 390])
+@pytest.mark.parametrize("width", [1440, 800, 390])
 def test_pages_fit_stay_still_and_ask_no_other_host(
     browser: Browser, fleet: Fleet, width: int, scheme: str
 ) -> None:
@@ -106,6 +106,16 @@ def test_every_page_links_a_json_twin_that_answers(fleet: Fleet) -> None:
             answer = http.get(twin[1].replace("&amp;", "&"))
             assert answer.status_code == 200, twin[1]
             assert answer.headers["content-type"].startswith("application/json")
+
+
+def test_every_page_begins_with_its_question(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    for address in _addresses(fleet):
+        page.goto(address)
+        lead = page.locator(".lead").first
+        words = lead.locator("h1").inner_text() + lead.locator("p").first.inner_text()
+        assert "?" in words, address
+    page.close()
 
 
 def test_policy_lets_no_inline_script_or_style_in(fleet: Fleet) -> None:

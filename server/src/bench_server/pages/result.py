@@ -39,7 +39,7 @@ class TraceTable:
 
 @dataclass(frozen=True)
 class ResultPage:
-    """``/results/{id}``: what was measured here, and how can it be checked?
+    """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null where nothing was measured,

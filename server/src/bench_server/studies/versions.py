@@ -1,12 +1,12 @@
 """Figures by version of driver, system and framework."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from pydantic import Field
-from sqlalchemy import func, select
+from sqlalchemy import and_, or_, select
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
@@ -68,10 +68,11 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if choice.workload and workload is None:
         raise NotFound(f"no workload {choice.workload!r}", field="workload")
     if slug is None or workload is None:
-        known = _most_repeats(session, slug, workload)
-        if known is None or known[1] not in digests:
+        known = _measured_most(session, slug, [workload] if workload else CATALOGUE)
+        if known is None:
             return TrendsAnswer(None, None, None, None, choice.by, ())
-        slug, workload = known[0], digests[known[1]]
+        slug, digest = known
+        workload = digests[digest]
     groups = _by_version(session, slug, workload, choice)
     if not groups:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
@@ -98,21 +99,24 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     )
 
 
-def _most_repeats(
-    session: Session, slug: str | None, workload: Workload | None
+def _measured_most(
+    session: Session, slug: str | None, workloads: Sequence[Workload]
 ) -> tuple[str, str] | None:
-    query = select(TABLE.c.hardware_slug, TABLE.c.workload_digest).where(
-        TABLE.c.level == "hardware", TABLE.c.precision == "float32"
+    """Hardware and workload of the set-up that was measured most often at its default batch."""
+    usual = or_(
+        *(
+            and_(TABLE.c.workload_digest == w.digest, TABLE.c.batch_size == w.batch_size)
+            for w in workloads
+        )
+    )
+    query = (
+        select(TABLE.c.hardware_slug, TABLE.c.workload_digest)
+        .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32", usual)
+        .order_by(TABLE.c.repeats.desc(), TABLE.c.id)
+        .limit(1)
     )
     if slug is not None:
         query = query.where(TABLE.c.hardware_slug == slug)
-    if workload is not None:
-        query = query.where(TABLE.c.workload_digest == workload.digest)
-    query = (
-        query.group_by(TABLE.c.hardware_slug, TABLE.c.workload_digest)
-        .order_by(func.sum(TABLE.c.repeats).desc(), TABLE.c.hardware_slug)
-        .limit(1)
-    )
     row = session.connection().execute(query).first()
     return (row[0], row[1]) if row else None
 
