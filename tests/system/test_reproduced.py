@@ -1,0 +1,147 @@
+"""Trust level 4, from the agents' first contact to the pages: reproduced by other owners."""
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.fakes import results
+from tests.fakes.live import running_server
+from tests.system.conftest import Agent, Operator
+
+from bench_agent.client import Client, utc_text
+from bench_agent.home import Home
+from bench_agent.keys import load_or_create_key
+from bench_agent.outbox import Outbox
+from bench_agent.record import RunClock
+from bench_protocol import conformance
+from bench_protocol.catalogue import workload_named
+from bench_protocol.keys import key_id
+from bench_protocol.result import Agent as WireAgent
+from bench_protocol.result import Clocks, Startup, Trace
+from bench_server import schema
+from bench_server.db import open_engine
+
+
+@pytest.fixture
+def operator(tmp_path: Path) -> Operator:
+    return Operator(f"sqlite:///{tmp_path / 'server.db'}", tmp_path)
+
+
+@pytest.fixture
+def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
+    engine = open_engine(operator.database_url)
+    schema.migrate(engine)
+    engine.dispose()
+    with running_server(operator.database_url, tmp_path) as found:
+        yield found
+
+
+def conformant(workload: str) -> tuple[Trace, ...]:
+    """The traces of a machine that computes as the reference does."""
+    digest = workload_named(workload).digest
+    known = (conformance.references()[digest, optimizer] for optimizer in conformance.TRACED)
+    return tuple(
+        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
+        for r in known
+    )
+
+
+class Owner:
+    """A person with one machine: a real agent, whose measurement is invented and takes no time."""
+
+    def __init__(self, folder: Path, address: str, number: int) -> None:
+        self.home = Home(folder / f"agent-{number}")
+        self.agent, self.address, self.number = Agent(self.home.root), address, number
+        assert self.agent("enroll", "--server", address).code == 0
+
+    @property
+    def key_id(self) -> str:
+        return key_id(load_or_create_key(self.home).public_key())
+
+    def send(self, step_us: int) -> str:
+        """Measure under a fresh challenge, and submit as a person would; gives the result's id."""
+        key = load_or_create_key(self.home)
+        client = Client(self.address, key, self.home)
+        challenge, clock = client.challenge().challenge, RunClock()
+        client.close()
+        cell = results.make_cell()
+        startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
+        measured = results.make_measurement(
+            cell, step_us * 1_000, startup=startup, traces=conformant(cell.workload)
+        )
+        took_ns = 100_000_000
+        began, end = clock.started, clock.started + timedelta(microseconds=took_ns / 1e3)
+        result = results.make_result(
+            agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
+            machine=results.make_machine(seed=self.number),
+            measurement=measured,
+            challenge=challenge,
+            clocks=Clocks(
+                run_started=utc_text(began),
+                started=utc_text(began),
+                finished=utc_text(end),
+                signed=utc_text(end),
+                started_ns=0,
+                finished_ns=took_ns,
+                signed_ns=took_ns,
+            ),
+        )
+        Outbox(self.home.outbox).put(results.sealed(result, key))
+        sent = self.agent("submit", "--server", self.address, "--yes", "--json")
+        assert sent.code == 0, sent.stderr
+        (answer,) = sent.json()["sent"]
+        identity: str = answer["id"]
+        return identity
+
+
+def test_two_confirmed_owners_reproduce_each_other(
+    operator: Operator, address: str, tmp_path: Path
+) -> None:
+    one, two, three = (Owner(tmp_path, address, number) for number in (1, 2, 3))
+    first, second, slower = one.send(100), two.send(105), three.send(130)
+
+    def levels() -> list[int]:
+        rows = (httpx.get(f"{address}/api/v1/results/{i}").json() for i in (first, second, slower))
+        return [row["trust_level"] for row in rows]
+
+    def board(**filters: Any) -> list[tuple[int, int, bool]]:
+        found = httpx.get(
+            f"{address}/api/v1/leaderboard", params={"workload": "mnist-cnn", **filters}
+        )
+        rows = found.json()["rows"]
+        return [(row["trust_level"], row["owners"], row["provisional"]) for row in rows]
+
+    # Conformant, plausible, fresh: but nobody vouches for anybody yet.
+    assert levels() == [3, 3, 3]
+    for owner, label in ((one, "Ada"), (two, "Basel lab"), (three, "Chiyo")):
+        assert operator("owners", "assign", owner.key_id, label).code == 0
+    assert operator("owners", "confirm", "Ada").code == 0
+    assert levels() == [3, 3, 3]
+    # One owner cannot reproduce itself.
+    again = one.send(101)
+    assert httpx.get(f"{address}/api/v1/results/{again}").json()["trust_level"] == 3
+
+    assert operator("owners", "confirm", "Basel lab").code == 0
+    assert levels() == [4, 4, 3]
+    assert "level 4" in httpx.get(f"{address}/results/{first}").text
+    # The third is not within 10 % of two others, whoever vouches for its owner.
+    assert operator("owners", "confirm", "Chiyo").code == 0
+    assert levels() == [4, 4, 3]
+    # A figure is trusted as far as the least of what counts in it.
+    assert board() == [(3, 3, False)]
+    assert board(trust=4) == [(4, 2, True)]
+    # What comes in later is reproduced at once.
+    assert httpx.get(f"{address}/api/v1/results/{two.send(103)}").json()["trust_level"] == 4
+
+    audited = operator("verify-log", address)
+    assert audited.code == 0, audited.stdout
+    assert operator("reindex").code == 0
+    assert levels() == [4, 4, 3]
+    assert operator("owners", "doubt", "Basel lab").code == 0
+    assert levels() == [3, 3, 3]
+    log = json.loads(httpx.get(f"{address}/api/v1/log").text)
+    assert log["size"] == 3 + 5 + 3 + 4  # keys, results, assigned, confirmed or doubted
