@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -250,7 +251,7 @@ def main() -> int:
                         made = results.make_result(key=key, step_ns=step_ns)
                         submit(http, results.sealed(made, key)).raise_for_status()
                 lines += live_attacks(http)
-            report = audit(lambda path: get(address + path))
+            report = audit(partial(get, address))
         whole = f"{report.size} entries, {report.results} results, {len(report.faults)} faults"
         lines.append(Line("none: verify-log on the server as it is", whole, not report.faults))
         lines += [Line(f.detail, "", False) for f in report.faults]

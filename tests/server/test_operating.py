@@ -2,6 +2,7 @@
 
 import json
 import re
+import zipfile
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -198,3 +199,40 @@ def test_everything_decided_is_in_the_log_and_verifies(post: Poster, command: Co
     verified = command("verify-log")
     assert verified.exit_code == 0, verified.output
     assert "6 entries, 1 results" in verified.output
+
+
+def test_a_dump_verifies_without_server_and_keys(
+    post: Poster, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        post.made()
+    dump, altered = tmp_path / "dump.zip", tmp_path / "altered.zip"
+    whole = command("verify-log", "--save", str(dump))
+    assert whole.exit_code == 0, whole.output
+    monkeypatch.setenv("BENCH_SERVER_KEYS_DIR", str(tmp_path / "none"))
+
+    def stranger(*arguments: str) -> Ran:
+        nowhere = f"sqlite:///{tmp_path / 'nothing.db'}"
+        return CliRunner().invoke(cli.main, ["verify-log", *arguments, "--database-url", nowhere])
+
+    assert stranger(str(dump)).output == whole.output
+    key = post.http.get("/api/v1/log").json()["key"]
+    assert f"signed by {key}" in whole.output
+    with zipfile.ZipFile(dump) as old, zipfile.ZipFile(altered, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.startswith("/api/v1/log/entries"):
+                document = json.loads(content)
+                document["records"][2]["salt"] = "00" * 32
+                content = json.dumps(document).encode()
+            new.writestr(name, content)
+    found = stranger(str(altered))
+    assert found.exit_code == 1
+    assert "WRONG entry 2: edited" in found.output
+    dump.write_bytes(dump.read_bytes()[:100])
+    for file in (dump, tmp_path / "missing.zip"):
+        said = stranger(str(file))
+        assert (said.exit_code, "is no dump of a log" in said.output) == (2, True)
+    unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
+    assert unwritable.exit_code == 2
+    assert not list(tmp_path.glob(".*partial"))

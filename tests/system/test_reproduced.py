@@ -137,8 +137,10 @@ def test_two_confirmed_owners_reproduce_each_other(
     # What comes in later is reproduced at once.
     assert httpx.get(f"{address}/api/v1/results/{two.send(103)}").json()["trust_level"] == 4
 
-    audited = operator("verify-log", address)
+    dump = tmp_path / "log.zip"
+    audited = operator("verify-log", address, "--save", str(dump))
     assert audited.code == 0, audited.stdout
+    assert operator("verify-log", str(dump)).stdout == audited.stdout
     assert operator("reindex").code == 0
     assert levels() == [4, 4, 3]
     assert operator("owners", "doubt", "Basel lab").code == 0

@@ -85,7 +85,7 @@ def test_receipts_are_checked_and_kept(home: Home, client: Client) -> None:
     kept = [entry.answer for entry in Outbox(home.outbox).sent()]
     assert [answer["id"] for answer in kept if answer] == identities
     assert all(answer["receipt"]["proof"] for answer in kept if answer)
-    found = verify(fetch_bundle(identities[0], client.fetch))
+    found = verify(fetch_bundle(identities[0], client.read))
     assert found.log_index == 1
     assert any("entry 1 of" in sentence for sentence in found.sentences)
 
@@ -183,12 +183,12 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
     (second,) = sent(home, renewed)
     rows = [json.loads(renewed.fetch(f"/api/v1/results/{i}")) for i in (first, second)]
     assert rows[0]["machine_id"] == rows[1]["machine_id"]
-    bundle = fetch_bundle(second, renewed.fetch)
+    bundle = fetch_bundle(second, renewed.read)
     assert "enroll, rotate" in verify(bundle).sentences[0]
     renewed.revoke(key_id(new.public_key()), "stolen", 3)
     with pytest.raises(ServerRefused, match="signs no more"):
         renewed.challenge()
-    bundle = fetch_bundle(second, renewed.fetch)
+    bundle = fetch_bundle(second, renewed.read)
     with pytest.raises(BadSignature, match="revoked"):
         verify(bundle)
     row = json.loads(renewed.fetch(f"/api/v1/results/{second}"))
@@ -209,7 +209,7 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
     offline = agent("verify", str(file))
     assert offline.code == 0
     assert sum(line.startswith("holds: ") for line in offline.stdout.splitlines()) == 3
-    bundle, second = json.loads(file.read_text()), fetch_bundle(other, client.fetch)
+    bundle, second = json.loads(file.read_text()), fetch_bundle(other, client.read)
     for part, value in (
         ("envelope", second["envelope"]),
         ("receipt", second["receipt"]),
@@ -320,6 +320,10 @@ def test_who_kept_the_receipt_of_a_withdrawn_result_can_still_prove_it(
     raw, answer = entry.raw, entry.answer
     assert answer is not None
     client.act("withdraw", identity)
+    told = Agent(home.root)("verify", f"{client.server}/results/{identity}")
+    assert told.code == 1
+    assert f"result {identity} was withdrawn" in told.stderr
+    assert Agent(home.root)("verify", str(entry.path)).code == 0
     assert client.witness is not None
     assert client.witness.check(raw, answer["receipt"]).size >= 2
     again = httpx.post(

@@ -226,6 +226,14 @@ class Client:
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
+    def read(self, path: str) -> dict[str, Any]:
+        """The document at a path of the server.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        return self._answer("GET", path)
+
     def fetch(self, path: str) -> bytes:
         """The bytes at a path of the server.
 

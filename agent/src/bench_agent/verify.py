@@ -4,7 +4,6 @@ Everything needed is one document, a *bundle*, made of what a server answers; wi
 server is asked. It proves who signed what and that the log holds it, not that it is true.
 """
 
-import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +23,8 @@ from .problems import UsageProblem
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
 MAX_BUNDLE_BYTES = 8 * 1024 * 1024
+# Gives the document at a path of a server.
+Read = Callable[[str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -41,23 +42,20 @@ def parse_address(text: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
-def fetch_bundle(result_id: str, fetch: Callable[[str], bytes]) -> dict[str, Any]:
+def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
     """Put together what verifies a result, from a server's answers."""
-    sealed = json.loads(fetch(f"/api/v1/results/{result_id}/envelope"))
-    receipt = json.loads(fetch(f"/api/v1/results/{result_id}/receipt"))
-    return complete_bundle(sealed, receipt, fetch)
+    sealed = read(f"/api/v1/results/{result_id}/envelope")
+    return complete_bundle(sealed, read(f"/api/v1/results/{result_id}/receipt"), read)
 
 
-def complete_bundle(
-    sealed: dict[str, Any], receipt: dict[str, Any], fetch: Callable[[str], bytes]
-) -> dict[str, Any]:
+def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
     """Put what a server answers about key and log to an envelope and its receipt."""
     key_id = sealed["signatures"][0]["keyid"]
     return {
         "envelope": sealed,
         "receipt": receipt,
-        "key": json.loads(fetch(f"/api/v1/keys/{key_id}")),
-        "log": json.loads(fetch("/api/v1/log")),
+        "key": read(f"/api/v1/keys/{key_id}"),
+        "log": read("/api/v1/log"),
     }
 
 

@@ -40,9 +40,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Report:
-    """What was looked at, and what was found."""
+    """What was looked at, and what was found. ``key``: the verifier key of the log."""
 
     origin: str
+    key: str
     size: int
     results: int
     withheld: int
@@ -74,6 +75,7 @@ def audit(fetch: Fetch) -> Report:
     faults += _figure_faults(replayed, figures)
     return Report(
         origin=checkpoint.origin,
+        key=str(key),
         size=checkpoint.size,
         results=sum(r["kind"] == "result" and r["envelope"] is not None for r in sound),
         withheld=sum(record["envelope"] is None for record in records.values()),

@@ -4,8 +4,10 @@ Every decision is signed with the operator's key and logged like everything else
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -17,7 +19,7 @@ from sqlmodel import col, select
 from bench_protocol import acts, envelope, statement
 from bench_protocol.errors import ProtocolError, first_invalid_field
 
-from . import audit, enroll, log, moderation, records, registry
+from . import audit, enroll, log, log_dump, moderation, records, registry
 from .app import utc_now
 from .authority import Authority, KeysProblem, load_authority
 from .db import Store
@@ -127,20 +129,32 @@ def create_invite(
 
 
 def verify_log(
-    address: Annotated[
-        str | None, typer.Argument(help="A server's address; without one, the database.")
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="A server's address, or a dump that --save made; without it, the database."
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Keep all that was looked at as a dump, for others to verify."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Rebuild the log's tree and the leaderboard from what a server shows, and compare."""
-    if address:
-        report = _audited(lambda path: get(address.rstrip("/") + path))
-    else:
-        with _acting(database_url) as (store, authority), store.reading() as session:
-            report = _audited(records.fetch_from(session, authority, "none"))
+    try:
+        with ExitStack() as opened:
+            fetch = _fetch(opened, what, database_url)
+            if save is not None:
+                fetch = opened.enter_context(log_dump.keeping(fetch, save))
+            report = audit.audit(fetch)
+    except URLError as error:
+        raise stop(f"the server does not answer: {error.reason}") from None
+    except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
+        raise stop(f"not a log that can be read: {error}") from None
     print(
         f"{report.origin}: {report.size} entries, {report.results} results, "
-        f"{report.withheld} erased or hidden, {report.figures} figures"
+        f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"
     )
     for fault in report.faults:
         where = "all of it" if fault.log_index is None else f"entry {fault.log_index}"
@@ -150,19 +164,20 @@ def verify_log(
     print("the tree, every checkpoint, signature and figure follow from the entries")
 
 
-def _audited(fetch: audit.Fetch) -> audit.Report:
-    try:
-        return audit.audit(fetch)
-    except URLError as error:
-        raise stop(f"the server does not answer: {error.reason}") from None
-    except (ProtocolError, KeyError, ValueError) as error:
-        raise stop(f"not a log that can be read: {error}") from None
+def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> audit.Fetch:
+    """Where an audit's answers come from, open as long as the stack is."""
+    if what is None:
+        store, authority = opened.enter_context(_acting(database_url))
+        session = opened.enter_context(store.reading())
+        return records.fetch_from(session, authority, "none")
+    if what.startswith(("http://", "https://")):
+        return partial(get, what.rstrip("/"))
+    return opened.enter_context(log_dump.reading(Path(what)))
 
 
-def get(url: str) -> bytes:
-    if not url.startswith(("http://", "https://")):
-        raise stop(f"{url!r} is no server address; write http://HOST:PORT or https://...")
-    with urlopen(url, timeout=60) as response:  # noqa: S310 - http and https only
+def get(address: str, path: str) -> bytes:
+    """The bytes at a path of a server."""
+    with urlopen(address + path, timeout=60) as response:  # noqa: S310 - http and https only
         raw: bytes = response.read()
     return raw
 

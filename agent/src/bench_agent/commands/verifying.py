@@ -61,7 +61,7 @@ def _found(what: str, home: "Home") -> Found:
     if place is not None:
         client = open_client(place[0], home)
         with talking(client):
-            bundle = verifying.fetch_bundle(place[1], client.fetch)
+            bundle = verifying.fetch_bundle(place[1], client.read)
             trusted = client.witness.meet().key if client.witness else None
         return verifying.verify(bundle, trusted), bundle, trusted
     given = verifying.read_file(Path(what))
@@ -74,6 +74,7 @@ def _kept(entry: "Entry", home: "Home") -> Found:
     """An envelope of the outbox: with what its server answers, or without a server by the
     machine's own key and what it remembers of the log."""
     from .. import verify as verifying
+    from ..client import ServerRefused
     from ..keys import load_or_create_key
     from ..problems import LogContradiction, ServerUnreachable
     from ..witness import server_of
@@ -88,9 +89,11 @@ def _kept(entry: "Entry", home: "Home") -> Found:
     try:
         known = client.witness.meet() if client.witness else known
         sealed = json.loads(entry.raw)
-        bundle = verifying.complete_bundle(sealed, answer["receipt"], client.fetch)
+        bundle = verifying.complete_bundle(sealed, answer["receipt"], client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
+    except ServerRefused as error:
+        stop(Exit.SOME_FAILED, str(error))
     except ServerUnreachable as error:
         typer.echo(f"the key's history was not looked at: {error}", err=True)
         return verifying.verify_own(entry.raw, own, receipt, known.key), None, known.key
