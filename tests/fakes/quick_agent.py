@@ -1,8 +1,8 @@
 """An agent process for being killed: goes on with the run in its home, or begins one.
 
-``quick_agent.py HOME SERVER [N]``: everything is real but the engine. With N it kills itself at
-its N-th step towards the disk or the network (a sync, a rename, a deletion, a request), before or
-after the step by turns.
+``quick_agent.py HOME SERVER [N]``: everything is real but the engine. Whoever starts it has agreed
+to the server's licence. With N it kills itself at its N-th step towards the disk or the network (a
+sync, a rename, a deletion, a request), before or after the step by turns.
 """
 
 import os

@@ -17,6 +17,8 @@ from tests.fakes.quick_agent import a_plan
 from tests.system.conftest import BIN, Agent, Server
 
 from bench_agent import journal
+from bench_agent.commands.options import open_client
+from bench_agent.commands.sending import agree
 from bench_agent.home import Home
 from bench_agent.outbox import Outbox
 
@@ -85,6 +87,9 @@ def test_two_hundred_kills_lose_and_double_nothing(
     server = make_server()
     address = server.start()
     home = Home(tmp_path / "agent")
+    client = open_client(address, home)
+    agree(client, None, yes=True)
+    client.close()
     log = (tmp_path / "agent.log").open("wb")
 
     def start(more: list[str]) -> subprocess.Popen[bytes]:
