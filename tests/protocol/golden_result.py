@@ -4,10 +4,13 @@ A golden file is never regenerated: what was signed once has to be read for ever
 of the payload gets files of its own beside these.
 """
 
+import json
 from pathlib import Path
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bench_protocol import statement
 from bench_protocol.catalogue import workload_named
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
@@ -212,3 +215,19 @@ FAILURE = RESULT.model_copy(
         "warnings": (),
     }
 )
+
+PAYLOAD = statement.result_payload(RESULT)
+Place = tuple[str | int, ...]
+
+
+def altered(path: Place, value: Any, base: bytes = PAYLOAD) -> bytes:
+    """The golden payload with one value replaced; ``...`` as value removes it."""
+    document = json.loads(base)
+    part = document
+    for step in path[:-1]:
+        part = part[step]
+    if value is ...:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = value
+    return json.dumps(document, ensure_ascii=False).encode()

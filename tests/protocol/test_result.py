@@ -2,14 +2,12 @@
 
 import copy
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from tests.protocol.golden_result import (
     FAILURE,
     GOLDEN,
@@ -18,49 +16,27 @@ from tests.protocol.golden_result import (
     KEY_ID_1,
     KEY_ID_2,
     MEASUREMENT,
+    PAYLOAD,
     RESULT,
+    Place,
+    altered,
 )
 
-from bench_protocol import envelope, keys, statement, strict_json
+from bench_protocol import envelope, statement, strict_json
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import (
     BadSignature,
     InvalidField,
     MalformedJson,
-    ProtocolError,
-    UnacceptableKey,
     UnknownWorkload,
-    WrongPayloadType,
 )
 from bench_protocol.result import (
     MOST_BLOCKS,
-    MOST_SAMPLES,
-    Energy,
     Failed,
     FailureKind,
-    Measured,
     Result,
-    Telemetry,
-    thinned,
 )
-from bench_protocol.units import LARGEST_INTEGER, UtcTime, plain_text
-
-PAYLOAD = statement.result_payload(RESULT)
-Path = tuple[str | int, ...]
-
-
-def altered(path: Path, value: Any, base: bytes = PAYLOAD) -> bytes:
-    """The golden payload with one value replaced; ``...`` as value removes it."""
-    document = json.loads(base)
-    part = document
-    for step in path[:-1]:
-        part = part[step]
-    if value is ...:
-        del part[path[-1]]
-    else:
-        part[path[-1]] = value
-    return json.dumps(document, ensure_ascii=False).encode()
-
+from bench_protocol.units import LARGEST_INTEGER
 
 # -- golden files ---------------------------------------------------------------------------------
 
@@ -170,9 +146,9 @@ def test_what_is_written_is_read_back(
 
 # -- refusals, each naming its field --------------------------------------------------------------
 
-M: Path = ("predicate", "outcome", "measurement")
-B: Path = (*M, "blocks")
-REFUSED: dict[str, tuple[Path, Any, str]] = {
+M: Place = ("predicate", "outcome", "measurement")
+B: Place = (*M, "blocks")
+REFUSED: dict[str, tuple[Place, Any, str]] = {
     "unknown field at the top": (("extra",), 1, "extra"),
     "unknown field of the result": (("predicate", "score"), 1.0, "predicate.score"),
     "unknown field of a block": ((*B, "speed"), 1, "speed"),
@@ -311,7 +287,7 @@ REFUSED: dict[str, tuple[Path, Any, str]] = {
 
 
 @pytest.mark.parametrize(("path", "value", "field"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused_by_the_name_of_its_field(path: Path, value: Any, field: str) -> None:
+def test_refused_by_the_name_of_its_field(path: Place, value: Any, field: str) -> None:
     with pytest.raises(InvalidField) as caught:
         statement.parse_result(altered(path, value))
     assert caught.value.field.endswith(field)
@@ -360,233 +336,6 @@ def test_the_author_is_the_key_that_signed() -> None:
         statement.require_author(KEY_ID_1, KEY_ID_2)
     assert caught.value.field == "predicate.agent.key_id"
     assert KEY_ID_2 in caught.value.detail
-
-
-# -- limits ---------------------------------------------------------------------------------------
-
-
-def integer_fields(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """Every integer of the model tree: model, field, limits."""
-    found = []
-
-    def look(model: str, name: str, part: Any) -> None:
-        if isinstance(part, dict):
-            if part.get("type") == "integer":
-                found.append((model, name, part))
-            for key, inner in part.items():
-                if key != "properties":
-                    look(model, name, inner)
-        elif isinstance(part, list):
-            for inner in part:
-                look(model, name, inner)
-
-    for model, definition in ({"Result": schema} | schema["$defs"]).items():
-        for name, part in definition["properties"].items():
-            look(model, name, part)
-    return found
-
-
-INTEGERS = integer_fields(Result.model_json_schema())
-
-
-@pytest.mark.parametrize(
-    ("model", "name", "limits"), INTEGERS, ids=[f"{model}.{name}" for model, name, _ in INTEGERS]
-)
-def test_every_integer_has_limits_that_any_json_reader_keeps(
-    model: str, name: str, limits: dict[str, Any]
-) -> None:
-    if "const" in limits:
-        return
-    assert limits["maximum"] <= LARGEST_INTEGER
-    assert limits["minimum"] >= -LARGEST_INTEGER
-    assert limits["minimum"] >= 0 or name == "exit_code"
-
-
-def test_integers_were_found() -> None:
-    assert len(INTEGERS) > 40
-    assert LARGEST_INTEGER == 2**53 - 1
-
-
-def paths_of_integers(value: Any, path: Path = ()) -> list[Path]:
-    if isinstance(value, bool):
-        return []
-    if isinstance(value, int):
-        return [path]
-    items: Any = ()
-    if isinstance(value, dict):
-        items = value.items()
-    elif isinstance(value, list):
-        items = enumerate(value)
-    return [found for key, part in items for found in paths_of_integers(part, (*path, key))]
-
-
-# Smaller limits than 2**53 - 1.
-LIMITS = {
-    "repeat": 10_000,
-    "schema_version": 1,
-    "index": 1_023,
-}
-# The run's clock alone: blocks and energy have a started_ns too.
-IN_ORDER = {("clocks", "started_ns"), ("clocks", "finished_ns")}
-PATHS = paths_of_integers(json.loads(PAYLOAD))
-
-
-@pytest.mark.parametrize("path", PATHS, ids=lambda path: ".".join(map(str, path[1:])))
-def test_every_integer_of_the_golden_result_at_its_limit(path: Path) -> None:
-    limit = LIMITS.get(str(path[-1]), LARGEST_INTEGER)
-    depends = path[-2:] in IN_ORDER or "cell" in path  # its digest is in the subject
-    if not depends:
-        read = json.loads(statement.result_payload(statement.parse_result(altered(path, limit))))
-        for step in path:
-            read = read[step]
-        assert read == limit
-    for wrong in (limit + 1, -1, True, 1.5, "1"):
-        with pytest.raises(InvalidField) as caught:
-            statement.parse_result(altered(path, wrong))
-        assert str(path[-1]) in caught.value.field
-
-
-@pytest.mark.parametrize("code", [-(2**31), -11, 0, 1, 2**32 - 1])
-def test_exit_codes(code: int) -> None:
-    base = statement.result_payload(FAILURE)
-    path: Path = ("predicate", "outcome", "exit_code")
-    outcome = statement.parse_result(altered(path, code, base)).outcome
-    assert isinstance(outcome, Failed)
-    assert outcome.exit_code == code
-    for wrong in (-(2**31) - 1, 2**32):
-        with pytest.raises(InvalidField, match="exit_code"):
-            statement.parse_result(altered(path, wrong, base))
-
-
-def test_long_runs_fit_an_envelope() -> None:
-    """The longest block list and the longest telemetry of ten sensors stay below 2 MiB."""
-    columns = {f"sensor{n}_percent": (97.3,) * MOST_SAMPLES for n in range(10)}
-    at_ns = tuple(3_600_000_000_000 + n * 1_000_000_000 for n in range(MOST_SAMPLES))
-    blocks = MEASUREMENT.blocks.model_copy(
-        update={
-            "durations_ns": (1_234_567_890,) * MOST_BLOCKS,
-            "losses": (0.12345678,) * MOST_BLOCKS,
-        }
-    )
-    measurement = MEASUREMENT.model_copy(update={"blocks": blocks})
-    result = RESULT.model_copy(
-        update={
-            "outcome": Measured(measurement=measurement),
-            "telemetry": Telemetry(at_ns=at_ns, columns=columns),
-        }
-    )
-    payload = statement.result_payload(result)
-    raw = envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, KEY_1)
-    assert len(raw) < strict_json.MAX_BYTES
-    assert statement.parse_result(envelope.read(raw).payload) == result
-
-
-@pytest.mark.parametrize("count", [0, 1, MOST_SAMPLES, MOST_SAMPLES + 1, 3 * MOST_SAMPLES + 7])
-def test_telemetry_of_any_length_is_thinned_to_fit(count: int) -> None:
-    telemetry = thinned(range(count), {"load_average": [float(n) for n in range(count)]})
-    assert len(telemetry.at_ns) <= MOST_SAMPLES
-    assert len(telemetry.at_ns) > min(count, MOST_SAMPLES) // 2 - 1
-    assert telemetry.columns["load_average"] == tuple(map(float, telemetry.at_ns))
-    if count <= MOST_SAMPLES:
-        assert telemetry.at_ns == tuple(range(count))
-
-
-def test_energy_says_why_there_is_none() -> None:
-    assert Energy(source="none", reason="no counter").energy_mj is None
-    assert Energy(source="nvml", reason="window under ten seconds").energy_mj is None
-    with pytest.raises(ValidationError):
-        Energy(source="nvml", energy_mj=5)
-
-
-@given(st.text(), st.integers(1, 200))
-def test_any_text_can_be_made_plain(text: str, limit: int) -> None:
-    plain = plain_text(text, limit)
-    assert len(plain) <= limit
-    result = RESULT.model_copy(
-        update={"environment": RESULT.environment.model_copy(update={"settings": {"A": plain}})}
-    )
-    assert statement.parse_result(statement.result_payload(result)) == result
-
-
-def test_plain_text() -> None:
-    assert plain_text("a\r\n\x1b[2Jb\ud800\x9f é") == "a [2Jb?  é"
-
-
-@given(st.datetimes())
-def test_every_moment_of_python_has_a_wire_form(moment: Any) -> None:
-    text = f"{moment.year:04d}-{moment:%m-%dT%H:%M:%S.%f}Z"
-    assert TypeAdapter(UtcTime).validate_python(text) == text
-
-
-# -- key events -----------------------------------------------------------------------------------
-
-AT = "2026-11-21T03:42:00.000000Z"
-
-
-def enrolled(key: Any = KEY_1) -> bytes:
-    event = statement.enroll_event(key.public_key(), AT, machine_hash="a7" * 32)
-    return statement.key_event_payload(event)
-
-
-def test_golden_key_event() -> None:
-    golden = (GOLDEN / "enroll_v1.envelope.json").read_bytes()
-    assert envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1) == golden
-
-
-def test_a_key_event_carries_its_key() -> None:
-    event, key = statement.parse_key_event(enrolled())
-    assert (event.event, event.at, event.machine_hash) == ("enroll", AT, "a7" * 32)
-    assert keys.key_id(key) == KEY_ID_1
-
-
-def _with(**fields: Any) -> Callable[[], bytes]:
-    return lambda: strict_json.dumps(json.loads(enrolled()) | fields)
-
-
-SMALL = "MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
-
-
-@pytest.mark.parametrize(
-    ("make", "error", "field"),
-    [
-        (_with(event="revoke"), InvalidField, "event"),
-        (_with(public_key="***"), InvalidField, "public_key"),
-        (_with(public_key="é"), InvalidField, "public_key"),
-        (_with(public_key=""), UnacceptableKey, "public_key"),
-        (_with(public_key=SMALL), UnacceptableKey, "public_key"),
-        (_with(public_key="A" * 204), InvalidField, "public_key"),
-        (_with(at="yesterday"), InvalidField, "at"),
-        (_with(display_name="me"), InvalidField, "display_name"),
-        (_with(machine_hash="serial number"), InvalidField, "machine_hash"),
-        (lambda: b"[]", InvalidField, ""),
-    ],
-)
-def test_a_bad_key_event_is_refused(
-    make: Callable[[], bytes], error: type[ProtocolError], field: str
-) -> None:
-    with pytest.raises(error) as caught:
-        statement.parse_key_event(make())
-    assert caught.value.field == field
-
-
-def test_neither_statement_passes_for_the_other() -> None:
-    def find(_: str) -> Ed25519PublicKey:
-        return KEY_1.public_key()
-
-    result = envelope.read(envelope.seal(statement.RESULT_PAYLOAD_TYPE, PAYLOAD, KEY_1))
-    event = envelope.read(envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1))
-    with pytest.raises(WrongPayloadType):
-        envelope.open_envelope(result, statement.KEY_EVENT_PAYLOAD_TYPE, find)
-    with pytest.raises(WrongPayloadType):
-        envelope.open_envelope(event, statement.RESULT_PAYLOAD_TYPE, find)
-    # A signature over one does not carry over either.
-    moved = envelope.Envelope(statement.RESULT_PAYLOAD_TYPE, event.payload, event.signatures)
-    with pytest.raises(BadSignature):
-        envelope.open_envelope(moved, statement.RESULT_PAYLOAD_TYPE, find)
-    with pytest.raises(InvalidField):
-        statement.parse_result(event.payload)
-    with pytest.raises(InvalidField):
-        statement.parse_key_event(result.payload)
 
 
 def test_the_golden_documents_are_not_touched_by_reading() -> None:

@@ -1,0 +1,91 @@
+"""Enrollments: the key that an event carries, and what is refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from tests.protocol.golden_result import (
+    GOLDEN,
+    KEY_1,
+    KEY_ID_1,
+    PAYLOAD,
+)
+
+from bench_protocol import envelope, keys, statement, strict_json
+from bench_protocol.errors import (
+    BadSignature,
+    InvalidField,
+    ProtocolError,
+    UnacceptableKey,
+    WrongPayloadType,
+)
+
+AT = "2026-11-21T03:42:00.000000Z"
+
+
+def enrolled(key: Any = KEY_1) -> bytes:
+    event = statement.enroll_event(key.public_key(), AT, machine_hash="a7" * 32)
+    return statement.key_event_payload(event)
+
+
+def test_golden_key_event() -> None:
+    golden = (GOLDEN / "enroll_v1.envelope.json").read_bytes()
+    assert envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1) == golden
+
+
+def test_a_key_event_carries_its_key() -> None:
+    event, key = statement.parse_key_event(enrolled())
+    assert (event.event, event.at, event.machine_hash) == ("enroll", AT, "a7" * 32)
+    assert keys.key_id(key) == KEY_ID_1
+
+
+def _with(**fields: Any) -> Callable[[], bytes]:
+    return lambda: strict_json.dumps(json.loads(enrolled()) | fields)
+
+
+SMALL = "MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "field"),
+    [
+        (_with(event="revoke"), InvalidField, "event"),
+        (_with(public_key="***"), InvalidField, "public_key"),
+        (_with(public_key="é"), InvalidField, "public_key"),
+        (_with(public_key=""), UnacceptableKey, "public_key"),
+        (_with(public_key=SMALL), UnacceptableKey, "public_key"),
+        (_with(public_key="A" * 204), InvalidField, "public_key"),
+        (_with(at="yesterday"), InvalidField, "at"),
+        (_with(display_name="me"), InvalidField, "display_name"),
+        (_with(machine_hash="serial number"), InvalidField, "machine_hash"),
+        (lambda: b"[]", InvalidField, ""),
+    ],
+)
+def test_a_bad_key_event_is_refused(
+    make: Callable[[], bytes], error: type[ProtocolError], field: str
+) -> None:
+    with pytest.raises(error) as caught:
+        statement.parse_key_event(make())
+    assert caught.value.field == field
+
+
+def test_neither_statement_passes_for_the_other() -> None:
+    def find(_: str) -> Ed25519PublicKey:
+        return KEY_1.public_key()
+
+    result = envelope.read(envelope.seal(statement.RESULT_PAYLOAD_TYPE, PAYLOAD, KEY_1))
+    event = envelope.read(envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1))
+    with pytest.raises(WrongPayloadType):
+        envelope.open_envelope(result, statement.KEY_EVENT_PAYLOAD_TYPE, find)
+    with pytest.raises(WrongPayloadType):
+        envelope.open_envelope(event, statement.RESULT_PAYLOAD_TYPE, find)
+    # A signature over one does not carry over either.
+    moved = envelope.Envelope(statement.RESULT_PAYLOAD_TYPE, event.payload, event.signatures)
+    with pytest.raises(BadSignature):
+        envelope.open_envelope(moved, statement.RESULT_PAYLOAD_TYPE, find)
+    with pytest.raises(InvalidField):
+        statement.parse_result(event.payload)
+    with pytest.raises(InvalidField):
+        statement.parse_key_event(result.payload)
