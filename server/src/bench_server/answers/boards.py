@@ -1,19 +1,15 @@
-"""What the API answers and the pages show: one set of frozen types for both, units in the names."""
+"""Workloads, figures and boards."""
 
-import base64
-import json
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from bench_protocol import envelope
-from bench_protocol.envelope import Envelope
-from bench_protocol.log import Receipt
 from bench_protocol.workloads import Workload
 
-from .efficiency import mfu
-from .rank import Figure, unsteady
-from .tables import Measurement, Owner, SigningKey, Submission
+from ..efficiency import mfu
+from ..rank import Figure
+
+UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
 
 @dataclass(frozen=True)
@@ -32,196 +28,6 @@ class WorkloadAnswer:
     optimizer: dict[str, Any]
     data_set: dict[str, Any]
     layers: list[dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class VerdictAnswer:
-    """What one check found, and what failing it does (docs/protocol.md, Checks)."""
-
-    check: str
-    passed: bool
-    effect: str
-    sentence: str
-    figures: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class ReceiptAnswer:
-    """Proof that the log holds something: ``proof`` is a c2sp.org/tlog-proof, ``salt`` 32 bytes in
-    hex that its entry commits to beside the envelope."""
-
-    log_index: int
-    salt: str
-    proof: str
-
-
-@dataclass(frozen=True)
-class KeyAnswer:
-    """An enrolled key. ``first_key_id``: where its rotations began; ``compromised_since``: the log
-    index from which its results count no more."""
-
-    key_id: str
-    public_key: str
-    status: str
-    display_name: str | None
-    owner: str
-    owner_confirmed: bool
-    first_key_id: str
-    revoked_reason: str | None
-    compromised_since: int | None
-    enrolled_at: datetime
-
-
-@dataclass(frozen=True)
-class LoggedEnvelope:
-    """A signed envelope and its receipt."""
-
-    envelope: dict[str, Any]
-    receipt: ReceiptAnswer
-
-
-@dataclass(frozen=True)
-class KeyTold(KeyAnswer):
-    """A key after an event, with the event's receipt."""
-
-    receipt: ReceiptAnswer
-
-
-@dataclass(frozen=True)
-class KeyHistory(KeyAnswer):
-    """A key and all that the log has of it, oldest first: events of its rotations, the operator's
-    acts about them, and the same of keys that revoked one of them."""
-
-    events: tuple[LoggedEnvelope, ...]
-
-
-@dataclass(frozen=True)
-class LogAnswer:
-    """The log and the server's public keys. ``key`` is a C2SP verifier key, ``root`` base64."""
-
-    origin: str
-    key: str
-    size: int
-    root: str
-    checkpoint: str
-    challenge_key: str
-    operator_key: str
-    license: str
-
-
-@dataclass(frozen=True)
-class LogRecord:
-    """One entry with what it stands for; ``salt`` and ``envelope`` are null where the result was
-    hidden or withdrawn. ``challenge``: as given, where a result is bound to one. ``checkpoint``:
-    what the log signed when it ended with this entry, if it signed then."""
-
-    log_index: int
-    kind: str
-    commitment: str
-    logged_at: datetime
-    salt: str | None
-    envelope: dict[str, Any] | None
-    result_id: str | None
-    hidden: bool
-    challenge: dict[str, Any] | None
-    checkpoint: str | None
-
-
-@dataclass(frozen=True)
-class LogPage:
-    """Entries in their order; ``next_start`` leads on, null at the end."""
-
-    records: tuple[LogRecord, ...]
-    next_start: int | None
-
-
-@dataclass(frozen=True)
-class ActAnswer:
-    """What became of an act; ``results`` is what a ``list`` or ``export`` asked for."""
-
-    act: str
-    result: str | None
-    receipt: ReceiptAnswer | None
-    results: tuple["OwnResult", ...] | None
-
-
-@dataclass(frozen=True)
-class ResultAnswer:
-    """One stored result: what was run, on what, and the figures derived from it."""
-
-    id: str
-    payload_sha256: str
-    received_at: datetime
-    started_at: datetime
-    key_id: str
-    machine_id: str
-    hardware: str
-    hardware_slug: str
-    workload: str
-    workload_digest: str
-    framework: str
-    framework_version: str | None
-    device: str
-    device_index: int
-    recipe: str
-    batch_size: int
-    precision: str
-    data: str
-    run_id: str
-    repeat: int
-    status: str
-    failure_kind: str | None
-    rankable: bool
-    unranked_reason: str | None
-    trust_level: int
-    samples_per_second: float | None
-    epoch_ns: int | None
-    spread: float | None
-    unsteady: bool
-    startup_ns: int | None
-    parameter_count: int | None
-    last_loss: float | None
-    verdicts: tuple[VerdictAnswer, ...]
-
-
-@dataclass(frozen=True)
-class SubmitAnswer(ResultAnswer):
-    """A kept result and its receipt: keep it, it is all the proof there is."""
-
-    receipt: ReceiptAnswer
-
-
-@dataclass(frozen=True)
-class OwnResult:
-    """A result as its sender sees it, hidden or not; ``envelope`` where an export was asked for."""
-
-    id: str
-    moderation: str | None
-    moderation_reason: str | None
-    workload: str
-    hardware: str
-    received_at: datetime
-    trust_level: int
-    unranked_reason: str | None
-    envelope: dict[str, Any] | None
-    receipt: ReceiptAnswer | None
-
-
-@dataclass(frozen=True)
-class ResultPageAnswer:
-    """Some results, newest first; ``next_cursor`` leads to the older ones, null at the end."""
-
-    results: tuple[ResultAnswer, ...]
-    next_cursor: str | None
-
-
-@dataclass(frozen=True)
-class ResultDetail(ResultAnswer):
-    """A result with everything that was signed; ``cell`` as the protocol writes it."""
-
-    cell: dict[str, Any]
-    payload_type: str
-    result: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -277,9 +83,6 @@ class BoardRow(FigureAnswer):
     speed_up_low: float | None
     speed_up_high: float | None
     others: tuple[FigureAnswer, ...]
-
-
-UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
 
 @dataclass(frozen=True)
@@ -365,41 +168,6 @@ def workload_answer(workload: Workload) -> WorkloadAnswer:
         data_set=definition["data_set"],
         layers=definition["layers"],
     )
-
-
-def key_fields(row: SigningKey, owner: Owner) -> dict[str, Any]:
-    """The arguments of :class:`KeyAnswer`."""
-    own = {name: getattr(row, name, None) for name in KeyAnswer.__dataclass_fields__}
-    return own | {
-        "public_key": base64.b64encode(row.spki).decode(),
-        "owner_confirmed": owner.confirmed,
-    }
-
-
-def receipt_answer(receipt: Receipt) -> ReceiptAnswer:
-    return ReceiptAnswer(receipt.index, receipt.salt.hex(), receipt.proof)
-
-
-def envelope_document(opened: Envelope) -> dict[str, Any]:
-    """An envelope as JSON, in the one form this server writes envelopes."""
-    document: dict[str, Any] = json.loads(envelope.encode(opened))
-    return document
-
-
-def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`."""
-    own = {
-        name: getattr(row, name)
-        for name in ResultAnswer.__dataclass_fields__
-        if name not in ("id", "payload_sha256", "unsteady", "verdicts")
-    }
-    found = tuple(VerdictAnswer(**verdict) for verdict in json.loads(row.verdicts))
-    return own | {
-        "id": submission.id,
-        "payload_sha256": submission.payload_sha256,
-        "unsteady": unsteady(row.spread),
-        "verdicts": found,
-    }
 
 
 def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:

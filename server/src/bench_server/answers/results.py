@@ -1,0 +1,100 @@
+"""Results, one by one."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ..rank import unsteady
+from ..tables import Measurement, Submission
+from .trust import ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class VerdictAnswer:
+    """What one check found, and what failing it does (docs/protocol.md, Checks)."""
+
+    check: str
+    passed: bool
+    effect: str
+    sentence: str
+    figures: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ResultAnswer:
+    """One stored result: what was run, on what, and the figures derived from it."""
+
+    id: str
+    payload_sha256: str
+    received_at: datetime
+    started_at: datetime
+    key_id: str
+    machine_id: str
+    hardware: str
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    framework: str
+    framework_version: str | None
+    device: str
+    device_index: int
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    run_id: str
+    repeat: int
+    status: str
+    failure_kind: str | None
+    rankable: bool
+    unranked_reason: str | None
+    trust_level: int
+    samples_per_second: float | None
+    epoch_ns: int | None
+    spread: float | None
+    unsteady: bool
+    startup_ns: int | None
+    parameter_count: int | None
+    last_loss: float | None
+    verdicts: tuple[VerdictAnswer, ...]
+
+
+@dataclass(frozen=True)
+class SubmitAnswer(ResultAnswer):
+    """A kept result and its receipt: keep it, it is all the proof there is."""
+
+    receipt: ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class ResultPageAnswer:
+    """Some results, newest first; ``next_cursor`` leads to the older ones, null at the end."""
+
+    results: tuple[ResultAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class ResultDetail(ResultAnswer):
+    """A result with everything that was signed; ``cell`` as the protocol writes it."""
+
+    cell: dict[str, Any]
+    payload_type: str
+    result: dict[str, Any]
+
+
+def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`."""
+    own = {
+        name: getattr(row, name)
+        for name in ResultAnswer.__dataclass_fields__
+        if name not in ("id", "payload_sha256", "unsteady", "verdicts")
+    }
+    found = tuple(VerdictAnswer(**verdict) for verdict in json.loads(row.verdicts))
+    return own | {
+        "id": submission.id,
+        "payload_sha256": submission.payload_sha256,
+        "unsteady": unsteady(row.spread),
+        "verdicts": found,
+    }
