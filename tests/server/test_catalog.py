@@ -218,6 +218,18 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
     assert post.http.get("/api/v1/leaderboard?workload=mnist-cnn&cursor=abcd").status_code == 422
 
 
+def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
+    """Also where its processor is the faster one."""
+    for device, step_ns in ((CUDA, 90_000), (Device(kind="cpu"), 10_000)):
+        last = post.made(cell=results.make_cell(device=device), machine=machine(), step_ns=step_ns)
+    identity = get(post.http, f"/results/{last}")["machine_id"]
+    found = get(post.http, f"/machines/{identity}")
+    assert found["name"] == "NVIDIA H200"
+    assert len(found["hardware"]) == 2
+    things = get(post.http, f"/compare?ids={identity},nvidia-h200")["things"]
+    assert things[0]["name"] == f"NVIDIA H200, machine {identity[:8]}"
+
+
 def test_compare_machines_with_prices(post: Poster) -> None:
     cell = results.make_cell(device=CUDA)
     for seed in (3, 4):

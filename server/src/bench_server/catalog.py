@@ -8,7 +8,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol.catalogue import CATALOGUE
 
-from . import queries
+from . import queries, rank
 from .answers import FigureAnswer, figure_fields
 from .derive import stored_result
 from .filters import ListFilters
@@ -78,9 +78,11 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class MachineAnswer:
-    """One machine: what it said of itself last, and every figure. Its history is by cell."""
+    """One machine: what it said of itself last, and every figure. Its history is by cell.
+    ``name``: the hardware it goes by."""
 
     machine_id: str
+    name: str
     owner: str
     hardware: dict[str, str]
     machine: dict[str, Any]
@@ -175,6 +177,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
     signed = stored_result(submission.payload)
     return MachineAnswer(
         machine_id,
+        rank.names_machine(figures).hardware,
         newest.subject.owner,
         {figure.hardware_slug: figure.hardware for figure in figures},
         signed.machine.model_dump(mode="json"),

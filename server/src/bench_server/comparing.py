@@ -176,7 +176,7 @@ def _find(session: Session, item: str) -> tuple[Thing, Side]:
         return Thing(item, "hardware", first.hardware, item), _side(figures)
     figures = queries.machine_figures(session, item)
     if figures:
-        first = figures[0]
+        first = rank.names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
         return Thing(item, "machine", name, first.hardware_slug), _side(figures)
     copied = queries.published_figure(session, item)

@@ -181,6 +181,11 @@ def of_environments(environments: Iterable[Figure]) -> list[Figure]:
     return _grouped(environments, "repeats", lambda subject: replace(subject, environment_id=""))
 
 
+def names_machine(figures: Sequence[Figure]) -> Figure:
+    """The figure whose hardware a machine goes by: a GPU's where it has one, else the first."""
+    return min(figures, key=lambda figure: figure.setup.device == "cpu")
+
+
 def of_machines(machines: Iterable[Figure]) -> list[Figure]:
     """Figures of hardware from figures of machines."""
     owners = _grouped(machines, "machines", lambda subject: replace(subject, machine_id=""))

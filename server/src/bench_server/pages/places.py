@@ -116,7 +116,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     found = history(session, machine_id, HistoryFilters.model_validate(cell))
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
-        title=f"{next(iter(answer.hardware.values()))}, machine {machine_id[:8]}",
+        title=f"{answer.name}, machine {machine_id[:8]}",
         json_href=api,
         badge_href=f"{here}/badge.svg",
         answer=answer,
