@@ -28,6 +28,9 @@ def test_frameworks() -> None:
     assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["frameworks.tensorflow"] == "fail"
     mend = check({"tensorflow": BROKEN})[0].mend or ""
     assert mend.endswith("install --force-reinstall tensorflow==2.21.0 tensorflow-cpu==2.21.0")
+    installed = {"mlx": "0.32.4", "mlx-cpu": "0.31.0", "mlx-lm": "0.30.1"}
+    mend = check({"mlx": BROKEN})[0].mend or ""
+    assert mend.endswith("--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1")
     nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
     assert exit_code(nothing) == 1
     assert nothing[-1].mend is not None
@@ -45,7 +48,11 @@ def test_a_mac_without_metal_is_said() -> None:
     [
         ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),
         ({"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "ok", ""),
-        ({"mlx": "0.32.4", "mlx-cpu": "0.31.0"}, "fail", "mlx-cpu==0.32.4"),
+        (
+            {"mlx": "0.32.4", "mlx-cpu": "0.31.0"},
+            "fail",
+            "--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4",
+        ),
         (
             {"mlx": "0.32.4", "mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.4"},
             "warn",

@@ -43,6 +43,8 @@ def test_keys() -> None:
     assert "chown" in only(storage.check_keys((other,)))[1]
     unreadable = Secret(Path("/k/salt"), 0, owned=True)
     assert only(storage.check_keys((unreadable,))) == ("fail", "chmod 600 /k/salt")
+    folder = Secret(Path("/k"), 0o755, owned=True, is_folder=True)
+    assert only(storage.check_keys((good, folder))) == ("fail", "chmod 700 /k")
 
 
 def test_data() -> None:

@@ -64,7 +64,8 @@ def reinstall(name: str, packages: Mapping[str, str]) -> str:
     Never the agent itself: that would fetch whatever an index has under its name.
     """
     own = [
-        f"{found}=={version}"
+        # MLX and its backend have one version.
+        f"{found}=={packages.get('mlx', version) if found in MLX_BACKENDS else version}"
         for found, version in sorted(packages.items())
         if found == name or found.startswith(f"{name}-")
     ]
@@ -108,13 +109,14 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
         return
     odd = [f"{name} {version}" for name, version in backends.items() if version != mlx]
     if odd:
-        # Pinned, because pip leaves an installed backend alone if any version will do.
+        # Pinned, because pip leaves an installed backend alone if any version will do; both again,
+        # because they write into one folder and taking one away breaks the other.
         wanted = [f"{name}=={mlx}" for name, version in backends.items() if version != mlx]
         yield Finding(
             "mlx-backend",
             "fail",
             f"MLX {mlx} with {', '.join(odd)}: the two must have one version",
-            pip_install(f"mlx=={mlx}", *wanted),
+            pip_install("--force-reinstall", f"mlx=={mlx}", *wanted),
         )
     elif {"mlx-cpu"} < backends.keys():
         yield Finding(

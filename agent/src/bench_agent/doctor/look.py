@@ -73,15 +73,15 @@ def why_not_writable(path: Path) -> str | None:
 
 
 def secrets(home: Home) -> tuple[Secret, ...]:
-    """The key and the salt, as far as they are there."""
+    """The key, the salt and their folder, as far as they are there."""
     found = []
-    for path in (home.key, home.salt):
+    for path in (home.key, home.salt, home.key.parent):
         try:
             mode = path.stat().st_mode & 0o777
         except OSError:
             continue
         problem = _key_problem(path) if path == home.key else None
-        found.append(Secret(path=path, mode=mode, owned=_owned(path), problem=problem))
+        found.append(Secret(path, mode, _owned(path), problem, is_folder=path == home.key.parent))
     return tuple(found)
 
 

@@ -28,12 +28,18 @@ class Folder:
 
 @dataclass(frozen=True)
 class Secret:
-    """A private file: permission bits, whether it is ours, and what is wrong with its content."""
+    """A private file, or the folder of them: permission bits, whether it is ours, and what is wrong
+    with its content."""
 
     path: Path
     mode: int
     owned: bool
     problem: str | None = None
+    is_folder: bool = False
+
+    @property
+    def right_mode(self) -> int:
+        return 0o700 if self.is_folder else 0o600
 
 
 @dataclass(frozen=True)
@@ -74,15 +80,16 @@ def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
     sound = True
     for secret in secrets:
         path = shlex.quote(str(secret.path))
+        chmod = f"chmod {secret.right_mode:o} {path}"
         if not secret.owned:
             sentence = f"{secret.path} belongs to another user"
-            mend = f'sudo chown "$(id -un)" {path} && chmod 600 {path}'
+            mend = f'sudo chown "$(id -un)" {path} && {chmod}'
         elif secret.mode & 0o077:
-            sentence = f"{secret.path} is readable by others (mode {secret.mode:o})"
-            mend = f"chmod 600 {path}"
+            sentence = f"{secret.path} is open to others (mode {secret.mode:o})"
+            mend = chmod
         elif not secret.mode & 0o400:
             sentence = f"{secret.path} cannot be read (mode {secret.mode:o})"
-            mend = f"chmod 600 {path}"
+            mend = chmod
         elif secret.problem:
             sentence = f"{secret.path} {secret.problem}; the next run makes a new one"
             mend = f"mv {path} {shlex.quote(str(secret.path) + '.broken')}"
