@@ -103,6 +103,7 @@ def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> Fa
     with store.writing() as session:
         log.begin(session, AUTHORITY)
     application.state.store = store
+    application.state.kept = {}
     application.state.inbox = Inbox(store, AUTHORITY)
     application.state.clock = clock
     application.state.settings = Settings()

@@ -51,6 +51,7 @@ def http(
     with store.writing() as session:
         log.begin(session, authority)
     application.state.store = store
+    application.state.kept = {}
     others, application.state.authority = application.state.authority, authority
     application.state.inbox = Inbox(store, authority)
     application.state.clock = clock

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__, problems, render
 from .authority import Authority, load_authority
-from .caching import EntityTags
+from .caching import Answers, EntityTags, KeptAnswers
 from .db import Store
 from .guard import Guard, Rate
 from .ingest import Inbox
@@ -67,6 +67,7 @@ def create_app(
         redoc_url=None,
     )
     app.state.store = opened
+    app.state.kept = Answers()
     app.state.clock = clock
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
@@ -80,6 +81,7 @@ def create_app(
         app.mount("/dumps", StaticFiles(directory=settings.dumps_dir), name="dumps")
     problems.install(app)
     # The last one added is the first to see a request.
+    app.add_middleware(KeptAnswers)
     app.add_middleware(EntityTags)
     app.add_middleware(Guard, rate=Rate(settings.address_rate), read_token=settings.read_token)
     app.add_middleware(Metrics, registry=app.state.metrics)

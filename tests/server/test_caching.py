@@ -1,0 +1,100 @@
+"""Kept answers: the same while the log is, and never older than the log."""
+
+import asyncio
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.types import Message
+from tests.fakes.client import Poster
+
+from bench_server import boards, caching
+from bench_server.caching import KeptAnswers
+from bench_server.db import Store
+
+BOARD = "/api/v1/leaderboard"
+
+
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows by one for each board that is worked out."""
+    calls: list[Any] = []
+    board = boards.board
+
+    def counting(session: Any, workload: Any, filters: Any) -> Any:
+        calls.append(workload)
+        return board(session, workload, filters)
+
+    monkeypatch.setattr(boards, "board", counting)
+    return calls
+
+
+def test_a_board_is_worked_out_once_while_the_log_is_the_same(
+    http: TestClient, worked_out: list[Any]
+) -> None:
+    first = http.get(BOARD, params={"workload": "mnist-cnn"})
+    again = http.get(BOARD, params={"workload": "mnist-cnn"})
+    assert len(worked_out) == 1
+    assert (again.content, again.headers) == (first.content, first.headers)
+    http.get(BOARD, params={"workload": "fashion-cnn"})
+    assert len(worked_out) == 2
+
+
+def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
+    ask = {"workload": "mnist-cnn", "batch_size": "64"}
+
+    def rows() -> int:
+        return len(http.get(BOARD, params=ask).json()["rows"])
+
+    assert rows() == 0
+    post.made()
+    assert rows() == 1
+
+
+def test_a_tag_is_asked_for_whether_kept_or_not(http: TestClient) -> None:
+    tag = http.get("/").headers["etag"]
+    assert http.get("/", headers={"If-None-Match": tag}).status_code == 304
+    assert http.get("/").status_code == 200
+
+
+def test_a_refusal_is_not_kept(http: TestClient) -> None:
+    for _ in range(2):
+        assert http.get(BOARD, params={"workload": "no-such"}).status_code == 422
+
+
+def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
+    now, calls = [0.0], []
+
+    async def app(scope: Any, receive: Any, send: Callable[[Message], Any]) -> None:
+        calls.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    kept = KeptAnswers(app, clock=lambda: now[0])
+    owner = SimpleNamespace(state=SimpleNamespace(store=store, kept={}))
+
+    def ask(query: bytes = b"") -> None:
+        async def send(message: Message) -> None: ...
+
+        scope = {
+            "type": "http",
+            "app": owner,
+            "method": "GET",
+            "path": "/",
+            "query_string": query,
+        }
+        asyncio.run(kept(scope, lambda: None, send))  # type: ignore[arg-type, return-value]
+
+    ask()
+    now[0] = caching.KEPT_SECONDS
+    ask()
+    assert len(calls) == 1
+    now[0] += 0.1
+    ask()
+    assert len(calls) == 2
+    for number in range(caching.KEPT_ANSWERS):
+        ask(b"%d" % number)
+    ask()
+    assert len(calls) == 2 + caching.KEPT_ANSWERS + 1
