@@ -1,0 +1,29 @@
+"""Tables. Never wire models: what is sent or answered has models of its own.
+
+``submission`` holds what was received, byte for byte; ``measurement`` is an index of it that can
+be rebuilt from the payload (:mod:`.derive`). Every integer of nanoseconds, millijoules or bytes is
+a BigInteger. Migrations are written by hand and compared with these tables by a test.
+"""
+
+from .base import Table, UtcDateTime
+from .figures import PublishedFigure, Standing
+from .results import EnvironmentRow, Measurement, Submission
+from .trust import Challenge, Invite, LogCheckpoint, LogEntry, LogNode, Owner, SigningKey, Withdrawn
+
+__all__ = [
+    "Challenge",
+    "EnvironmentRow",
+    "Invite",
+    "LogCheckpoint",
+    "LogEntry",
+    "LogNode",
+    "Measurement",
+    "Owner",
+    "PublishedFigure",
+    "SigningKey",
+    "Standing",
+    "Submission",
+    "Table",
+    "UtcDateTime",
+    "Withdrawn",
+]

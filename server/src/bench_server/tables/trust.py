@@ -1,0 +1,139 @@
+"""Keys and owners, challenges, the log."""
+
+from datetime import datetime
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Index,
+    LargeBinary,
+    Text,
+    UniqueConstraint,
+)
+from sqlmodel import Field
+
+from .base import InCell, Table, UtcDateTime
+
+
+class Owner(Table, table=True):
+    """A label that groups keys; ``confirmed`` when the operator vouches for it."""
+
+    __tablename__ = "owner"
+
+    label: str = Field(primary_key=True, max_length=80)
+    confirmed: bool = False
+
+
+class SigningKey(Table, table=True):
+    """A key that may sign results while it is ``active``. ``spki``: DER, 44 bytes.
+
+    ``first_key_id``: the key at the beginning of its rotations, which its machines are named by.
+    ``compromised_since``: the log index from which its results count no more.
+    """
+
+    __tablename__ = "signing_key"
+    __table_args__ = (
+        CheckConstraint("length(key_id) = 64", name="key_id_is_sha256"),
+        CheckConstraint(
+            "status IN ('active', 'pending', 'rotated', 'revoked')", name="status_known"
+        ),
+    )
+
+    key_id: str = Field(primary_key=True, max_length=64)
+    spki: bytes = Field(sa_type=LargeBinary)
+    status: str = Field(default="active", max_length=16)
+    display_name: str | None = Field(default=None, max_length=80)
+    owner: str = Field(foreign_key="owner.label", max_length=80, index=True)
+    first_key_id: str = Field(max_length=64)
+    revoked_reason: str | None = Field(default=None, sa_type=Text)
+    compromised_since: int | None = Field(default=None, sa_type=BigInteger)
+    enrolled_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Invite(Table, table=True):
+    """A right to enroll one key; only the digest of its code is kept."""
+
+    __tablename__ = "invite"
+
+    code_sha256: str = Field(primary_key=True, max_length=64)
+    owner: str | None = Field(default=None, max_length=80)
+    expires_at: datetime = Field(sa_type=UtcDateTime)
+    used_by: str | None = Field(default=None, max_length=64)
+
+
+class Challenge(Table, table=True):
+    """A nonce given to a key for one run. ``used``: a result was bound to it."""
+
+    __tablename__ = "challenge"
+    __table_args__ = (Index(None, "used", "expires_at"),)
+
+    id: str = Field(primary_key=True, max_length=32)
+    nonce: str = Field(max_length=64)
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    issued_at: datetime = Field(sa_type=UtcDateTime)
+    expires_at: datetime = Field(sa_type=UtcDateTime)
+    used: bool = False
+
+
+class LogEntry(Table, table=True):
+    """One leaf of the log. ``commitment`` is all of it that is public for ever.
+
+    A result's envelope is its submission; those of key events and acts are kept here, as sent.
+    ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
+    rotations that a key event, or the operator's act about a key, is about. What is erased when a
+    result is withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
+    """
+
+    __tablename__ = "log_entry"
+    __table_args__ = (
+        CheckConstraint("kind IN ('result', 'key_event', 'act')", name="kind_known"),
+        UniqueConstraint("payload_sha256"),
+    )
+
+    log_index: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    kind: str = Field(max_length=16)
+    commitment: bytes = Field(sa_type=LargeBinary)
+    salt: bytes | None = Field(default=None, sa_type=LargeBinary)
+    payload_sha256: str | None = Field(default=None, max_length=64)
+    envelope: bytes | None = Field(default=None, sa_type=LargeBinary)
+    submission_id: str | None = Field(default=None, max_length=16, index=True)
+    key_chain: str | None = Field(default=None, max_length=64, index=True)
+    logged_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class LogNode(Table, table=True):
+    """Root of a complete subtree of the log (:mod:`bench_protocol.merkle`); never changes."""
+
+    __tablename__ = "log_node"
+
+    level: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
+    position: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    hash: bytes = Field(sa_type=LargeBinary)
+
+
+class LogCheckpoint(Table, table=True):
+    """What the log signed at a size: one note, and never another one."""
+
+    __tablename__ = "log_checkpoint"
+
+    size: int = Field(
+        primary_key=True, sa_type=BigInteger, sa_column_kwargs={"autoincrement": False}
+    )
+    note: str = Field(sa_type=Text)
+
+
+class Withdrawn(InCell, Table, table=True):
+    """What is left of a result that its key withdrew: what it was a result of, not whose."""
+
+    __tablename__ = "withdrawn"
+    __table_args__ = (UniqueConstraint("payload_sha256"), Index(None, "workload_digest"))
+
+    id: str = Field(primary_key=True, max_length=16)
+    payload_sha256: str = Field(max_length=64)
+    log_index: int = Field(sa_type=BigInteger)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+    withdrawn_at: datetime = Field(sa_type=UtcDateTime)
