@@ -16,6 +16,7 @@ from _shared import (
     labels,
     main,
     pictures,
+    shuffled,
     time_blocks,
     weights,
 )
@@ -55,7 +56,7 @@ def naive(seconds: float) -> list[float]:
     """A compiled step, fed a NumPy batch each time, and the loss read every step."""
     state, key = start()
     compiled, inputs, targets = jax.jit(step), pictures(), labels()
-    order = np.random.default_rng(0).permutation(len(inputs))
+    order = shuffled()
     trained = 0
 
     def train(count: int) -> None:
@@ -75,7 +76,7 @@ def tuned(seconds: float) -> list[float]:
     """Data on the device, batches gathered there, any number of steps in one program."""
     (parameters, means, squares), key = start()
     state = parameters, means, jax.tree.map(jnp.copy, squares)
-    data = jnp.asarray(pictures()), jnp.asarray(labels()), jnp.arange(STEPS_PER_EPOCH * BATCH)
+    data = jnp.asarray(pictures()), jnp.asarray(labels()), jnp.asarray(shuffled())
     trained = 0
 
     def steps(state: Any, data: Any, key: Any, first: Any, count: Any) -> Any:

@@ -4,7 +4,6 @@ naive|tuned``."""
 from functools import partial
 from typing import Any
 
-import numpy as np
 from _shared import (
     BATCH,
     BETA_1,
@@ -15,6 +14,7 @@ from _shared import (
     labels,
     main,
     pictures,
+    shuffled,
     time_blocks,
 )
 
@@ -61,7 +61,7 @@ def naive(seconds: float) -> list[float]:
     """A batch from NumPy, a step, evaluate everything, read the loss."""
     model, optimizer, loss_and_gradients = build()
     inputs, targets = pictures(), labels()
-    order = np.random.default_rng(0).permutation(len(inputs))
+    order = shuffled()
     trained = 0
 
     def train(count: int) -> None:

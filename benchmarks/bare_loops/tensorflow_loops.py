@@ -19,6 +19,7 @@ from _shared import (
     labels,
     main,
     pictures,
+    shuffled,
     time_blocks,
 )
 
@@ -78,7 +79,7 @@ def tuned(seconds: float) -> list[float]:
     means = [tf.Variable(tf.zeros_like(v)) for v in variables]
     squares = [tf.Variable(tf.zeros_like(v)) for v in variables]
     x, y = tf.constant(pictures()), tf.constant(labels())
-    order = tf.constant(np.arange(STEPS_PER_EPOCH * BATCH, dtype=np.int32))
+    order = tf.constant(shuffled())
 
     def step(number: tf.Tensor, trained: tf.Tensor) -> None:
         rows = tf.slice(order, (number % STEPS_PER_EPOCH * BATCH,), (BATCH,))
