@@ -22,7 +22,7 @@ from tests.fakes import results
 from bench_protocol import merkle
 from bench_protocol.log import Checkpoint
 from bench_protocol.result import Result
-from bench_server import checks, derive, judge, rank, standings
+from bench_server import checks, derive, judge, rank, standing_rows
 from bench_server.attributes import environment_row
 from bench_server.authority import Authority
 from bench_server.db import Store
@@ -115,7 +115,7 @@ class Seeding:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
             found = rank.combine(owners, "owners", subject)
-            self.waiting[Standing].append(standings.standing_values("hardware", found, owners))
+            self.waiting[Standing].append(standing_rows.standing_values("hardware", found, owners))
         found = {row.id: row.model_dump() for k in range(world.KINDS) for row in _environments(k)}
         self.waiting[EnvironmentRow] += found.values()
         checkpoint = Checkpoint(authority.origin, self.frontier.size, self.frontier.root)
@@ -170,7 +170,7 @@ class Seeding:
                 "newest_at": self.waiting[Measurement][-1]["received_at"],
             }
             self.waiting[Standing].append(values)
-        self.owners[hardware].append(standings.figure(SimpleNamespace(**values)))
+        self.owners[hardware].append(standing_rows.figure(SimpleNamespace(**values)))
 
 
 class Template(NamedTuple):
@@ -188,16 +188,17 @@ def _templates(kind: int) -> list[Template]:
     results_, found = _results(kind), []
     for start in range(0, len(results_), world.REPEATS):
         rows = [_row(result) for result in results_[start : start + world.REPEATS]]
-        subject = standings.subject_of_result(rows[0])
+        subject = standing_rows.subject_of_result(rows[0])
         figures = []
         if rows[0].rankable:
-            repeats = [standings.figure_of_result(row) for row in rows]
+            repeats = [standing_rows.figure_of_result(row) for row in rows]
             of_machine = rank.combine(repeats, "repeats", subject)
             of_owner = rank.combine([of_machine], "machines", subject)
+            whole = {"environment_id": ""}
             figures = [
-                standings.standing_values("environment", of_machine, repeats),
-                standings.standing_values("machine", of_machine, repeats) | {"environment_id": ""},
-                standings.standing_values("owner", of_owner, [of_machine]) | {"environment_id": ""},
+                standing_rows.standing_values("environment", of_machine, repeats),
+                standing_rows.standing_values("machine", of_machine, repeats) | whole,
+                standing_rows.standing_values("owner", of_owner, [of_machine]) | whole,
             ]
         middle = sorted(range(len(rows)), key=lambda number: rows[number].ns_per_sample or 0)[1]
         found.append(Template(subject, [row.model_dump() for row in rows], figures, middle))

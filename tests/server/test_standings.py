@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
-from bench_server import rank, standings
+from bench_server import rank, standing_rows, standings
 from bench_server.db import Store
 from bench_server.tables import Measurement, Owner, SigningKey, Standing, Submission
 
@@ -65,7 +65,7 @@ def measurement(owner: str, machine: str, environment: str, ns: float, real: boo
         ns_per_sample=ns,
         spread=ns / 1e4,
     )
-    whole = standings.subject_of_result(row)
+    whole = standing_rows.subject_of_result(row)
     row.environment_standing = whole.id
     row.machine_standing = rank.replace(whole, environment_id="").id
     return row
@@ -135,8 +135,8 @@ def test_kept_one_by_one_or_in_groups_is_what_is_computed_at_once(
             keep(session, made[start : start + groups])
             standings.add(session, made[start : start + groups])
         stepped = table(session)
-        whole = rank.figures([standings.figure_of_result(row) for row in made])
-        hardware = [standings.figure(row) for row in of_level(session, "hardware")]
+        whole = rank.figures([standing_rows.figure_of_result(row) for row in made])
+        hardware = [standing_rows.figure(row) for row in of_level(session, "hardware")]
         assert {f.id: f.ns_per_sample for f in hardware} == {f.id: f.ns_per_sample for f in whole}
         assert {f.id: f.evidence for f in hardware} == {f.id: f.evidence for f in whole}
         assert {f.id: f.unit for f in hardware} == {f.id: f.unit for f in whole}

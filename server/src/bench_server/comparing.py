@@ -23,7 +23,7 @@ from bench_protocol.catalogue import CATALOGUE
 
 from . import queries, rank
 from .problems import InvalidQuery, NotFound
-from .standings import figure_of_result
+from .standing_rows import figure_of_result
 
 SETUP = "setup-"
 Kind = Literal["hardware", "machine", "result", "setup", "published"]

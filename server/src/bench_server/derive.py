@@ -21,7 +21,7 @@ from . import checks
 from .attributes import environment_id
 from .checks import Arrival
 from .efficiency import mfu
-from .standings import subject_of_result
+from .standing_rows import subject_of_result
 from .tables import Measurement, SigningKey, Submission
 
 LARGEST = 2**63 - 1

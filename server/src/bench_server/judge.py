@@ -12,7 +12,7 @@ from statistics import median
 from sqlalchemy import ColumnElement
 from sqlmodel import Session, col, func, select
 
-from . import standings
+from . import standing_rows, standings
 from .rank import Setup
 from .tables import Measurement, Owner, SigningKey, Standing
 
@@ -86,7 +86,7 @@ def settle_without(session: Session, row: Measurement) -> None:
 def may_be_reproduced(session: Session, rows: Iterable[Measurement]) -> list[Measurement]:
     """Those of level 3 and more where enough confirmed owners have a figure for
     :func:`reproduce` to find any."""
-    places = {row.submission_id: standings.place(row) for row in rows if row.trust_level >= 3}
+    places = {row.submission_id: standing_rows.place(row) for row in rows if row.trust_level >= 3}
     parent = col(Standing.parent_id)
     confirmed = (
         select(parent)

@@ -21,7 +21,7 @@ from bench_protocol.hardware import slug
 from bench_protocol.verdicts import LogSample
 
 from .rank import Evidence, Figure, Setup, Subject, combine
-from .standings import standing_values
+from .standing_rows import standing_values
 from .tables import PublishedFigure, Standing
 
 FILE = Path(__file__).resolve().parent / "data" / "published.json"

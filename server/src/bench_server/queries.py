@@ -27,7 +27,7 @@ from .filters import (
 )
 from .problems import Gone, InvalidQuery, NotFound
 from .rank import Figure, Setup, of_environments, of_machines
-from .standings import RESULTS, TABLE, figure, figure_of_result
+from .standing_rows import RESULTS, TABLE, figure, figure_of_result
 from .tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn
 
 MOST_UNRANKED = 12

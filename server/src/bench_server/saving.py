@@ -17,7 +17,7 @@ from bench_protocol.errors import ProtocolError
 from bench_protocol.log import Receipt
 from bench_protocol.result import Result
 
-from . import challenges, checks, derive, judge, log, registry, standings
+from . import challenges, checks, derive, judge, log, registry, standing_rows, standings
 from .attributes import environment_row
 from .authority import Authority
 from .problems import Conflict, Gone
@@ -97,7 +97,7 @@ def derived(
     """
     row = derive.measurement_row(submission, result, _key(session, submission), log_index)
     arrival = _use_challenge(session, origin, row, result)
-    place = standings.place(row)
+    place = standing_rows.place(row)
     _judge(session, row, result, arrival, standings.owner_times(session, [place])[place])
     return row
 
@@ -136,7 +136,7 @@ class Group:
             )
             for a in arrived
         }
-        self._places = {identity: standings.place(row) for identity, row in self._rows.items()}
+        self._places = {identity: standing_rows.place(row) for identity, row in self._rows.items()}
         self._owner_times = standings.owner_times(session, self._places.values())
 
     def keep(self, arrived: Arrived) -> Kept:

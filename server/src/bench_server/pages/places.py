@@ -19,7 +19,7 @@ from ..filters import BoardFilters, HistoryFilters
 from ..history import HistoryAnswer, history
 from ..plots import Plot, Point, Series, plot
 from ..problems import NotFound
-from ..standings import TABLE
+from ..standing_rows import TABLE
 from .common import Choice, address
 
 MOST_MACHINES = 20

@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from ..rank import Figure
-from ..standings import TABLE
+from ..standing_rows import TABLE
 from .common import (
     HardwareChoice,
     SetupFigure,

@@ -9,7 +9,7 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
 from ..rank import Figure
-from ..standings import TABLE
+from ..standing_rows import TABLE
 from .common import (
     HardwareChoice,
     Held,

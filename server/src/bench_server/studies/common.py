@@ -11,7 +11,7 @@ from .. import queries, rank
 from ..filters import AHardware
 from ..problems import NotFound
 from ..rank import Figure
-from ..standings import TABLE
+from ..standing_rows import TABLE
 
 
 class HardwareChoice(BaseModel):

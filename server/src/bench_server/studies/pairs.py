@@ -12,7 +12,7 @@ from bench_protocol.catalogue import CATALOGUE
 from .. import queries
 from ..filters import Empty, HardwareSlug
 from ..rank import Figure
-from ..standings import RESULTS, TABLE
+from ..standing_rows import RESULTS, TABLE
 from .common import Held, SetupFigure, hold, of_hardware, setup_figure
 
 

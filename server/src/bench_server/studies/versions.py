@@ -17,7 +17,7 @@ from ..attributes import version_key
 from ..filters import AFramework, AWorkload
 from ..problems import NotFound
 from ..rank import Figure, Setup
-from ..standings import TABLE, figure
+from ..standing_rows import TABLE, figure
 from ..tables import EnvironmentRow
 from .common import HardwareChoice, Held, hold
 

@@ -1,0 +1,184 @@
+"""Rows of the ``standing`` and ``measurement`` tables as figures, and figures as rows."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from bench_protocol.verdicts import LogSample
+
+from .rank import Evidence, Figure, Setup, Subject, Unit
+from .tables import Measurement, Standing
+
+TABLE = Standing.__table__  # type: ignore[attr-defined]
+RESULTS = Measurement.__table__  # type: ignore[attr-defined]
+# A level's children: what each is called where it is counted.
+UNIT_OF_LEVEL: dict[str, Unit] = {
+    "environment": "repeats",
+    "machine": "repeats",
+    "owner": "machines",
+    "hardware": "owners",
+}
+LEVELS = tuple(UNIT_OF_LEVEL)
+RESULT_COLUMNS = (
+    *("submission_id", "owner", "machine_id", "environment_id", "hardware", "hardware_slug"),
+    *("workload", "workload_digest", *Setup._fields, "received_at", "trust_level"),
+    *("ns_per_sample", "spread", "accuracy", "joules_per_sample", "energy_scope"),
+)
+ABOVE = {"machine": "owner", "owner": "hardware"}
+
+
+def place(result: Measurement) -> str:
+    """Id of the standing of a result's hardware in its set-up."""
+    whole = subject_of_result(result)
+    return replace(whole, owner="", machine_id="", environment_id="").id
+
+
+def subject_of_result(row: Measurement) -> Subject:
+    """Whose figure a result is, in its environment."""
+    return Subject(
+        hardware=row.hardware,
+        hardware_slug=row.hardware_slug,
+        workload=row.workload,
+        workload_digest=row.workload_digest,
+        setup=Setup._make(getattr(row, name) for name in Setup._fields),
+        owner=row.owner,
+        machine_id=row.machine_id,
+        environment_id=row.environment_id,
+    )
+
+
+def figure_of_result(row: Any) -> Figure:
+    """A measured result as a figure of one repeat, whether it counts or not."""
+    time = row.ns_per_sample
+    return Figure(
+        id=row.submission_id,
+        subject=subject_of_result(row),
+        ns_per_sample=time,
+        fastest_ns=time,
+        slowest_ns=time,
+        values=LogSample(1, math.log(time), 0.0),
+        unit="repeats",
+        repeats=1,
+        machines=1,
+        owners=1,
+        trust_level=row.trust_level,
+        newest_at=row.received_at,
+        evidence=Evidence(
+            row.submission_id,
+            row.spread or 0.0,
+            row.accuracy,
+            row.joules_per_sample,
+            row.energy_scope,
+        ),
+    )
+
+
+def figure(row: Any) -> Figure:
+    """A row of the table as a figure."""
+    return Figure(
+        id=row.id,
+        subject=Subject(
+            row.hardware,
+            row.hardware_slug,
+            row.workload,
+            row.workload_digest,
+            Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data),
+            row.owner,
+            row.machine_id,
+            row.environment_id,
+        ),
+        ns_per_sample=row.ns_per_sample,
+        fastest_ns=row.fastest_ns,
+        slowest_ns=row.slowest_ns,
+        values=LogSample(row.value_count, row.value_log_mean, row.value_log_variance),
+        unit=row.value_unit,
+        repeats=row.repeats,
+        machines=row.machines,
+        owners=row.owners,
+        trust_level=row.trust_level,
+        newest_at=row.newest_at,
+        evidence=Evidence(
+            row.result_id, row.spread, row.accuracy, row.joules_per_sample, row.energy_scope
+        ),
+        published=row.level == "published",
+    )
+
+
+def standing_values(level: str, found: Figure, children: Sequence[Figure]) -> dict[str, Any]:
+    """The columns of a figure that was combined from these children."""
+    ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+    middle = ordered[(len(ordered) - 1) // 2]
+    own = LogSample.of([child.ns_per_sample for child in ordered])
+    logs = Logs(own.n, own.mean, own.variance * (own.n - 1))
+    key = (middle.ns_per_sample, middle.id)
+    return _identity(level, found.subject) | columns_of(found, key, logs)
+
+
+def subject_above(level: str, subject: Subject) -> Subject:
+    owner = subject.owner if level == "machine" else ""
+    return replace(subject, machine_id="", environment_id="", owner=owner)
+
+
+def _identity(level: str, subject: Subject) -> dict[str, Any]:
+    fields = {name: getattr(subject, name) for name in Subject.__slots__ if name != "setup"}
+    parent = subject_above(level, subject).id if level in ABOVE else None
+    return {
+        "id": subject.id,
+        "level": level,
+        "parent_id": parent,
+        **fields,
+        **subject.setup._asdict(),
+    }
+
+
+def columns_of(found: Figure, middle: tuple[float, str], logs: "Logs") -> dict[str, Any]:
+    return {
+        "ns_per_sample": found.ns_per_sample,
+        "fastest_ns": found.fastest_ns,
+        "slowest_ns": found.slowest_ns,
+        "children": logs.n,
+        "middle_ns": middle[0],
+        "middle_id": middle[1],
+        "log_mean": logs.mean,
+        "log_m2": logs.m2,
+        "value_unit": found.unit,
+        "value_count": found.values.n,
+        "value_log_mean": found.values.mean,
+        "value_log_variance": found.values.variance,
+        "repeats": found.repeats,
+        "machines": found.machines,
+        "owners": found.owners,
+        "trust_level": found.trust_level,
+        "newest_at": found.newest_at,
+        "result_id": found.evidence.result_id,
+        "spread": found.evidence.spread,
+        "accuracy": found.evidence.accuracy,
+        "joules_per_sample": found.evidence.joules_per_sample,
+        "energy_scope": found.evidence.energy_scope,
+    }
+
+
+class Logs(NamedTuple):
+    """Count, mean and squared deviations of logarithms, one value more or less at a time.
+
+    Welford, Note on a method for calculating corrected sums of squares and products (1962).
+    """
+
+    n: int
+    mean: float
+    m2: float
+
+    @property
+    def sample(self) -> LogSample:
+        return LogSample(self.n, self.mean, self.m2 / (self.n - 1) if self.n > 1 else 0.0)
+
+    def plus(self, value: float) -> "Logs":
+        mean = self.mean + (value - self.mean) / (self.n + 1)
+        return Logs(self.n + 1, mean, self.m2 + (value - self.mean) * (value - mean))
+
+    def without(self, value: float) -> "Logs":
+        if self.n == 1:
+            return Logs(0, 0.0, 0.0)
+        mean = self.mean - (value - self.mean) / (self.n - 1)
+        return Logs(self.n - 1, mean, max(self.m2 - (value - self.mean) * (value - mean), 0.0))
