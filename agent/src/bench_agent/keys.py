@@ -13,6 +13,8 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
+from bench_protocol.keys import key_id
+
 from .home import Home, read_private, write_new_private
 from .problems import HomeProblem
 
@@ -41,6 +43,24 @@ def next_key(home: Home) -> Ed25519PrivateKey:
 def take_next_key(home: Home) -> None:
     """Make the next key the machine's key. The old one is gone."""
     _next(home).replace(home.key)
+
+
+def put_key_away(home: Home) -> Path:
+    """Keep the machine's key under another name, so that the next call for one makes a new key.
+
+    Returns:
+        Where the old key is now.
+
+    Raises:
+        FileNotFoundError: the machine has no key.
+    """
+    old = load_or_create_key(home) if home.key.exists() else None
+    if old is None:
+        raise FileNotFoundError(home.key)
+    away = home.key.with_name(f"{key_id(old.public_key())[:16]}.pem")
+    home.key.replace(away)
+    _next(home).unlink(missing_ok=True)
+    return away
 
 
 def _next(home: Home) -> Path:

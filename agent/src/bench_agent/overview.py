@@ -5,6 +5,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console, JustifyMethod
+from rich.markup import escape
 from rich.table import Table
 
 from bench_protocol import doubts
@@ -64,7 +65,7 @@ def print_devices(document: Document) -> None:
             name = f"{device['kind']}:{device['index']}" if device["index"] else device["kind"]
             table.add_row(row["framework"], version, name, device["hardware"])
         if not row["devices"]:
-            table.add_row(row["framework"], version, "none", row["problem"] or "")
+            table.add_row(row["framework"], version, "none", escape(row["problem"] or ""))
     Console().print(table)
 
 

@@ -48,6 +48,11 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
     raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
 
 
+def known_servers(home: Home) -> list[str]:
+    """Addresses of the servers that this machine has met."""
+    return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
+
+
 class Witness:
     """One server's log as this machine saw it.
 

@@ -184,9 +184,18 @@ def get(address: str, path: str) -> bytes:
 
 def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:
     with _acting(database_url) as (store, authority):
+        if kind in ("confirm", "doubt"):
+            _require_owner(store, about["owner"])
         done = moderation.decide(store, authority, utc_now(), kind, **about)
         if done.receipt is not None:
             print(f"logged as entry {done.receipt.index}")
+
+
+def _require_owner(store: Store, label: str) -> None:
+    """What the log says stays: a wrong label must not get into it."""
+    with store.reading() as session:
+        if session.get(Owner, label) is None:
+            raise stop(f"no key belongs to {label!r}; bench-server owners list names the owners")
 
 
 @contextmanager

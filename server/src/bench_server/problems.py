@@ -88,7 +88,7 @@ MEND_OF_STATUS = {
     400: "send what docs/protocol.md describes, as one JSON document",
     403: "enroll the key, and sign exactly the bytes that are sent",
     404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
-    410: "whoever sent it can show it again, unless it was withdrawn",
+    410: "what is hidden can be shown again by whoever sent it; what was withdrawn is gone",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
     422: "correct the field; /docs lists every parameter with its limits",

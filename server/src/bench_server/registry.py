@@ -113,7 +113,9 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
     row = session.get(Invite, digest, with_for_update=True)
     if row is None or row.used_by not in (None, key_id) or row.expires_at < now:
         raise NotInvited(
-            "this server enrolls by invitation, and this one is unknown, used or expired",
+            "this server enrolls by invitation, and this one is unknown, used or expired"
+            if code
+            else "this server enrolls by invitation, and none was given",
             field="invite",
             mend="ask whoever runs it for one: bench-agent enroll --invite CODE",
         )

@@ -39,22 +39,40 @@ def show_key(as_json: Json = False) -> None:
 @keys.command()
 def rotate(
     servers: Annotated[list[str], typer.Option("--server", help="Repeatable.")] = [],
+    leave: Annotated[
+        list[str],
+        typer.Option("--leave", help="A server that is gone: its results keep the old key."),
+    ] = [],
 ) -> None:
     """Make a new key and put it into the old one's place on every server that is named.
 
-    Results that wait in the outbox are signed by the old key: submit them first.
+    The old key is gone then, so every server that this machine has met is to be named. Results
+    that wait in the outbox are signed by the old key: submit them first.
     """
     from bench_protocol.keys import key_id
 
     from ..client import Client
     from ..keys import next_key, take_next_key
     from ..outbox import Outbox
+    from ..witness import known_servers
 
     home = open_home()
     if not servers:
         stop(Exit.WRONG_USAGE, "name every server that knows the key: --server URL, repeatable")
+    named = {server.rstrip("/") for server in (*servers, *leave)}
+    if forgotten := sorted(set(known_servers(home)) - named):
+        more = " ".join(f"--server {server}" for server in forgotten)
+        stop(
+            Exit.WRONG_USAGE,
+            "what the old key sent to a server that is not named could never be taken back: add "
+            f"{more}, or --leave URL for one that is gone",
+        )
     if any(Outbox(home.outbox).pending()):
-        stop(Exit.WRONG_USAGE, "results of the old key wait: bench-agent submit first")
+        stop(
+            Exit.WRONG_USAGE,
+            "results of the old key wait: bench-agent submit first, or where the key is revoked: "
+            "bench-agent keys renew",
+        )
     new = next_key(home)
     for server in servers:
         client: Client = open_client(server, home)
@@ -63,6 +81,36 @@ def rotate(
         typer.echo(f"{client.server} knows the new key")
     take_next_key(home)
     typer.echo(f"key {key_id(new.public_key())} is this machine's key now")
+
+
+@keys.command()
+def renew(yes: Yes = False) -> None:
+    """Begin with a new key where the old one is revoked or lost its server.
+
+    The old key is kept beside the new one, and results that wait, which it signed, are put to the
+    refused ones: no server takes them any more.
+    """
+    from bench_protocol.keys import key_id
+
+    from ..keys import load_or_create_key, put_key_away
+    from ..outbox import Outbox
+
+    home = open_home()
+    outbox = Outbox(home.outbox)
+    waiting = list(outbox.pending())
+    if not yes:
+        typer.confirm(
+            f"Put the old key and {len(waiting)} waiting results away?", abort=True, err=True
+        )
+    try:
+        away = put_key_away(home)
+    except FileNotFoundError:
+        stop(Exit.WRONG_USAGE, "there is no key yet; the first run makes one")
+    for entry in waiting:
+        outbox.mark_refused(entry, {"detail": "its key was put away before it was sent"})
+    new = key_id(load_or_create_key(home).public_key())
+    typer.echo(f"the old key is in {away}; {len(waiting)} results were put to the refused ones")
+    typer.echo(f"key {new} is this machine's key now: bench-agent enroll --server URL")
 
 
 @keys.command()

@@ -103,8 +103,14 @@ def enroll(
         print_json(answer)
     elif answer.get("status") == "pending":
         typer.echo(f"key {answer.get('key_id')} waits for approval at {client.server}")
-    else:
+    elif answer.get("status") == "active":
         typer.echo(f"key {answer.get('key_id')} is enrolled at {client.server}")
+    else:
+        stop(
+            Exit.SOME_FAILED,
+            f"key {answer.get('key_id')} was {answer.get('status')} at {client.server} and signs "
+            "no more: bench-agent keys renew begins with a new one",
+        )
 
 
 class talking:  # noqa: N801 - read as a word: with talking(client)
