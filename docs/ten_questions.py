@@ -11,6 +11,7 @@ import io
 import json
 import sys
 from typing import Any
+from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
@@ -145,8 +146,17 @@ def main() -> int:
     parser.add_argument("--budget", type=float, default=3000)
     asked = parser.parse_args()
     api = Api(asked.address)
-    if not measured(api.board(asked.workload)):
-        print(f"nothing is ranked on {asked.workload} yet", file=sys.stderr)
+    try:
+        ranked = {row["hardware_slug"] for row in measured(api.board(asked.workload))}
+    except HTTPError as error:
+        problem = json.loads(error.read())
+        print(f"{problem['detail']}: {problem['mend']}", file=sys.stderr)
+        return 1
+    except URLError as error:
+        print(f"{asked.address} does not answer: {error.reason}", file=sys.stderr)
+        return 1
+    if len(ranked) < 2:
+        print(f"{len(ranked)} hardware on {asked.workload}: these need two", file=sys.stderr)
         return 1
     for ask in (
         fastest,

@@ -41,7 +41,7 @@ ADDRESSES = [
     "/api/v1/leaderboard?workload=mnist-cnn&trust=1",
     "/api/v1/leaderboard?workload=mnist-cnn&where=framework_version>=2.18&where=os=linux",
     "/api/v1/leaderboard?workload=mnist-cnn&q=i7&framework=mlx&recipe=naive&data=generated",
-    f"/api/v1/leaderboard?hardware={SLUG}&baseline=apple-m2",
+    f"/api/v1/leaderboard?hardware={SLUG}&baseline=apple-m2-max-30-core-gpu",
     "/api/v1/compare?ids={hardware},{machine}",
     "/api/v1/compare?ids={result},setup-{result}",
     "/api/v1/results?status=failed",

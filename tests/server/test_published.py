@@ -132,3 +132,19 @@ def test_the_score_is_frozen(imported: TestClient, store: Store) -> None:
     found = get(imported, "/hardware/intel-core-i7-8700")["score"]
     assert found["value"] == pytest.approx(2, rel=1e-6)
     assert (found["version"], found["missing"]) == (1, [])
+
+
+def test_the_baseline_is_one_for_every_page_of_a_board(post: Poster) -> None:
+    for number, brand in enumerate(("Intel Core i7-9700", "Intel Core i5-9400"), 1):
+        post.made(machine=results.make_machine(brand, seed=number), step_ns=number * 1_000_000)
+    ask = {"workload": "mnist-cnn"}
+    whole = post.http.get("/api/v1/leaderboard", params=ask).json()
+    first = post.http.get("/api/v1/leaderboard", params=ask | {"limit": "1"}).json()
+    assert first["baselines"] == whole["baselines"]
+    assert whole["baselines"][0]["hardware_slug"] == "intel-core-i5-9400"
+    assert first["rows"][0]["speed_up"] == pytest.approx(2.0)
+
+
+def test_an_unknown_baseline_is_refused(http: TestClient) -> None:
+    answer = http.get("/api/v1/leaderboard", params={"baseline": "no-such"})
+    assert (answer.status_code, answer.json()["field"]) == (404, "baseline")

@@ -26,7 +26,7 @@ def ask(address: str) -> subprocess.CompletedProcess[str]:
 
 def test_ten_questions(live_server: str) -> None:
     empty = ask(live_server)
-    assert (empty.returncode, empty.stderr) == (1, "nothing is ranked on mnist-cnn yet\n")
+    assert (empty.returncode, empty.stderr) == (1, "0 hardware on mnist-cnn: these need two\n")
     with httpx.Client(base_url=live_server, timeout=30) as http:
         post = Poster(http)
         post.enroll()

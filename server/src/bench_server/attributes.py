@@ -16,6 +16,9 @@ VERSIONS = ("os_version", "python", "agent", "framework_version", "driver", "cud
 WORDS = ("os",)
 NUMBERS = ("memory_bytes", "gpu_memory_bytes", "cores")
 
+# What wheels of a framework are called after its name.
+BUILDS = ("cpu", "macos", "gpu")
+
 # Most numbers of a version that count; each is written with nine digits.
 _PARTS = 6
 _STAGES = {"dev": 0, "alpha": 1, "a": 1, "beta": 2, "b": 2, "pre": 3, "rc": 3}
@@ -39,6 +42,14 @@ def version_key(text: str | None) -> str | None:
     return "".join(f"{part:09d}" for part in padded) + f"{kind}{number:09d}"
 
 
+def framework_version(result: Result) -> str | None:
+    """Version of the framework that computed, under whichever name its wheel has."""
+    packages, name = result.environment.packages, result.cell.framework
+    return next(
+        (packages[n] for n in (name, *(f"{name}-{b}" for b in BUILDS)) if n in packages), None
+    )
+
+
 def environment_id(result: Result) -> str:
     """Names the attributes of a result: the same for every result that agrees in them."""
     text = json.dumps(_fields(result), sort_keys=True)
@@ -60,7 +71,7 @@ def _fields(result: Result) -> dict[str, Any]:
         "os_version": machine.os.version,
         "python": environment.python,
         "agent": result.agent.version,
-        "framework_version": environment.packages.get(result.cell.framework),
+        "framework_version": framework_version(result),
         "driver": gpu.driver if gpu else None,
         "cuda": environment.libraries.get("cuda"),
         "memory_bytes": machine.memory_bytes,

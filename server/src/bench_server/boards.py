@@ -19,7 +19,7 @@ from .answers import (
 )
 from .filters import BoardFilters
 from .peaks import peak_flops
-from .problems import InvalidQuery
+from .problems import InvalidQuery, NotFound
 from .tables import Measurement, Withdrawn
 
 # What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
@@ -47,10 +47,11 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
     if filters.group == "result":
         found, cursor = queries.board_results(session, workload, filters)
-        page = rank.ranked(found, one_each=False)
+        page = places = rank.ranked(found, one_each=False)
     else:
-        page, cursor = _page(_sorted(session, workload, filters), filters)
-    baseline = _baseline(session, workload, filters, [row.figure for row in page])
+        places = _sorted(session, workload, filters)
+        page, cursor = _page(places, filters)
+    baseline = _baseline(session, workload, filters, [row.figure for row in places])
     return Board(
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,
@@ -116,21 +117,31 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
 
 
 def _baseline(
-    session: Session, workload: Workload, filters: BoardFilters, shown: list[rank.Figure]
+    session: Session, workload: Workload, filters: BoardFilters, places: list[rank.Figure]
 ) -> rank.Figure | None:
     """The chosen hardware's best figure, or the default's, where there is one; else the slowest of
-    the board."""
-    if not shown:
+    the board, whichever page of it is asked for.
+
+    Raises:
+        NotFound: there is no such hardware.
+    """
+    if filters.baseline and not queries.is_hardware(session, filters.baseline):
+        raise NotFound(
+            f"no hardware {filters.baseline!r} has a figure",
+            field="baseline",
+            mend="GET /api/v1/hardware lists what there is",
+        )
+    if not places:
         return None
     slug = filters.baseline or published.DEFAULT_BASELINE
-    on_board = next((figure for figure in shown if figure.hardware_slug == slug), None)
+    on_board = next((figure for figure in places if figure.hardware_slug == slug), None)
     if on_board is not None and filters.group != "result":
         return on_board
     everyone = BoardFilters.model_validate(
         {"hardware": slug, "batch_size": filters.batch_size, "precision": filters.precision}
     )
     rows = rank.ranked(queries.board_figures(session, workload, everyone), one_each=True)
-    return rows[0].figure if rows else max(shown, key=lambda figure: figure.ns_per_sample)
+    return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
 def _row(row: rank.RankedRow, baseline: rank.Figure, workload: Workload) -> BoardRow:

@@ -18,7 +18,7 @@ from bench_protocol.hardware import hardware_name, slug
 from bench_protocol.result import Failed, Result
 
 from . import checks
-from .attributes import environment_id
+from .attributes import environment_id, framework_version
 from .checks import Arrival
 from .efficiency import mfu
 from .standing_rows import subject_of_result
@@ -48,7 +48,7 @@ def measurement_row(
         workload=cell.workload,
         workload_digest=cell.workload_digest,
         framework=cell.framework,
-        framework_version=result.environment.packages.get(cell.framework),
+        framework_version=framework_version(result),
         device=cell.device.kind,
         device_index=cell.device.index,
         recipe=cell.recipe,

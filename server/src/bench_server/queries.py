@@ -194,6 +194,13 @@ def frameworks(session: Session) -> list[str]:
     return sorted(session.connection().scalars(query))
 
 
+def is_hardware(session: Session, slug: str) -> bool:
+    """Whether any figure, measured or published, is of this hardware."""
+    levels = TABLE.c.level.in_(["hardware", "published"])
+    query = select(TABLE.c.id).where(levels, TABLE.c.hardware_slug == slug).limit(1)
+    return session.connection().scalar(query) is not None
+
+
 def ranked_hardware(session: Session) -> list[tuple[str, str]]:
     """Slug and name of hardware with figures, by name."""
     query = (
