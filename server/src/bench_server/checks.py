@@ -311,7 +311,9 @@ def _accuracy(case: Case) -> Finding:
 def _right_computation(case: Case) -> Finding:
     """No loss of the traces is so far off that another computation was timed."""
     found = conformance.verdict(case.result.cell, case.measured.traces)
-    return Finding(found.kind != "wrong_result", found.reason, {"verdict": found.kind})
+    wrong = found.kind == "wrong_result"
+    sentence = found.reason if wrong else "nothing shows that another computation was timed"
+    return Finding(not wrong, sentence, {"verdict": found.kind})
 
 
 def _conformance(case: Case) -> Finding:
