@@ -65,7 +65,7 @@ def results(
 @router.get(
     "/leaderboard.{form}",
     summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
-    responses=FILES | problems(422),
+    responses=FILES | problems(404, 422),
 )
 def leaderboard(
     store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]

@@ -15,7 +15,7 @@ router = APIRouter(prefix="/api/v1", tags=["ranking"])
 @router.get(
     "/leaderboard",
     summary="How fast hardware trains: ranked boards, one a workload",
-    responses=problems(422),
+    responses=problems(404, 422),
 )
 def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> LeaderboardAnswer:
     return flat(leaderboard(session, filters))
