@@ -1,5 +1,6 @@
 """A backup restored into an empty server answers the same, with the same log root."""
 
+import sqlite3
 import threading
 from datetime import date
 from pathlib import Path
@@ -105,14 +106,27 @@ def test_what_cannot_be_backed_up_or_restored(
     engine = open_engine(f"sqlite:///{older}")
     schema.migrate(engine, "0001")
     engine.dispose()
+    elsewhere = tmp_path / "elsewhere.db"
+    with sqlite3.connect(elsewhere) as theirs:
+        theirs.execute("CREATE TABLE something (id)")
     for arguments, said in (
         (["backup", str(taken)], "exists; name another file"),
-        (["restore", str(tmp_path / "none.db")], "there is no backup"),
+        (["restore", str(tmp_path / "none.db")], "there is no file"),
+        (["restore", str(tmp_path)], "there is no file"),
+        (
+            ["restore", str(taken)],
+            "taken.db is no backup: file is not a database; name a file that",
+        ),
+        (
+            ["restore", str(elsewhere)],
+            "elsewhere.db is no backup: nothing of this program is in it",
+        ),
         (["restore", str(older)], "bench-server migrate --database-url sqlite:////"),
     ):
         done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
         assert done.exit_code == 2
         assert said in done.stderr
+        assert done.stderr.count("\n") == 1
     assert taken.read_text() == "mine"
 
 
@@ -129,8 +143,29 @@ def test_export_and_daily_dump(
         f"results-2026-11-0{day}.{form}" for day in (2, 3) for form in ("csv", "jsonl", "parquet")
     ]
     app = create_app(Settings(dumps_dir=folder), store, authority=post.http.app.state.authority)  # type: ignore[attr-defined]
-    served = TestClient(app).get("/dumps/results-2026-11-03.csv")
+    http = TestClient(app)
+    served = http.get("/dumps/results-2026-11-03.csv")
     assert served.content == (folder / "results-2026-11-03.csv").read_bytes()
+    (folder / "results-2026-11-04.csv.partial").write_text("not yet")
+    (folder / "private.csv").write_text("mine")
+    listed = http.get("/api/v1/dumps").json()["dumps"]
+    assert [(dump["day"], dump["format"]) for dump in listed] == [
+        (f"2026-11-0{day}", form) for day in (3, 2) for form in ("csv", "jsonl", "parquet")
+    ]
+    page = http.get("/dumps/").text
+    for dump in listed:
+        file = http.head(f"/dumps/{dump['name']}")
+        assert int(file.headers["content-length"]) == dump["size_bytes"]
+        assert f'href="/dumps/{dump["name"]}"' in page
+    assert "private" not in page
+    for name in (
+        "private.csv",
+        "results-2026-11-04.csv.partial",
+        "results-2026-11-09.csv",
+        "..%2fx",
+    ):
+        assert http.get(f"/dumps/{name}").status_code == 404
+    assert "No dump yet" in post.http.get("/dumps/").text
     for arguments in (["export"], ["export", "a.xlsx"], ["export", "a.csv", "--daily", "x"]):
         done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
         assert done.exit_code == 2
@@ -153,6 +188,7 @@ def test_a_failed_restore_leaves_nothing(
         cli.main, ["restore", str(copy), "--database-url", empty_database_url]
     )
     assert done.exit_code == 2
+    assert f"is not whole: table {gone} is missing" in done.stderr
     empty = open_engine(empty_database_url)
     with empty.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM signing_key")) == 0

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from click.testing import Result as Ran
 from sqlalchemy import delete, select, text, update
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY, ORIGIN
@@ -104,13 +105,39 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
         assert audit.audit(fetch).faults == ()
 
 
+def migrate(database_url: str, *arguments: str) -> Ran:
+    given = ["migrate", *arguments, "--database-url", database_url]
+    return CliRunner().invoke(cli.main, given)
+
+
+def test_going_back_asks_before_it_throws_away(
+    post: Poster, store: Store, database_url: str
+) -> None:
+    fill(post)
+    with store.writing() as session:
+        count, _ = published.import_published(session)
+    for target, lost in (
+        ("0003", f"{count} published figures"),
+        ("0002", "12 entries of the log, 2 owners"),
+        ("base", "10 results, 2 keys, 12 entries"),
+    ):
+        refused = migrate(database_url, "--to", target)
+        assert refused.exit_code == 2
+        assert f"--to {target} would throw away " in refused.stderr
+        assert lost in refused.stderr
+        assert "--lose" in refused.stderr
+        assert schema.current(store.engine) == schema.head()
+    done = migrate(database_url, "--to", "0004")  # what is between is derived
+    assert done.exit_code == 0, done.output
+    schema.migrate(store.engine)
+
+
 def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_url: str) -> None:
     fill(post)
     before = derived(store)
     answer = post.http.get("/api/v1/leaderboard").json()
-    run = CliRunner()
-    for target in ("0001", "head"):
-        done = run.invoke(cli.main, ["migrate", "--to", target, "--database-url", database_url])
+    for arguments in (("--to", "0001", "--lose"), ("--to", "head")):
+        done = migrate(database_url, *arguments)
         assert done.exit_code == 0, done.output
     assert "rebuilt what is derived from 10 results" in done.output
     assert schema.current(store.engine) == schema.head()

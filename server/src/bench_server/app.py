@@ -77,8 +77,6 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router, responses=refused(401, 429))
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
-    if settings.dumps_dir is not None:
-        app.mount("/dumps", StaticFiles(directory=settings.dumps_dir), name="dumps")
     problems.install(app)
     # The last one added is the first to see a request.
     app.add_middleware(KeptAnswers)

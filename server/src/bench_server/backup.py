@@ -7,13 +7,19 @@ restored into either kind. It can be made while the server runs: PostgreSQL read
 
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, insert, select
+from sqlalchemy import Connection, Engine, insert, inspect, select
+from sqlalchemy.exc import DatabaseError
 
 from . import schema
 from .db import open_engine
 from .tables import Table
 
 BATCH = 1000
+MADE_BY = "name a file that bench-server backup made"
+
+
+class NoBackup(ValueError):
+    """The file is not what :func:`backup` made; the message says why."""
 
 
 class NotEmpty(RuntimeError):
@@ -56,20 +62,22 @@ def restore(engine: Engine, source: Path) -> int:
         The number of rows.
 
     Raises:
-        FileNotFoundError: there is no such file.
+        NoBackup: there is no such file, or it is something else.
         SchemaMismatch: the backup is of another version; the message says what to run.
         NotEmpty: the database holds rows.
     """
     if not source.is_file():
-        raise FileNotFoundError(f"there is no backup {source}")
+        raise NoBackup(f"there is no file {source}")
     kept = open_engine(f"sqlite:///{source}")
     try:
-        found, wanted = schema.current(kept), schema.head()
+        found, wanted = _version(kept, source), schema.head()
         if found != wanted:
             raise schema.SchemaMismatch(
                 f"the backup is at version {found}, this program works with {wanted}; run: "
                 f"bench-server migrate --database-url sqlite:///{source.resolve()}"
             )
+        if missing := Table.metadata.tables.keys() - set(inspect(kept).get_table_names()):
+            raise NoBackup(f"{source} is not whole: table {min(missing)} is missing; {MADE_BY}")
         with kept.connect() as reading, engine.execution_options(write=True).begin() as sink:
             for table in Table.metadata.sorted_tables:
                 if sink.execute(select(table).limit(1)).first() is not None:
@@ -80,6 +88,16 @@ def restore(engine: Engine, source: Path) -> int:
             return _copied(reading, sink)
     finally:
         kept.dispose()
+
+
+def _version(kept: Engine, source: Path) -> str:
+    try:
+        found = schema.current(kept)
+    except DatabaseError as error:
+        raise NoBackup(f"{source} is no backup: {error.orig}; {MADE_BY}") from None
+    if found is None:
+        raise NoBackup(f"{source} is no backup: nothing of this program is in it; {MADE_BY}")
+    return found
 
 
 def _snapshot(engine: Engine) -> Connection:

@@ -12,7 +12,7 @@ from . import reindex as reindexing
 from .app import create_app
 from .authority import KeysProblem, load_authority
 from .db import Store
-from .opening import DatabaseUrl, open_store, opened, read_settings, stop
+from .opening import DatabaseUrl, no_answer, open_store, opened, read_settings, stop
 
 main = typer.Typer(
     help="Trainmark's server. Settings come from BENCH_SERVER_*.",
@@ -49,7 +49,7 @@ def serve(
     except (schema.SchemaMismatch, KeysProblem) as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
-        raise stop(f"the database does not answer: {error}") from None
+        raise no_answer(error) from None
     except OSError as error:
         raise stop(f"cannot listen on {settings.host} port {settings.port}: {error}") from None
     except KeyboardInterrupt:
@@ -59,6 +59,9 @@ def serve(
 @main.command()
 def migrate(
     to: Annotated[str, typer.Option(help="Version to go to; 'base' removes every table.")] = "head",
+    lose: Annotated[
+        bool, typer.Option("--lose", help="Go back even where that throws data away for good.")
+    ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Bring the database to this program's version."""
@@ -66,6 +69,12 @@ def migrate(
     store = opened(Store, settings, url_from)
     try:
         before = schema.current(store.engine)
+        lost = schema.lost_by(store.engine, to)
+        if lost and not lose:
+            raise stop(
+                f"--to {to} would throw away {', '.join(lost)} for good; run: bench-server backup "
+                "FILE, then the same with --lose"
+            )
         schema.migrate(store.engine, to)
         after = schema.current(store.engine)
         # A step makes derived columns and leaves filling them to the program that reads them.
@@ -77,7 +86,7 @@ def migrate(
     except schema.SchemaMismatch as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
-        raise stop(f"the database does not answer: {error}") from None
+        raise no_answer(error) from None
     where = make_url(settings.database_url).render_as_string(hide_password=True)
     if before == after:
         print(f"{where}: already at {after}" if after else f"{where}: already empty")

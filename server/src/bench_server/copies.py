@@ -58,6 +58,6 @@ def restore(
     try:
         with open_store(database_url) as (store, _):
             count = backups.restore(store.engine, backup)
-    except (backups.NotEmpty, schema.SchemaMismatch, OSError) as error:
+    except (backups.NoBackup, backups.NotEmpty, schema.SchemaMismatch) as error:
         raise stop(str(error)) from None
     print(f"{count:,} rows from {backup}")

@@ -1,5 +1,7 @@
 """The daily public dump: every result as a file of that day, for whoever wants them all."""
 
+import re
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
@@ -7,8 +9,52 @@ from . import exports, flat
 from .db import Store
 from .exports import Format
 from .filters import ResultFilters
+from .problems import NotFound
 
 FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
+NAME = re.compile(r"results-(\d{4}-\d{2}-\d{2})\.(csv|jsonl|parquet)")
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A file of a day."""
+
+    name: str
+    day: str
+    format: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class DumpsAnswer:
+    """The daily dumps there are, the newest day first; ``/dumps/NAME`` is the file."""
+
+    dumps: tuple[Dump, ...]
+
+
+def listed(folder: Path | None) -> DumpsAnswer:
+    """What :func:`write_daily` left in a folder; nothing where there is none."""
+    files = sorted(folder.glob("results-*")) if folder else []
+    dumps = [
+        Dump(path.name, found[1], found[2], path.stat().st_size)
+        for path in files
+        if (found := NAME.fullmatch(path.name))
+    ]
+    return DumpsAnswer(tuple(sorted(dumps, key=lambda dump: dump.day, reverse=True)))
+
+
+def find(folder: Path | None, name: str) -> tuple[Path, str]:
+    """A dump's file and its media type.
+
+    Raises:
+        NotFound: there is no dump of this name.
+    """
+    found = NAME.fullmatch(name)
+    if folder is None or found is None or not (folder / name).is_file():
+        raise NotFound(
+            f"no dump {name[:100]!r}", field="name", mend="GET /api/v1/dumps lists those there are"
+        )
+    return folder / name, exports.MEDIA_TYPES[found[2]]  # type: ignore[index]
 
 
 def write(store: Store, form: Format, target: Path) -> None:

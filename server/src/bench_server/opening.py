@@ -1,5 +1,6 @@
 """How commands begin and end: settings, the database, and one line where something is wrong."""
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, TypeVar
@@ -12,7 +13,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from . import schema
 from .db import Store, UnknownDatabase
-from .settings import Settings
+from .settings import PREFIX, Settings, unknown
 
 DatabaseUrl = Annotated[
     str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
@@ -31,7 +32,7 @@ def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
     except schema.SchemaMismatch as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
-        raise stop(f"the database does not answer: {error}") from None
+        raise no_answer(error) from None
     finally:
         store.close()
 
@@ -54,22 +55,34 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
 
 def read_settings(**given: object) -> tuple[Settings, str]:
     """The settings, and where the database's address comes from. Options go before variables, and
-    whichever was wrong is named."""
+    whichever was wrong is named, with what is possible."""
 
     def source(name: str) -> str:
-        variable = f"BENCH_SERVER_{name.upper()}"
+        variable = f"{PREFIX}{name.upper()}"
         return variable if given.get(name) is None else f"--{name.replace('_', '-')}"
 
+    if wrong := unknown(os.environ):
+        raise stop(wrong)
     try:
         settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
         make_url(settings.database_url)
     except ValidationError as error:
         first = error.errors()[0]
-        name = "_".join(str(part) for part in first["loc"])
-        raise stop(f"{source(name)}: {first['msg']}") from None
-    except ArgumentError as error:
-        raise stop(f"{source('database_url')}: {error}") from None
+        name = str(first["loc"][0])
+        # Nothing but our own checks may quote the value: it can be a secret.
+        reason = first.get("ctx", {}).get("error", "this value cannot be used")
+        possible = Settings.model_fields[name].description
+        raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
+    except ArgumentError:
+        possible = Settings.model_fields["database_url"].description
+        raise stop(f"{source('database_url')}: this is no address; wanted: {possible}") from None
     return settings, source("database_url")
+
+
+def no_answer(error: SQLAlchemyError) -> typer.Exit:
+    """What the database's driver says, without the statement and SQLAlchemy's advice."""
+    words = " ".join(str(getattr(error, "orig", None) or error).split())
+    return stop(f"the database does not answer: {words}")
 
 
 def stop(reason: str) -> typer.Exit:

@@ -7,9 +7,21 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, inspect, select, table
 
 PACKAGE = Path(__file__).resolve().parent
+# What no other version can give back, by the version that brought its table. All else is derived.
+ONLY_HERE = {
+    "0001": {"submission": "results", "signing_key": "keys"},
+    "0003": {
+        "log_entry": "entries of the log",
+        "owner": "owners",
+        "invite": "invitations",
+        "challenge": "challenges",
+        "withdrawn": "marks of withdrawn results",
+    },
+    "0004": {"published_figure": "published figures"},
+}
 
 
 class SchemaMismatch(RuntimeError):
@@ -49,14 +61,7 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         UnknownVersion: there is no such version to go to.
         SchemaMismatch: the database is at a version this program does not know.
     """
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if revision not in {"base", "head", *known}:
-        possible = ", ".join(["base", *sorted(known), "head"])
-        raise UnknownVersion(f"there is no version {revision!r}; possible are {possible}")
-    before = current(engine)
-    if before is not None and before not in known:
-        raise SchemaMismatch(_newer(before))
-    down = revision == "base" or (revision in known and before in _newer_than(revision))
+    down = _is_down(engine, revision)
     with engine.execution_options(write=True).connect() as connection:
         _check_foreign_keys(connection, False)
         config = _config()
@@ -64,6 +69,31 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         (command.downgrade if down else command.upgrade)(config, revision)
         connection.commit()
         _check_foreign_keys(connection, True)
+
+
+def lost_by(engine: Engine, revision: str) -> list[str]:
+    """What :func:`migrate` to ``revision`` would throw away for good, each with its number.
+
+    Raises:
+        UnknownVersion, SchemaMismatch: as :func:`migrate` does.
+    """
+    if not _is_down(engine, revision):
+        return []
+    undone = _newer_than(revision)
+    only_here = {
+        name: words
+        for version, tables in ONLY_HERE.items()
+        if version in undone
+        for name, words in tables.items()
+    }
+    lost = []
+    with engine.connect() as connection:
+        there = inspect(connection).get_table_names()
+        for name in filter(there.__contains__, only_here):
+            count = connection.scalar(select(func.count()).select_from(table(name)))
+            if count:
+                lost.append(f"{count:,} {only_here[name]}")
+    return lost
 
 
 def require_current(engine: Engine) -> None:
@@ -91,6 +121,18 @@ def _check_foreign_keys(connection: Connection, check: bool) -> None:
     if connection.dialect.name == "sqlite":
         driver: Any = connection.connection.dbapi_connection
         driver.execute(f"PRAGMA foreign_keys = {'ON' if check else 'OFF'}")
+
+
+def _is_down(engine: Engine, revision: str) -> bool:
+    """Whether ``revision`` lies before the database's own; raises as :func:`migrate` does."""
+    known = {script.revision for script in _scripts().walk_revisions()}
+    if revision not in {"base", "head", *known}:
+        possible = ", ".join(["base", *sorted(known), "head"])
+        raise UnknownVersion(f"there is no version {revision!r}; possible are {possible}")
+    before = current(engine)
+    if before is not None and before not in known:
+        raise SchemaMismatch(_newer(before))
+    return revision != "head" and before in _newer_than(revision)
 
 
 def _newer(found: str) -> str:

@@ -1,5 +1,8 @@
 """Settings, read once at the start from ``BENCH_SERVER_*``."""
 
+import difflib
+import ipaddress
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -9,6 +12,8 @@ from pydantic import AfterValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import make_url
 
+PREFIX = "BENCH_SERVER_"
+
 
 def default_database_url() -> str:
     """SQLite in the user's data folder."""
@@ -17,65 +22,100 @@ def default_database_url() -> str:
 
 def _rate(text: str) -> str:
     if text != "off" and limits.parse(text).amount < 1:
-        raise ValueError("a rate of none lets nobody in; say off for no limit")
+        raise ValueError("a rate of none lets nobody in")
     return text
 
 
+def _proxies(text: str) -> str:
+    # uvicorn takes what it cannot read for the name of a socket, and believes nobody.
+    for part in filter(None, map(str.strip, text.split(","))):
+        ipaddress.ip_network(part)
+    return text
+
+
+def _folder(path: Path | None) -> Path | None:
+    if path is not None and path.exists() and not path.is_dir():
+        raise ValueError("there is a file of this name")
+    return path
+
+
 RateLimit = Annotated[str, AfterValidator(_rate)]
+Proxies = Annotated[str, AfterValidator(_proxies)]
+Folder = Annotated[Path | None, AfterValidator(_folder)]
 
 
 class Settings(BaseSettings):
-    """Every setting of the server; each is the environment variable of its name in capitals."""
+    """Every setting of the server; each is the environment variable of its name in capitals.
 
-    model_config = SettingsConfigDict(env_prefix="BENCH_SERVER_", extra="ignore")
+    A description says what is possible: it is what whoever set something else is told.
+    """
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
 
     database_url: str = Field(
         default_factory=default_database_url,
         description="SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME",
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
-    port: int = Field(default=8000, ge=0, le=65535, description="port; 0 takes a free one")
+    port: int = Field(
+        default=8000, ge=0, le=65535, description="a port, 0 to 65535; 0 takes a free one"
+    )
     workers: int = Field(
-        default=1, ge=1, le=64, description="processes that serve; each counts rates by itself"
+        default=1,
+        ge=1,
+        le=64,
+        description="number of processes that serve, 1 to 64; each counts rates by itself",
     )
     origin: str = Field(
         default="trainmark.localhost",
         pattern=r"^[^\s+]{1,200}$",
-        description="address under which the log is known, without https://; never change it",
+        description="address under which the log is known, without https://, 1 to 200 characters "
+        "without spaces and +; never change it",
     )
     keys_dir: Path | None = Field(
         default=None,
         description="folder of the server's own keys; default server-keys beside an SQLite file",
     )
     enrollment: Literal["open", "invite", "approval"] = Field(
-        default="open", description="who may enroll a key: anyone, the invited, the approved"
+        default="open", description="who may enroll a key: open (anyone), invite or approval"
     )
     challenge_hours: float = Field(
-        default=24, gt=0, le=720, description="how long a challenge stays fresh, in hours"
+        default=24,
+        gt=0,
+        le=720,
+        description="hours a challenge stays fresh, more than 0, at most 720",
     )
     license: str = Field(
         default="CC-BY-4.0",
         max_length=64,
         pattern=r"^[A-Za-z0-9.+-]+$",
-        description="licence under which results are published, an SPDX identifier",
+        description="licence under which results are published, an SPDX identifier of at most 64 "
+        "characters, such as CC-BY-4.0",
     )
     address_rate: RateLimit = Field(
-        default="1200/minute", description="requests an address may send, such as 20/second, or off"
+        default="1200/minute",
+        description="requests an address may send, such as 20/second, or off for no limit",
     )
     key_rate: RateLimit = Field(
-        default="1200/minute", description="results a key may submit, or off"
+        default="1200/minute",
+        description="results a key may submit, such as 20/second, or off for no limit",
     )
-    trusted_proxies: str = Field(
+    trusted_proxies: Proxies = Field(
         default="",
-        description="addresses or networks, with commas, whose X-Forwarded-For is believed",
+        description="addresses or networks whose X-Forwarded-For is believed, with commas: "
+        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 believes everyone",
     )
     read_token: str | None = Field(
-        default=None, min_length=16, description="token without which nothing can be read"
+        default=None,
+        min_length=16,
+        description="token without which nothing can be read, 16 characters or more",
     )
-    dumps_dir: Path | None = Field(
-        default=None, description="folder of the daily dumps that are served under /dumps"
+    dumps_dir: Folder = Field(
+        default=None, description="folder of the daily dumps, which are served under /dumps"
     )
-    site_name: str = Field(default="Trainmark", max_length=60, description="name shown on pages")
+    site_name: str = Field(
+        default="Trainmark", max_length=60, description="name shown on pages, at most 60 characters"
+    )
 
     @property
     def keys_folder(self) -> Path:
@@ -86,3 +126,15 @@ class Settings(BaseSettings):
         if url.get_backend_name() == "sqlite" and url.database:
             return Path(url.database).resolve().parent / "server-keys"
         return Path(platformdirs.user_data_dir("trainmark")) / "server-keys"
+
+
+def unknown(names: Iterable[str]) -> str | None:
+    """What is wrong with the first variable that looks like a setting and is none."""
+    settings = [name.upper() for name in Settings.model_fields]
+    for variable in sorted(names):
+        name = variable.upper().removeprefix(PREFIX)
+        if name != variable.upper() and name not in settings:
+            near = difflib.get_close_matches(name, settings, n=1)
+            meant = f"did you mean {near[0]}" if near else f"there are {', '.join(settings)}"
+            return f"{variable}: there is no such setting; after {PREFIX} {meant}"
+    return None

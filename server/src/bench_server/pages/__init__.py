@@ -7,7 +7,7 @@ from .compare import ComparePage
 from .docs import DocsPage
 from .leaderboard import LeaderboardPage
 from .places import HardwarePage, MachinePage, WorkloadPage
-from .reading import LogPage, MethodologyPage, SubmitPage
+from .reading import DumpsPage, LogPage, MethodologyPage, SubmitPage
 from .result import ResultPage
 from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
 
@@ -27,4 +27,5 @@ PAGES: dict[str, type] = {
     "methodology.html": MethodologyPage,
     "submit.html": SubmitPage,
     "docs.html": DocsPage,
+    "dumps.html": DumpsPage,
 }

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -11,7 +11,7 @@ from sqlmodel import Session
 
 from bench_protocol.hardware import slug
 
-from .. import records
+from .. import dumps, records
 from ..answers import LogAnswer, LogRecord
 from ..authority import Authority
 from ..settings import Settings
@@ -61,6 +61,16 @@ class LogPage:
     records: tuple[LogRecord, ...]
 
 
+@dataclass(frozen=True)
+class DumpsPage:
+    """``/dumps/``: where is all of it in one file? ``days``: the newest first, each with its
+    files."""
+
+    title: str
+    json_href: str
+    days: tuple[tuple[str, tuple[dumps.Dump, ...]], ...]
+
+
 def methodology_page() -> MethodologyPage:
     title, text, sections = _document("methodology.md")
     return MethodologyPage(title, "/api/v1/workloads", text, sections)
@@ -75,6 +85,12 @@ def log_page(session: Session, authority: Authority, license: str) -> LogPage:
     newest = max(answer.size - NEWEST_ENTRIES, 0)
     found = records.page(session, authority, newest, NEWEST_ENTRIES).records
     return LogPage("The log", "/api/v1/log", answer, found[::-1])
+
+
+def dumps_page(folder: Path | None) -> DumpsPage:
+    found = groupby(dumps.listed(folder).dumps, key=lambda dump: dump.day)
+    days = tuple((day, tuple(files)) for day, files in found)
+    return DumpsPage("Daily dumps", "/api/v1/dumps", days)
 
 
 @cache
