@@ -1,19 +1,22 @@
-"""The real server and real databases, as an operator runs them, on loopback."""
+"""The real server, as an operator runs it, on loopback, and what it needs under a load."""
 
 import os
-import select
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from select import select
+from threading import Event, Thread
+from typing import NamedTuple
 
 import psutil
-from tests.fakes import postgres
+
+from .load import Load
 
 START_SECONDS = 60
+SAMPLE_SECONDS = 0.2
 MAIN = "from bench_server.cli import main; main()"
 
 
@@ -33,9 +36,34 @@ class Running:
         times = [process.cpu_times() for process in self._processes()]
         return sum(time.user + time.system for time in times)
 
+    def while_under(self, load: Callable[[], Load]) -> "Use":
+        """Put the server under a load and watch it."""
+        cpu_before, highest, ended = self.cpu_seconds(), [self.resident_bytes()], Event()
+
+        def watch() -> None:
+            while not ended.wait(SAMPLE_SECONDS):
+                highest.append(self.resident_bytes())
+
+        watching = Thread(target=watch)
+        watching.start()
+        try:
+            found = load()
+        finally:
+            ended.set()
+            watching.join()
+        return Use(found, self.cpu_seconds() - cpu_before, max(highest) / 2**20)
+
     def _processes(self) -> list[psutil.Process]:
         whole = psutil.Process(self.process.pid)
         return [whole, *whole.children(recursive=True)]
+
+
+class Use(NamedTuple):
+    """What a load came to, and what the server's processes needed for it."""
+
+    load: Load
+    cpu_seconds: float
+    resident_mib: float
 
 
 @contextmanager
@@ -56,7 +84,7 @@ def server(database_url: str, keys: Path, workers: int = 1) -> Iterator[Running]
     )
     try:
         assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
+        ready, _, _ = select([process.stdout], [], [], START_SECONDS)
         line = process.stdout.readline() if ready else ""
         if not line.startswith("listening on "):
             raise RuntimeError(f"the server did not start: {line!r}")
@@ -64,36 +92,3 @@ def server(database_url: str, keys: Path, workers: int = 1) -> Iterator[Running]
     finally:
         process.terminate()
         process.wait(timeout=30)
-
-
-@contextmanager
-def databases(kinds: list[str]) -> Iterator["Databases"]:
-    """Empty databases on request: SQLite files in a temporary folder, one durable PostgreSQL."""
-    cluster = postgres.start(durable=True) if "postgresql" in kinds else None
-    with tempfile.TemporaryDirectory(prefix="trainmark-benchmark-") as folder:
-        try:
-            yield Databases(Path(folder), cluster)
-        finally:
-            if cluster:
-                cluster.stop()
-
-
-@dataclass
-class Databases:
-    """Makes databases, each with a folder of its own for the server's keys."""
-
-    folder: Path
-    cluster: postgres.Cluster | None
-    made: int = 0
-
-    def new(self, kind: str) -> tuple[str, Path]:
-        """Address of an empty database, and a folder."""
-        self.made += 1
-        name = f"benchmark_{self.made}"
-        place = self.folder / name
-        place.mkdir()
-        if kind == "sqlite":
-            return f"sqlite:///{place / 'server.db'}", place
-        assert self.cluster is not None
-        self.cluster.create(name)
-        return self.cluster.url(name), place

@@ -7,7 +7,7 @@ stand-ins that no measured request reads: a payload is only its number, and sign
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -15,8 +15,8 @@ from math import log
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Table, insert
-from sqlmodel import Session, SQLModel
+from sqlalchemy import Table
+from sqlmodel import SQLModel
 from tests.fakes import results
 
 from bench_protocol import merkle
@@ -39,6 +39,7 @@ from bench_server.tables import (
 )
 
 from . import world
+from .bulk import Bulk, bulk
 
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MACHINES_AT_ONCE = 200
@@ -47,32 +48,70 @@ TIMES = ("block_median_ns", "epoch_ns", "ns_per_sample", "fastest_ns", "slowest_
 TIMES += ("joules_per_sample",)
 RATES = ("samples_per_second", "mfu")
 LOGARITHMS = ("log_mean", "value_log_mean")
-Row = dict[str, Any]
+Row = list[Any]
+
+
+class Shape:
+    """A table's columns: where each stands in a row, and which follow the time of a step."""
+
+    def __init__(self, model: type[SQLModel]) -> None:
+        self.table: Table = model.__table__  # type: ignore[attr-defined]
+        self.names = [column.name for column in self.table.columns]
+        self.place = {name: number for number, name in enumerate(self.names)}
+        self.times, self.rates, self.logarithms = (
+            [self.place[name] for name in names if name in self.place]
+            for names in (TIMES, RATES, LOGARITHMS)
+        )
+
+    def row(self, values: Mapping[str, Any]) -> Row:
+        return [values.get(name) for name in self.names]
+
+    def changed(self, row: Row, factor: float, values: Mapping[str, Any]) -> Row:
+        """A row where all takes longer by this factor, and with other values."""
+        row, by = row.copy(), log(factor)
+        for place in self.times:
+            if row[place] is not None:
+                row[place] = type(row[place])(row[place] * factor)
+        for place in self.rates:
+            if row[place] is not None:
+                row[place] /= factor
+        for place in self.logarithms:
+            row[place] += by
+        for name, value in values.items():
+            row[self.place[name]] = value
+        return row
+
+
+OWNERS, KEYS, SUBMISSIONS, ENVIRONMENTS, MEASUREMENTS, ENTRIES, NODES, CHECKPOINTS, STANDINGS = (
+    SHAPES
+) = tuple(
+    Shape(model)
+    for model in (
+        *(Owner, SigningKey, Submission, EnvironmentRow, Measurement),
+        *(LogEntry, LogNode, LogCheckpoint, Standing),
+    )
+)
 
 
 def seed(store: Store, authority: Authority, count: int) -> int:
     """Keep at least ``count`` results, in whole runs, in an empty log; returns their number."""
     machines = -(-count // world.RUN)
-    with store.writing() as session:
-        if session.get_bind().dialect.name == "sqlite":
-            session.connection().exec_driver_sql("PRAGMA cache_size = -1000000")
-        seeding = Seeding(session)
+    with bulk(store.engine, [shape.table for shape in SHAPES]) as into:
+        seeding = Seeding(into)
         for number in range(machines):
             seeding.machine(number)
             if number % MACHINES_AT_ONCE == MACHINES_AT_ONCE - 1:
                 seeding.write()
         seeding.finish(authority)
-    with store.engine.execution_options(isolation_level="AUTOCOMMIT").connect() as connection:
-        connection.exec_driver_sql("ANALYZE")
     return machines * world.RUN
 
 
 class Seeding:
     """Rows that wait to be written, and what the whole needs at its end."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.waiting: dict[type[SQLModel], list[Row]] = defaultdict(list)
+    def __init__(self, into: Bulk) -> None:
+        self.into = into
+        self.waiting: dict[Shape, list[Row]] = {shape: [] for shape in SHAPES}
         self.owners: dict[rank.Subject, list[rank.Figure]] = defaultdict(list)
         self.frontier = merkle.Frontier()
 
@@ -81,9 +120,9 @@ class Seeding:
         kind = number % world.KINDS
         key_id = hashlib.sha256(b"seeded %d" % number).hexdigest()
         owner, machine_id = f"seeded-{number}", derive.machine_id(key_id, f"{number + 1:064x}")
-        self._add(Owner, label=owner, confirmed=False)
+        self._add(OWNERS, label=owner, confirmed=False)
         self._add(
-            SigningKey, key_id=key_id, spki=bytes(44), status="active", owner=owner,
+            KEYS, key_id=key_id, spki=bytes(44), status="active", owner=owner,
             first_key_id=key_id, enrolled_at=BEGAN,
         )  # fmt: skip
         for cell, of_cell in enumerate(_templates(kind)):
@@ -97,54 +136,50 @@ class Seeding:
                 "environment_standing": subject.id,
                 "machine_standing": replace(subject, environment_id="").id,
             }
-            ids = [self._result(_slower(row, slower) | whose) for row in of_cell.rows]
+            ids = [self._result(row, slower, whose) for row in of_cell.rows]
             if of_cell.figures:
                 self._figures(of_cell, slower, subject, ids)
 
     def write(self) -> None:
-        """Write what waits, tables in the order that their foreign keys ask for."""
-        for table in (
-            *(Owner, SigningKey, Submission, EnvironmentRow, Measurement),
-            *(LogEntry, LogNode, LogCheckpoint, Standing),
-        ):
-            rows = self.waiting.pop(table, None)
-            if rows:
-                _insert(self.session, table.__table__, rows)  # type: ignore[attr-defined]
+        """Write what waits, and forget it."""
+        for shape, rows in self.waiting.items():
+            self.into.insert(shape.table, rows)
+            rows.clear()
 
     def finish(self, authority: Authority) -> None:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
             found = rank.combine(owners, "owners", subject)
-            self.waiting[Standing].append(standing_rows.standing_values("hardware", found, owners))
-        found = {row.id: row.model_dump() for k in range(world.KINDS) for row in _environments(k)}
-        self.waiting[EnvironmentRow] += found.values()
+            self._add(STANDINGS, **standing_rows.standing_values("hardware", found, owners))
+        for row in {
+            row.id: row for kind in range(world.KINDS) for row in _environments(kind)
+        }.values():
+            self._add(ENVIRONMENTS, **row.model_dump())
         checkpoint = Checkpoint(authority.origin, self.frontier.size, self.frontier.root)
-        self._add(LogCheckpoint, size=checkpoint.size, note=checkpoint.signed(authority.log))
+        self._add(CHECKPOINTS, size=checkpoint.size, note=checkpoint.signed(authority.log))
         self.write()
 
-    def _add(self, table: type[SQLModel], **values: Any) -> None:
-        self.waiting[table].append(values)
+    def _add(self, shape: Shape, **values: Any) -> None:
+        self.waiting[shape].append(shape.row(values))
 
-    def _result(self, row: Row) -> str:
+    def _result(self, row: Row, slower: float, whose: Mapping[str, Any]) -> str:
         """Submission, measurement and log entry of one result; returns its id."""
         index = self.frontier.size
         at = BEGAN + timedelta(seconds=index)
         digest = hashlib.sha256(b"result %d" % index)
         identity = digest.hexdigest()[:16]
-        self.waiting[Measurement].append(
-            row | {"submission_id": identity, "log_index": index, "received_at": at}
-        )
+        own = {**whose, "submission_id": identity, "log_index": index, "received_at": at}
+        self.waiting[MEASUREMENTS].append(MEASUREMENTS.changed(row, slower, own))
         self._add(
-            Submission, id=identity, payload=b"%d" % index, payload_sha256=digest.hexdigest(),
-            payload_type="seeded", signature=bytes(64), key_id=row["key_id"], received_at=at,
+            SUBMISSIONS, id=identity, payload=b"%d" % index, payload_sha256=digest.hexdigest(),
+            payload_type="seeded", signature=bytes(64), key_id=whose["key_id"], received_at=at,
         )  # fmt: skip
         self._add(
-            LogEntry, log_index=index, kind="result", commitment=digest.digest(),
+            ENTRIES, log_index=index, kind="result", commitment=digest.digest(),
             salt=digest.digest(), submission_id=identity, logged_at=at,
-            payload_sha256=None, envelope=None, key_chain=None,
         )  # fmt: skip
-        for (level, position), value in self.frontier.add(merkle.leaf_hash(digest.digest())):
-            self._add(LogNode, level=level, position=position, hash=value)
+        complete = self.frontier.add(merkle.leaf_hash(digest.digest()))
+        self.waiting[NODES] += ([*node, value] for node, value in complete)
         return identity
 
     def _figures(
@@ -155,22 +190,25 @@ class Seeding:
         owner = replace(machine, machine_id="")
         hardware = replace(owner, owner="")
         middle = ids[of_cell.middle]
+        newest_at = self.waiting[MEASUREMENTS][-1][MEASUREMENTS.place["received_at"]]
         for row, own, parent, child in (
             (of_cell.figures[0], subject, None, middle),
             (of_cell.figures[1], machine, owner.id, middle),
             (of_cell.figures[2], owner, hardware.id, machine.id),
         ):
-            values = _slower(row, slower) | {
+            values = {
                 "id": own.id,
                 "parent_id": parent,
                 "middle_id": child,
                 "result_id": middle,
                 "owner": own.owner,
                 "machine_id": own.machine_id,
-                "newest_at": self.waiting[Measurement][-1]["received_at"],
+                "newest_at": newest_at,
             }
-            self.waiting[Standing].append(values)
-        self.owners[hardware].append(standing_rows.figure(SimpleNamespace(**values)))
+            changed = STANDINGS.changed(row, slower, values)
+            self.waiting[STANDINGS].append(changed)
+        of_owner = SimpleNamespace(**dict(zip(STANDINGS.names, changed, strict=True)))
+        self.owners[hardware].append(standing_rows.figure(of_owner))
 
 
 class Template(NamedTuple):
@@ -185,7 +223,11 @@ class Template(NamedTuple):
 
 @cache
 def _templates(kind: int) -> list[Template]:
-    results_, found = _results(kind), []
+    return list(_cells(kind))
+
+
+def _cells(kind: int) -> Iterator[Template]:
+    results_ = _results(kind)
     for start in range(0, len(results_), world.REPEATS):
         rows = [_row(result) for result in results_[start : start + world.REPEATS]]
         subject = standing_rows.subject_of_result(rows[0])
@@ -201,8 +243,12 @@ def _templates(kind: int) -> list[Template]:
                 standing_rows.standing_values("owner", of_owner, [of_machine]) | whole,
             ]
         middle = sorted(range(len(rows)), key=lambda number: rows[number].ns_per_sample or 0)[1]
-        found.append(Template(subject, [row.model_dump() for row in rows], figures, middle))
-    return found
+        yield Template(
+            subject,
+            [MEASUREMENTS.row(row.model_dump()) for row in rows],
+            [STANDINGS.row(values) for values in figures],
+            middle,
+        )
 
 
 def _row(result: Result) -> Measurement:
@@ -221,32 +267,3 @@ def _environments(kind: int) -> list[EnvironmentRow]:
 @cache
 def _results(kind: int) -> list[Result]:
     return world.Sender(kind, results.private_key()).results()
-
-
-def _slower(row: Row, factor: float) -> Row:
-    """A template's row where all takes longer by this factor."""
-    changed = row.copy()
-    for name in TIMES:
-        if changed.get(name) is not None:
-            changed[name] = type(row[name])(row[name] * factor)
-    for name in RATES:
-        if changed.get(name) is not None:
-            changed[name] = row[name] / factor
-    for name in LOGARITHMS:
-        if name in changed:
-            changed[name] = row[name] + log(factor)
-    return changed
-
-
-def _insert(session: Session, table: Table, rows: Iterable[Row]) -> None:
-    """Write rows by the fastest way of the database: COPY, or one prepared statement."""
-    connection = session.connection()
-    if connection.dialect.name != "postgresql":
-        connection.execute(insert(table), list(rows))
-        return
-    names = [column.name for column in table.columns]
-    copied = f"COPY {table.name} ({', '.join(names)}) FROM STDIN"
-    raw: Any = connection.connection.driver_connection
-    with raw.cursor() as cursor, cursor.copy(copied) as copy:
-        for row in rows:
-            copy.write_row([row.get(name) for name in names])

@@ -45,7 +45,8 @@ BLOCKS = 30
 SECONDS = 36
 # These stand in a template for a run's own.
 RUN_ID = "5" * 32
-STANDS_IN = Challenge(id="6" * 32, nonce="7" * 64, server_origin="trainmark.localhost")
+ORIGIN = "trainmark.localhost"
+STANDS_IN = Challenge(id="6" * 32, nonce="7" * 64, server_origin=ORIGIN)
 
 
 def machine(number: int) -> Machine:

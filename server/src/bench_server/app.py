@@ -18,6 +18,7 @@ from .ingest import Inbox
 from .metrics import Metrics, registry
 from .routes import ROUTERS
 from .routes.deps import problems as refused
+from .serving import spare_collector
 from .settings import Settings
 
 SECURITY_HEADERS = {
@@ -89,7 +90,9 @@ def create_app(
 
 def from_environment() -> FastAPI:
     """The application of a worker process, which knows nothing but the environment."""
-    return create_app(Settings())
+    app = create_app(Settings())
+    spare_collector()
+    return app
 
 
 class SecurityHeaders:

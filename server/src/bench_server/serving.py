@@ -1,6 +1,7 @@
 """Listens and serves, from one process or several; one plain line says where."""
 
 import asyncio
+import gc
 import socket
 from typing import Any
 
@@ -34,6 +35,7 @@ def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None
     bound = bind(host, port)
     config = uvicorn.Config(app, **_options(trusted_proxies))
     server = AnnouncingServer(config, _address(host, bound))
+    spare_collector()
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[bound]))
@@ -53,6 +55,13 @@ def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "")
     config.workers = workers
     print(f"listening on {_address(host, bound)}", flush=True)
     Multiprocess(config, [bound]).run()
+
+
+def spare_collector() -> None:
+    """Leave what is there at the start out of garbage collections: it stays, and going over all of
+    it now and then took as long as a question itself."""
+    gc.collect()
+    gc.freeze()
 
 
 def _options(trusted_proxies: str) -> dict[str, Any]:

@@ -1,0 +1,79 @@
+"""Databases with results in them: SQLite files in a temporary folder, one durable PostgreSQL."""
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import func, select
+from tests.fakes import postgres
+
+from bench_server import schema
+from bench_server.authority import load_authority
+from bench_server.db import Store
+from bench_server.tables import Submission
+
+from . import seed, world
+
+
+@dataclass(frozen=True)
+class Database:
+    """A database with results, and a folder for the server's keys."""
+
+    kind: str
+    url: str
+    place: Path
+    stored: int
+
+    def count(self) -> int:
+        """Results in it now."""
+        store = Store(self.url)
+        try:
+            with store.reading() as session:
+                return session.scalar(select(func.count()).select_from(Submission)) or 0
+        finally:
+            store.close()
+
+
+@contextmanager
+def databases(kinds: list[str]) -> Iterator["Databases"]:
+    """Makes databases on request, and removes them at the end.
+
+    Raises:
+        FileNotFoundError: PostgreSQL's programs are not installed; the message says how.
+    """
+    cluster = postgres.start(durable=True) if "postgresql" in kinds else None
+    with tempfile.TemporaryDirectory(prefix="trainmark-benchmark-") as folder:
+        try:
+            yield Databases(Path(folder), cluster)
+        finally:
+            if cluster:
+                cluster.stop()
+
+
+@dataclass
+class Databases:
+    """Makes databases with so many results, each with a folder of its own for the server's keys."""
+
+    folder: Path
+    cluster: postgres.Cluster | None
+    made: int = 0
+
+    def new(self, kind: str, size: int) -> Database:
+        self.made += 1
+        name = f"benchmark_{self.made}"
+        place = self.folder / name
+        place.mkdir()
+        url = f"sqlite:///{place / 'server.db'}"
+        if kind == "postgresql":
+            assert self.cluster is not None
+            self.cluster.create(name)
+            url = self.cluster.url(name)
+        store = Store(url)
+        try:
+            schema.migrate(store.engine)
+            stored = seed.seed(store, load_authority(world.ORIGIN, place / "keys"), size)
+        finally:
+            store.close()
+        return Database(kind, url, place, stored)

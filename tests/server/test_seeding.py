@@ -1,0 +1,67 @@
+"""What benchmarks seed past the server is as the server would have kept it."""
+
+import math
+from typing import Any
+
+import pytest
+from benchmarks.server import seed, world
+from sqlalchemy import func, inspect, select
+from sqlmodel import Session
+from tests.fakes.authority import AUTHORITY
+
+from bench_protocol import merkle
+from bench_protocol.log import Checkpoint
+from bench_server import log, standings
+from bench_server.db import Store
+from bench_server.tables import LogEntry, Measurement, Standing, Submission, Table
+
+# One machine of each kind of hardware, and a second one of the first.
+MACHINES = world.KINDS + 1
+
+
+@pytest.fixture
+def seeded(store: Store) -> Store:
+    assert seed.seed(store, AUTHORITY, MACHINES * world.RUN) == MACHINES * world.RUN
+    return store
+
+
+def _standings(session: Session) -> dict[str, dict[str, Any]]:
+    return {row.id: row.model_dump() for row in session.scalars(select(Standing))}
+
+
+def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
+    with seeded.writing() as session:
+        kept = _standings(session)
+        assert {row["level"] for row in kept.values()} == set(standings.LEVELS)
+        rows = session.scalars(select(Measurement)).all()
+        assert len(rows) == MACHINES * world.RUN
+        standings.refresh(session, rows)
+        anew = _standings(session)
+        assert anew.keys() == kept.keys()
+        for identity, values in anew.items():
+            for name, value in values.items():
+                found = kept[identity][name]
+                same = math.isclose(found, value) if isinstance(value, float) else found == value
+                assert same, (values["level"], name, found, value)
+        first = session.scalars(select(Submission).where(Submission.received_at == seed.BEGAN))  # type: ignore[arg-type]
+        assert len(first.all()) == 1
+        for table in Table.metadata.sorted_tables:
+            for key in table.foreign_keys:
+                there = select(key.column).where(key.column == key.parent).exists()
+                orphans = select(func.count()).where(key.parent.is_not(None), ~there)
+                assert session.scalar(orphans) == 0, key
+    database = inspect(seeded.engine)
+    for table in Table.metadata.sorted_tables:
+        names = {index["name"] for index in database.get_indexes(table.name)}
+        assert {index.name for index in table.indexes} <= names, table.name
+
+
+def test_the_seeded_log_is_what_its_checkpoint_signs(seeded: Store) -> None:
+    with seeded.reading() as session:
+        leaves = session.scalars(select(LogEntry.commitment).order_by(LogEntry.log_index))  # type: ignore[arg-type]
+        frontier = merkle.Frontier()
+        for commitment in leaves:
+            frontier.add(merkle.leaf_hash(commitment))
+        checkpoint = Checkpoint(AUTHORITY.origin, frontier.size, frontier.root)
+        assert log.size(session) == frontier.size == MACHINES * world.RUN
+        assert log.newest_checkpoint(session).note == checkpoint.signed(AUTHORITY.log)
