@@ -216,7 +216,15 @@ def test_the_description_is_complete(http: TestClient) -> None:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             assert re.fullmatch(r"[A-Z].{10,}", operation["summary"]), (method, path)
+            for parameter in operation.get("parameters", ()):
+                assert parameter.get("description"), (path, parameter["name"])
     page = http.get("/docs").text
+    for limits in (
+        "integer, 1 to 200; default 50",
+        "string, matching ^[0-9a-f]{64}$",
+        "at most 100",
+    ):
+        assert limits in page
     for path in document["paths"]:
         assert f"<code>{path}</code>" in page
 

@@ -58,8 +58,8 @@ LOSS = b'"last_loss":0.31'
 BAD: dict[str, tuple[Callable[[], bytes], int, str, str]] = {
     "empty": (lambda: b"", 400, "malformed_json", "body"),
     "not json": (lambda: b"hello", 400, "malformed_json", "body"),
-    "a list": (lambda: b"[]", 422, "invalid_field", ""),
-    "a number": (lambda: b"7", 422, "invalid_field", ""),
+    "a list": (lambda: b"[]", 422, "invalid_field", "body"),
+    "a number": (lambda: b"7", 422, "invalid_field", "body"),
     "truncated": (
         lambda: results.sealed(results.make_result())[:-40],
         400,
@@ -342,10 +342,22 @@ def test_addresses(http: TestClient, address: str, status: int) -> None:
         assert answer.json()["mend"]
 
 
+def test_keys_that_are_none(http: TestClient) -> None:
+    assert_problem(http.get("/api/v1/keys/zzz"), 422, "invalid_query", "key_id")
+    assert_problem(http.get(f"/api/v1/keys/{'f' * 64}"), 404, "not_found", "key_id")
+
+
+@pytest.mark.parametrize("address", ["results", "keys", "challenges", "acts"])
+def test_a_list_is_no_document(http: TestClient, address: str) -> None:
+    answer = http.post(f"/api/v1/{address}", content=b"[]", headers=JSON)
+    assert 400 <= answer.status_code < 500
+    assert answer.json()["field"] == "body"
+
+
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "PATCH"])
 def test_other_methods(http: TestClient, method: str) -> None:
     answer = http.request(method, "/api/v1/results")
-    assert_problem(answer, 405, "method_not_allowed", "")
+    assert_problem(answer, 405, "method_not_allowed", "method")
     assert answer.headers["allow"] == "GET, POST"
     assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD"
 

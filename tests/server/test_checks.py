@@ -236,7 +236,10 @@ def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
     machine = result.machine.model_copy(update={"gpus": (gpu,)})
     verdict = found(result.model_copy(update={"machine": machine}))["mean_power"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
-    assert found(result)["mean_power"].passed
+    assert verdict.checked
+    unlimited = found(result)["mean_power"]
+    assert unlimited.passed
+    assert not unlimited.checked
 
 
 @pytest.mark.parametrize(
@@ -263,6 +266,7 @@ def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
     own_ns = 1_000_000 / 64
     verdict = found(results.make_result(), peers_ns=[own_ns * peer for peer in peers])["outlier"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
+    assert verdict.checked is (len(peers) >= checks.OWNERS_FOR_OUTLIERS)
 
 
 def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:
@@ -288,6 +292,6 @@ def test_a_failure_says_what_failed(post: Poster, kind: str) -> None:
 
 def test_an_accuracy_that_no_band_is_known_for_passes_and_says_so() -> None:
     verdict = found(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
-    assert verdict.passed
+    assert (verdict.passed, verdict.checked) == (True, False)
     assert verdict.figures == {"verdict": "accuracy_unchecked"}
     assert "no band is known" in verdict.sentence

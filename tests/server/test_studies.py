@@ -63,6 +63,16 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     small, large = answer["rows"]
     assert small["held"]["kind"] == "slower"
     assert large["held"]["kind"] == "faster"
+    for field, slug, kind in (("cpu", SLUG, "CPU"), ("gpu", answer["cpu_slug"], "GPU")):
+        refused = http.get("/api/v1/cpu-vs-gpu", params={field: slug})
+        assert refused.status_code == 422
+        assert refused.json()["field"] == field
+        assert f"is no {kind}" in refused.json()["detail"]
+        assert "/cpu-vs-gpu" in refused.json()["mend"]
+        assert http.get("/cpu-vs-gpu", params={field: slug}).status_code == 422
+    page = " ".join(http.get("/cpu-vs-gpu").text.split())
+    assert "Of the 2 cells that both were measured in" in page
+    assert "All of them have enough runs for an interval. This is one pair of devices" in page
     assert answer["pays_from_flops"] == large["flops_per_step"] > small["flops_per_step"]
 
 

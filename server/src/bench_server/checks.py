@@ -75,11 +75,15 @@ class Case:
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it."""
+    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it.
+
+    ``checked`` is false where it passes only because there was nothing to hold it against.
+    """
 
     passed: bool
     sentence: str
     figures: dict[str, Any]
+    checked: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,6 +95,7 @@ class Verdict:
     effect: Effect
     sentence: str
     figures: dict[str, Any]
+    checked: bool
 
 
 def verdicts(result: Result, workload: Workload, arrival: Arrival) -> tuple[Verdict, ...]:
@@ -100,7 +105,7 @@ def verdicts(result: Result, workload: Workload, arrival: Arrival) -> tuple[Verd
         return ()
     case = Case(result, measured, workload, arrival)
     return tuple(
-        Verdict(name, found.passed, effect, found.sentence, found.figures)
+        Verdict(name, found.passed, effect, found.sentence, found.figures, found.checked)
         for name, effect, check in CHECKS
         for found in (check(case),)
     )
@@ -139,7 +144,7 @@ def _falling_loss(case: Case) -> Finding:
     numbers = {"last_loss": loss, "guessing": guessing, "steps": steps, "steps_per_epoch": epoch}
     if steps < epoch or loss is None:
         sentence = f"{steps:,} of an epoch's {epoch:,} steps are too few to judge the loss by"
-        return Finding(True, sentence, numbers)
+        return Finding(True, sentence, numbers, checked=False)
     sentence = f"the last loss is {loss:.3g}; guessing gives {guessing:.3g}"
     return Finding(loss < guessing, sentence, numbers)
 
@@ -210,7 +215,7 @@ def _below_peak(case: Case) -> Finding:
     peak = peaks.peak_flops(hardware, cell.precision)
     if peak is None:
         sentence = f"{flops / 1e12:,.3g} TFLOP/s; no vendor's peak is known for {hardware}"
-        return Finding(True, sentence, {"flops": flops})
+        return Finding(True, sentence, {"flops": flops}, checked=False)
     saving = 2.25 if any(getattr(layer, "kernel", 0) == 3 for layer in case.workload.layers) else 1
     bound = peak * saving * PEAK_MARGIN
     return Finding(
@@ -233,7 +238,8 @@ def _mean_power(case: Case) -> Finding:
         None,
     )
     if limit is None or energy.scope != "gpu" or not energy.energy_mj or not energy.window_ns:
-        return Finding(True, "no power of the device to hold against its limit", {})
+        sentence = "no power of the device to hold against its limit"
+        return Finding(True, sentence, {}, checked=False)
     watts = energy.energy_mj / 1e3 / (energy.window_ns / 1e9)
     return Finding(
         watts <= limit * POWER_MARGIN,
@@ -288,7 +294,7 @@ def _outlier(case: Case) -> Finding:
     peers = [math.log(time) for time in case.arrival.peers_ns]
     if len(peers) < OWNERS_FOR_OUTLIERS:
         sentence = f"{len(peers)} other owners are too few to tell an outlier"
-        return Finding(True, sentence, {"owners": len(peers)})
+        return Finding(True, sentence, {"owners": len(peers)}, checked=False)
     rate = figures.samples_per_second(case.measured, case.result.cell.batch_size)
     middle = median(peers)
     spread = MAD_TO_SIGMA * median(abs(peer - middle) for peer in peers)
@@ -305,7 +311,12 @@ def _outlier(case: Case) -> Finding:
 def _accuracy(case: Case) -> Finding:
     """After full epochs, where a band is known for the data; what cannot be checked passes."""
     found = accuracy.judge(case.workload, case.result.cell.data, case.measured)
-    return Finding(found.verdict != "diverged", found.sentence, {"verdict": found.verdict})
+    return Finding(
+        found.verdict != "diverged",
+        found.sentence,
+        {"verdict": found.verdict},
+        checked=found.verdict != "accuracy_unchecked",
+    )
 
 
 def _right_computation(case: Case) -> Finding:
@@ -313,7 +324,8 @@ def _right_computation(case: Case) -> Finding:
     found = conformance.verdict(case.result.cell, case.measured.traces)
     wrong = found.kind == "wrong_result"
     sentence = found.reason if wrong else "nothing shows that another computation was timed"
-    return Finding(not wrong, sentence, {"verdict": found.kind})
+    held = found.deviation is not None
+    return Finding(not wrong, sentence, {"verdict": found.kind}, checked=held)
 
 
 def _conformance(case: Case) -> Finding:

@@ -17,6 +17,7 @@ from bench_protocol.units import Wire
 from . import judge, log, moderation, registry
 from .authority import Authority, Identity
 from .db import Store
+from .problems import NotFound
 from .tables import LogEntry, SigningKey
 
 
@@ -150,9 +151,15 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
     what the operator decided of them, and the same of every key that revoked one of them.
 
     Raises:
-        UnknownKey: there is none with this id.
+        NotFound: there is none with this id.
     """
-    key = registry.key_with_id(session, key_id)
+    key = session.get(SigningKey, key_id)
+    if key is None:
+        raise NotFound(
+            f"no key {key_id} is enrolled",
+            field="key_id",
+            mend="GET /api/v1/log/entries has every key event",
+        )
     entries: dict[int, LogEntry] = {}
     known: set[str] = set()
     chains = {key.first_key_id}

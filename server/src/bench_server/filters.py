@@ -38,6 +38,7 @@ HardwareSlug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,400}$")]
 Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 Empty = BeforeValidator(_empty_is_none)
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
+KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 Cursor = Annotated[str, StringConstraints(max_length=200)]
 Group = Literal["hardware", "machine", "result", "setup"]
@@ -68,14 +69,26 @@ Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_co
 AWorkload = Annotated[
     Name | None, Empty, Field(description="name of a workload", examples=["mnist-cnn"])
 ]
-AFramework = Annotated[Name | None, Empty, Field(examples=["mlx"])]
-ADevice = Annotated[DeviceKind | None, Empty, Field(examples=["metal"])]
-ARecipe = Annotated[Recipe | None, Empty, Field(examples=["tuned"])]
+AFramework = Annotated[
+    Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
+]
+ADevice = Annotated[
+    DeviceKind | None, Empty, Field(description="kind of device", examples=["metal"])
+]
+ARecipe = Annotated[
+    Recipe | None,
+    Empty,
+    Field(description="how the training loop is written (/methodology)", examples=["tuned"]),
+]
 AData = Annotated[
     DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
 ]
-ABatchSize = Annotated[BatchSize | None, Empty, Field(examples=[256])]
-APrecision = Annotated[Precision | None, Empty, Field(examples=["float32"])]
+ABatchSize = Annotated[
+    BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
+]
+APrecision = Annotated[
+    Precision | None, Empty, Field(description="of the arithmetic", examples=["float32"])
+]
 AHardware = Annotated[
     HardwareSlug | None,
     Empty,
@@ -84,7 +97,7 @@ AHardware = Annotated[
 PartOfName = Annotated[
     Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
 ]
-Limit = Annotated[int, Field(ge=1, le=200, examples=[50])]
+Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]
 
 
 class Parameters(BaseModel):
@@ -141,7 +154,8 @@ class BoardFilters(CellFilters):
     sort: Annotated[Sort | None, Empty] = Field(
         None,
         description="time and throughput: fastest first (the default); energy: least joules per "
-        "sample; mfu, accuracy: highest; date: newest. Rows without the figure are left out",
+        "sample, whatever its energy_scope (gpu, cpu_package, soc), and scopes do not compare; "
+        "mfu, accuracy: highest; date: newest. Rows without the figure are left out",
         examples=["energy"],
     )
     baseline: Annotated[HardwareSlug | None, Empty] = Field(
@@ -188,9 +202,11 @@ class ResultFilters(CellFilters):
 
     batch_size: ABatchSize = None
     precision: APrecision = None
-    status: Literal["measured", "failed"] | None = Field(None, examples=["failed"])
+    status: Literal["measured", "failed"] | None = Field(
+        None, description="what a repeat came to", examples=["failed"]
+    )
     rankable: bool | None = Field(None, description="whether it counts", examples=[True])
-    key_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+    key_id: KeyId | None = Field(
         None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
     )
     run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = Field(

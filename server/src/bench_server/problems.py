@@ -159,11 +159,12 @@ def install(app: FastAPI) -> None:
         code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
         detail = f"{request.method} {request.url.path}: {error.detail}"
         headers = dict(error.headers or {})
+        field = {404: "path", 405: "method"}.get(error.status_code, "")
         if error.status_code == 404:
             detail = f"nothing is at {request.url.path}"
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods(request))
-        return answer(request, problem(error.status_code, code, detail[:2000]), headers)
+        return answer(request, problem(error.status_code, code, detail[:2000], field), headers)
 
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:

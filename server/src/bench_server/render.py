@@ -15,6 +15,13 @@ from bench_protocol import format as people
 
 from .plots import flops
 
+# In the words of docs/methodology.md.
+UNSTEADY = (
+    f"within-run spread above {doubts.UNSTEADY_SPREAD:.0%}: something else was running, or the "
+    "machine was throttling"
+).replace("%", " %")
+# What a meter counts, by energy_scope; another scope is spelt out.
+SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -37,6 +44,7 @@ def environment() -> Environment:
         percent=people.percent,
         size=people.size,
         joules=people.joules,
+        scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
         flops=flops,
         day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
@@ -45,6 +53,7 @@ def environment() -> Environment:
         sentence=lambda text: text[:1].upper() + text[1:],
     )
     env.globals["static"] = _static
+    env.globals["UNSTEADY"] = UNSTEADY
     return env
 
 

@@ -84,11 +84,11 @@ def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidFiel
     first = error.errors(include_url=False, include_input=False)[0]
     # An unknown field's name is the sender's: shorten it.
     path = ".".join(str(part)[:100] for part in first["loc"] if part not in UNION_MEMBERS)
-    field = ".".join(part for part in (prefix, path) if part)
+    field = ".".join(part for part in (prefix, path) if part) or "body"
     more = error.error_count() - 1
     others = f" (and {more} more)" if more else ""
     return InvalidField(
-        f"{field or 'body'}: {first['msg']}{others}",
+        f"{field}: {first['msg']}{others}",
         field=field,
         mend="correct the field; docs/protocol.md lists every field with its limits",
     )

@@ -12,13 +12,15 @@ from .trust import ReceiptAnswer
 
 @dataclass(frozen=True)
 class VerdictAnswer:
-    """What one check found, and what failing it does (docs/protocol.md, Checks)."""
+    """What one check found, and what failing it does (docs/protocol.md, Checks). ``checked`` is
+    false where it passes only because there was nothing to hold it against."""
 
     check: str
     passed: bool
     effect: str
     sentence: str
     figures: dict[str, Any]
+    checked: bool = True  # kept verdicts of versions up to 0005 do not say
 
 
 @dataclass(frozen=True)

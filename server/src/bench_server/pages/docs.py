@@ -1,12 +1,14 @@
 """``/docs``: the API as its OpenAPI document tells it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API. ``parameters``: name, place, type, description, example."""
+    """One operation of the API. ``parameters``: name, place, values with their limits, meaning,
+    example."""
 
     method: str
     path: str
@@ -32,7 +34,7 @@ def docs_page(openapi: dict[str, Any]) -> DocsPage:
                 (
                     p["name"],
                     p["in"],
-                    _type(p["schema"]),
+                    _values(p["schema"]),
                     p.get("description", ""),
                     _example(p["schema"]["examples"][0]),
                 )
@@ -47,14 +49,34 @@ def docs_page(openapi: dict[str, Any]) -> DocsPage:
     )
 
 
-def _type(schema: dict[str, Any]) -> str:
-    """A schema in a few words: ``cpu | cuda | metal``, ``integer``."""
+def _values(schema: dict[str, Any]) -> str:
+    """A schema in a few words: ``cpu | cuda | metal``, ``integer, 1 to 200; default 50``."""
     if "anyOf" in schema:
-        words = [_type(option) for option in schema["anyOf"] if option.get("type") != "null"]
-        return " | ".join(dict.fromkeys(words))
+        options = [_values(option) for option in schema["anyOf"] if option.get("type") != "null"]
+        return " | ".join(dict.fromkeys(options))
     if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
-    return str(schema.get("const") or schema.get("type") or "any")
+        words = " | ".join(map(str, schema["enum"]))
+    else:
+        kind = str(schema.get("const") or schema.get("type") or "any")
+        words = ", ".join([kind, *_limits(schema)])
+    return f"{words}; default {schema['default']}" if schema.get("default") else words
+
+
+def _limits(schema: dict[str, Any]) -> Iterator[str]:
+    """The limits of a schema, in words."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMinimum" in schema:
+        yield f"above {schema['exclusiveMinimum']}"
+    if low is not None and high is not None:
+        yield f"{low:,} to {high:,}"
+    elif high is not None:
+        yield f"at most {high:,}"
+    if "items" in schema:
+        yield f"at most {schema['maxItems']} of {_values(schema['items'])}"
+    if "maxLength" in schema:
+        yield f"at most {schema['maxLength']:,} characters"
+    if "pattern" in schema:
+        yield f"matching {schema['pattern']}"
 
 
 def _example(value: Any) -> str:

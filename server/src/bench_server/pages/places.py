@@ -204,7 +204,7 @@ def _history_plot(found: HistoryAnswer) -> Plot:
     )
     numbers = {point.result_id: number for number, point in enumerate(found.points)}
     return plot(
-        "samples per second, result by result",
+        "samples per second, result by result; the axis does not begin at zero",
         [Series(found.workload, points)],
         x_words=lambda number: f"{found.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,

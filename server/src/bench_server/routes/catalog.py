@@ -11,8 +11,10 @@ from ..history import HistoryAnswer, history
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
-Slug = Annotated[HardwareSlug, Path(examples=["apple-m2-max-30-core-gpu"])]
-MachineId = Annotated[AnyMachine, Path(examples=["0f1e2d3c4b5a6978"])]
+Slug = Annotated[
+    HardwareSlug, Path(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"])
+]
+MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["0f1e2d3c4b5a6978"])]
 
 
 @router.get("/hardware", summary="Hardware that was measured, by slug", responses=problems(422))

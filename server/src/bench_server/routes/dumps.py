@@ -22,9 +22,9 @@ def page(request: Request, settings: SettingsDep) -> HTMLResponse:
     return render.page(request, "dumps.html", dumps_page(settings.dumps_dir))
 
 
-@router.api_route(
+@router.head("/dumps/{name}", include_in_schema=False)
+@router.get(
     "/dumps/{name}",
-    methods=["GET", "HEAD"],
     summary="A daily dump: every result of that day's state as a file",
     response_class=FileResponse,
     responses=problems(404),

@@ -18,7 +18,7 @@ from .compare import PRICE_PARAMETER, AnyAcross, Ids, prices
 from .deps import StoreDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
-AnyFormat = Annotated[Format, Path(examples=["csv"])]
+AnyFormat = Annotated[Format, Path(description="format of the file", examples=["csv"])]
 FILES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "the rows, streamed",

@@ -16,6 +16,7 @@ from ..answers import (
     key_fields,
     receipt_answer,
 )
+from ..filters import KeyId
 from ..tables import Owner
 from .deps import (
     AuthorityDep,
@@ -65,10 +66,13 @@ async def tell_event(
 @router.get(
     "/{key_id}",
     summary="A key with every logged event that says whose it is and whether it counts",
-    responses=problems(403),
+    responses=problems(404, 422),
 )
 def key_history(
-    session: Reading, key_id: Annotated[str, Path(examples=["0f1e2d3c4b5a6978" * 4])]
+    session: Reading,
+    key_id: Annotated[
+        KeyId, Path(description="SHA-256 of the public key", examples=["0f1e2d3c4b5a6978" * 4])
+    ],
 ) -> KeyHistory:
     key, events = enroll.history(session, key_id)
     owner = session.get_one(Owner, key.owner)

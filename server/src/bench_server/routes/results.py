@@ -39,7 +39,7 @@ from .deps import (
 )
 
 router = APIRouter(prefix="/api/v1/results", tags=["results"])
-ResultId = Annotated[str, Path(examples=["0f1e2d3c4b5a6978"])]
+ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
 SUBMITTED = TypeAdapter(SubmitAnswer)
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {

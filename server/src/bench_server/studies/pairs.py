@@ -11,6 +11,7 @@ from bench_protocol.catalogue import CATALOGUE
 
 from .. import queries
 from ..filters import Empty, HardwareSlug
+from ..problems import InvalidQuery
 from ..rank import Figure
 from ..standing_rows import RESULTS, TABLE
 from .common import Held, SetupFigure, hold, of_hardware, setup_figure
@@ -58,7 +59,12 @@ class PairAnswer:
 
 
 def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
-    """Raises NotFound where one of them has no figures."""
+    """CPU against GPU.
+
+    Raises:
+        NotFound: one of them has no figures.
+        InvalidQuery: one of them is no device of its kind.
+    """
     cpu, gpu = choice.cpu, choice.gpu
     if not (cpu and gpu):
         pair = _machine_with_both(session)
@@ -66,6 +72,13 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
             return PairAnswer(None, None, None, None, None, ())
         cpu, gpu = cpu or pair[0], gpu or pair[1]
     of_cpu, of_gpu = (of_hardware(session, slug) for slug in (cpu, gpu))
+    for field, figures in (("cpu", of_cpu), ("gpu", of_gpu)):
+        if (figures[0].setup.device == "cpu") != (field == "cpu"):
+            raise InvalidQuery(
+                f"{field}: {figures[0].hardware} is no {field.upper()}",
+                field=field,
+                mend="GET /api/v1/hardware lists hardware; /cpu-vs-gpu offers those that fit",
+            )
     rows = sorted(_pairs(of_cpu, of_gpu), key=lambda row: (row.flops_per_step, row.workload))
     return PairAnswer(
         of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), tuple(rows)
