@@ -2,16 +2,15 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import event, select
+from sqlalchemy import select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 
-from bench_protocol.errors import ProtocolError
 from bench_server.app import utc_now
 from bench_server.db import Store
 from bench_server.group_commit import MOST_TOGETHER, GroupCommit
@@ -42,21 +41,18 @@ class Saver:
 def saved_by_many(saver: Saver, count: int) -> list[int | str]:
     """What each of several gets, of whom all but the first come while the first is saved."""
     commit = GroupCommit(saver)
+    first = commit.save([0])
+    assert saver.begun.wait(30)
+    others = [commit.save([item]) for item in range(1, count)]
+    saver.go_on.set()
 
-    def save(item: int) -> int | str:
+    def answer(waiting: Future[int]) -> int | str:
         try:
-            return commit.save(item)
+            return waiting.result(30)
         except ArithmeticError as error:
             return str(error)
 
-    with ThreadPoolExecutor(count) as pool:
-        first = pool.submit(save, 0)
-        assert saver.begun.wait(30)
-        others = [pool.submit(save, item) for item in range(1, count)]
-        while len(commit._waiting) < count - 1:
-            threading.Event().wait(0.001)
-        saver.go_on.set()
-        return [future.result(30) for future in (first, *others)]
+    return [answer(waiting) for own in (first, *others) for waiting in own]
 
 
 def test_what_waits_is_saved_in_one_group() -> None:
@@ -86,7 +82,7 @@ def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
     made = [results.make_result() for _ in range(3)]
     twin = made[0].model_copy(update={"preset": "full"})  # another payload for its repeat
     raws = [*(results.sealed(result) for result in (*made, twin, made[1])), b"{}"]
-    found = inbox.accept_all(raws, utc_now())
+    found = [waiting.result(30) for waiting in inbox.accept(raws, utc_now())]
     codes = [f.created if isinstance(f, Accepted) else f.code for f in found]
     assert codes == [True, True, True, "conflict", False, "invalid_field"]
     kept = [f for f in found if isinstance(f, Accepted)]
@@ -94,35 +90,20 @@ def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
     assert kept[1].submission.id == kept[3].submission.id
 
 
-def test_a_row_the_database_refuses_fails_alone(post: Poster, store: Store) -> None:
+def test_a_row_the_database_refuses_fails_alone(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever one result makes the database say, the others of its group are kept."""
-    inbox = Inbox(store, AUTHORITY)
-    bad = inbox._opened(results.sealed(results.make_result()), utc_now(), lambda _: None)
-    good = inbox._opened(results.sealed(results.make_result()), utc_now(), lambda _: None)
-    bad.submission.id = "too short"
-    group = inbox._group_commit
-    holding, go_on = threading.Event(), threading.Event()
-
-    def hold(*_: object) -> None:
-        holding.set()
-        assert go_on.wait(30)
-
-    event.listen(store.engine, "before_cursor_execute", hold)
-    with ThreadPoolExecutor(3) as pool:
-        first = pool.submit(inbox.accept, results.sealed(results.make_result()), utc_now())
-        assert holding.wait(30)
-        futures = [pool.submit(group.save, one) for one in (bad, good)]
-        while len(group._waiting) < 2:
-            threading.Event().wait(0.001)
-        go_on.set()
-        assert isinstance(first.result(30), Accepted)
-        with pytest.raises(Exception, match="id_has_16_digits"):
-            futures[0].result(30)
-        kept = futures[1].result(30)
-    assert not isinstance(kept, ProtocolError)
+    identities = iter(["too short", "0" * 16, "too short", "1" * 16])
+    monkeypatch.setattr("bench_server.ingest.secrets.token_hex", lambda _: next(identities))
+    raws = [results.sealed(results.make_result()) for _ in range(2)]
+    bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now())
+    with pytest.raises(Exception, match="id_has_16_digits"):
+        bad.result(30)
+    kept = good.result(30)
+    assert isinstance(kept, Accepted)
     with store.reading() as session:
         ids = set(session.execute(select(Submission.id)).scalars())  # type: ignore[call-overload]
-        assert len(ids) == 2
-        assert kept.submission.id in ids
+        assert ids == {kept.submission.id}
         newest = session.execute(select(LogCheckpoint.size)).scalars()  # type: ignore[call-overload]
         assert max(newest) == kept.receipt.index + 1

@@ -5,9 +5,10 @@ that a busy server saves more a second and an idle one makes nobody wait (DeWitt
 Implementation techniques for main memory database systems, 1984).
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
-from threading import Lock
-from typing import Generic, TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Generic, NamedTuple, TypeVar
 
 from sqlalchemy.exc import OperationalError
 
@@ -16,35 +17,45 @@ Answer = TypeVar("Answer")
 MOST_TOGETHER = 64
 
 
+class Waiting(NamedTuple, Generic[Item, Answer]):
+    """An item, and who waits for what becomes of it."""
+
+    item: Item
+    future: "Future[Answer]"
+
+
 class GroupCommit(Generic[Item, Answer]):
-    """Calls ``save_all`` for what waits, one call at a time, from whichever thread comes first.
+    """Calls ``save_all`` for what waits, one call at a time, in a thread of its own: many threads
+    that wait for their turn would cost more than the saving.
 
     ``save_all`` answers each item in order, and saves all of them or raises and saves none.
     """
 
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
         self._save_all = save_all
-        self._turn = Lock()
-        self._waiting: list[_Waiting[Item, Answer]] = []
+        self._waiting: deque[Waiting[Item, Answer]] = deque()
+        self._thread = ThreadPoolExecutor(1, "group-commit")
 
-    def save(self, item: Item) -> Answer:
-        """Save an item, together with what else waits.
+    def save(self, items: Sequence[Item]) -> "list[Future[Answer]]":
+        """Save items, together with what else waits.
 
-        Raises:
-            Exception: what saving this item raised; others of its group are not concerned.
+        Returns:
+            The answer to each, or what saving it raised; others of its group are not concerned.
         """
-        own = _Waiting[Item, Answer](item)
-        self._waiting.append(own)
-        with self._turn:
-            while not own.done:
-                group = self._waiting[:MOST_TOGETHER]
-                del self._waiting[: len(group)]
-                self._save(group)
-        if own.error is not None:
-            raise own.error
-        return own.answer
+        own = [Waiting(item, Future[Answer]()) for item in items]
+        for waiting in own:
+            # What has come in is saved, whether or not its sender still waits.
+            waiting.future.set_running_or_notify_cancel()
+        self._waiting.extend(own)
+        self._thread.submit(self._save_waiting)
+        return [waiting.future for waiting in own]
 
-    def _save(self, group: Sequence["_Waiting[Item, Answer]"]) -> None:
+    def _save_waiting(self) -> None:
+        while self._waiting:
+            together = min(len(self._waiting), MOST_TOGETHER)
+            self._save([self._waiting.popleft() for _ in range(together)])
+
+    def _save(self, group: Sequence[Waiting[Item, Answer]]) -> None:
         try:
             answers = self._save_all([waiting.item for waiting in group])
         except Exception as error:
@@ -54,18 +65,7 @@ class GroupCommit(Generic[Item, Answer]):
                     self._save([waiting])
                 return
             for waiting in group:
-                waiting.error, waiting.done = error, True
+                waiting.future.set_exception(error)
             return
         for waiting, answer in zip(group, answers, strict=True):
-            waiting.answer, waiting.done = answer, True
-
-
-class _Waiting(Generic[Item, Answer]):
-    """An item, and what became of it once it is ``done``."""
-
-    answer: Answer
-
-    def __init__(self, item: Item) -> None:
-        self.item = item
-        self.error: Exception | None = None
-        self.done = False
+            waiting.future.set_result(answer)

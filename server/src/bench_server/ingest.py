@@ -1,14 +1,16 @@
 """Takes results in: open -> parse -> derive -> log and save.
 
 The bytes that were received are verified and kept, and parsed after; posting again changes
-nothing. Opening needs no turn, so that a flood of bad envelopes does not hold up the good ones;
-saving is done for all that wait at once (:mod:`.group_commit`, :mod:`.saving`), in one transaction
-that ends with one checkpoint of the log.
+nothing. All that wait are opened and saved together (:mod:`.group_commit`, :mod:`.saving`): opened
+first, so that nobody waits for the database while one reads, then saved in one transaction that
+ends with one checkpoint of the log.
 """
 
 import secrets
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -25,48 +27,53 @@ from .tables import Submission
 Spend = Callable[[str], None]
 
 
+class Delivery(NamedTuple):
+    """An envelope as it came."""
+
+    raw: bytes
+    received_at: datetime
+    spend: Spend
+
+
 class Inbox:
     """Where results come in: one for each database and process."""
 
     def __init__(self, store: Store, authority: Authority) -> None:
         self.store = store
         self.authority = authority
-        self._group_commit = GroupCommit(self._save_all)
+        self._group_commit = GroupCommit(self._accept_all)
         # A key never changes under its id, and none is ever removed.
         self._keys: dict[str, Ed25519PublicKey] = {}
 
-    def accept(self, raw: bytes, now: datetime, spend: Spend = lambda _: None) -> Accepted:
-        """Verify, keep and log one envelope.
+    def accept(
+        self, raws: Sequence[bytes], now: datetime, spend: Spend = lambda _: None
+    ) -> list[Future[Accepted | ProtocolError]]:
+        """Verify, keep and log envelopes; a bad one does not spoil the others.
 
         Args:
-            raw: the envelope as received, at most 2 MiB.
-            now: when it was received.
+            raws: envelopes as received, each at most 2 MiB.
+            now: when they were received.
             spend: counts a result of a key, whose signature was verified; it may refuse it.
 
-        Raises:
-            ProtocolError: one of its kinds, naming what is wrong with the envelope or the result.
-            Conflict: another payload is kept for this repeat.
+        Returns:
+            What becomes of each: it is kept, or a ``ProtocolError`` says what is wrong with the
+            envelope or the result, such as ``Conflict`` where another payload is kept.
         """
-        found = self._group_commit.save(self._opened(raw, now, spend))
-        if isinstance(found, ProtocolError):
-            raise found
-        return found
+        return self._group_commit.save([Delivery(raw, now, spend) for raw in raws])
 
-    def accept_all(
-        self, raws: Sequence[bytes], now: datetime, spend: Spend = lambda _: None
-    ) -> list[Accepted | ProtocolError]:
-        """:meth:`accept` each of several envelopes; a bad one does not spoil the others."""
-        opened = [attempt(lambda raw: self._opened(raw, now, spend), raw) for raw in raws]
-        saved = iter(self._save_all([found for found in opened if isinstance(found, Arrived)]))
-        return [found if isinstance(found, ProtocolError) else next(saved) for found in opened]
+    def _accept_all(self, deliveries: Sequence[Delivery]) -> list[Accepted | ProtocolError]:
+        opened = [attempt(self._opened, delivery) for delivery in deliveries]
+        arrived = [found for found in opened if isinstance(found, Arrived)]
+        saved = iter(self._save_all(arrived) if arrived else ())
+        return [next(saved) if isinstance(found, Arrived) else found for found in opened]
 
-    def _opened(self, raw: bytes, now: datetime, spend: Spend) -> Arrived:
-        sealed = envelope.read(raw)
+    def _opened(self, delivery: Delivery) -> Arrived:
+        sealed = envelope.read(delivery.raw)
         if len(sealed.signatures) != 1:
             raise InvalidEnvelope("a result has exactly one signature", field="signatures")
         (signature,) = sealed.signatures
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
-        spend(signature.key_id)
+        delivery.spend(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
         submission = Submission(
@@ -76,7 +83,7 @@ class Inbox:
             payload_type=sealed.payload_type,
             signature=signature.value,
             key_id=signature.key_id,
-            received_at=now,
+            received_at=delivery.received_at,
         )
         return Arrived(sealed, result, submission)
 
@@ -87,8 +94,6 @@ class Inbox:
         return self._keys[key_id]
 
     def _save_all(self, arrived: Sequence[Arrived]) -> list[Accepted | ProtocolError]:
-        if not arrived:
-            return []
         with self.store.writing() as session:
             log.take_turn(session)
             return saving.save_all(session, self.authority, arrived)

@@ -89,7 +89,8 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
     finished = run.at + timedelta(seconds=span_ns / 1e9)
     envelopes = [results.sealed(closed(result, run.at, span_ns), run.key) for result in made]
     ids = []
-    for answer in ingest.Inbox(store, authority).accept_all(envelopes, finished):
+    for waiting in ingest.Inbox(store, authority).accept(envelopes, finished):
+        answer = waiting.result()
         if isinstance(answer, ProtocolError):
             raise answer
         ids.append(answer.submission.id)
@@ -130,8 +131,9 @@ def _oddities(store: Store, authority: Authority, key: Ed25519PrivateKey) -> Non
     odd = results.make_result(
         key=key, machine=results.make_machine(MARKUP, seed=951), step_ns=9_000_000
     )
-    for result in (failed, wrong, odd):
-        ingest.Inbox(store, authority).accept(results.sealed(result, key), at)
+    odd_ones = [results.sealed(result, key) for result in (failed, wrong, odd)]
+    for waiting in ingest.Inbox(store, authority).accept(odd_ones, at):
+        waiting.result()
     run = Session(key, kind, machine, environment_of(kind), at, 2.4)
     cells = [results.make_cell("mnist-cnn", device=gpu, recipe="tuned", data="real")]
     for identity in send(store, authority, run, cells):

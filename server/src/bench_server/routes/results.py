@@ -1,10 +1,9 @@
 """``/api/v1/results``: post, list, read, and read back what was signed."""
 
-from datetime import datetime
+import asyncio
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
-from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
 from bench_protocol import envelope, statement, strict_json
@@ -22,7 +21,6 @@ from ..answers import (
 )
 from ..filters import ResultPageFilters
 from ..guard import Rate
-from ..ingest import Inbox, Spend
 from ..problems import problem_of
 from ..saving import Accepted
 from .deps import (
@@ -80,9 +78,9 @@ async def submit(request: Request, inbox: InboxDep, body: Documents, now: Now) -
     def spend(key_id: str) -> None:
         rate.spend(key_id, "a key")
 
-    if isinstance(body, list):
-        return await run_in_threadpool(_many, inbox, body, now, spend)
-    return await run_in_threadpool(_one, inbox, body, now, spend)
+    raws = [line.raw for line in body] if isinstance(body, list) else [body]
+    answers = await asyncio.gather(*map(asyncio.wrap_future, inbox.accept(raws, now, spend)))
+    return _many(body, answers) if isinstance(body, list) else _one(*answers)
 
 
 @router.get("", summary="Results, newest first, page by page", responses=problems(422))
@@ -128,15 +126,15 @@ def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     return receipt_answer(log.receipts_of_results(session, [submission.id])[submission.id])
 
 
-def _one(inbox: Inbox, raw: bytes, now: datetime, spend: Spend) -> Response:
-    accepted = inbox.accept(raw, now, spend)
-    location = f"/api/v1/results/{accepted.submission.id}"
-    answer = SUBMITTED.dump_json(_submitted(accepted))
-    return Response(answer, _status(accepted), {"Location": location}, "application/json")
+def _one(answer: Accepted | ProtocolError) -> Response:
+    if isinstance(answer, ProtocolError):
+        raise answer
+    location = f"/api/v1/results/{answer.submission.id}"
+    document = SUBMITTED.dump_json(_submitted(answer))
+    return Response(document, _status(answer), {"Location": location}, "application/json")
 
 
-def _many(inbox: Inbox, lines: list[Line], now: datetime, spend: Spend) -> Response:
-    answers = inbox.accept_all([line.raw for line in lines], now, spend)
+def _many(lines: list[Line], answers: list[Accepted | ProtocolError]) -> Response:
     numbers = (line.number for line in lines)
     return Response(b"".join(map(_line, numbers, answers)), 207, media_type=NDJSON)
 
