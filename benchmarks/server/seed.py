@@ -32,6 +32,7 @@ from bench_server.tables import (
     LogEntry,
     LogNode,
     Measurement,
+    NewRow,
     Owner,
     SigningKey,
     Standing,
@@ -245,13 +246,13 @@ def _cells(kind: int) -> Iterator[Template]:
         middle = sorted(range(len(rows)), key=lambda number: rows[number].ns_per_sample or 0)[1]
         yield Template(
             subject,
-            [MEASUREMENTS.row(row.model_dump()) for row in rows],
+            [MEASUREMENTS.row(vars(row)) for row in rows],
             [STANDINGS.row(values) for values in figures],
             middle,
         )
 
 
-def _row(result: Result) -> Measurement:
+def _row(result: Result) -> NewRow:
     key = SigningKey(key_id="0" * 64, owner="", first_key_id="0" * 64)
     submission = Submission(id="0" * 16, key_id=key.key_id, received_at=BEGAN)
     row = derive.measurement_row(submission, result, key, log_index=0)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlmodel import Session, col, delete
+from sqlalchemy import Row
+from sqlmodel import col, delete
 
 from bench_protocol import acts, envelope, strict_json
 from bench_protocol.acts import ChallengeGiven
@@ -82,16 +83,18 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeGiven:
 
 
 def arrival(
-    session: Session, result: Result, origin: str, now: datetime
-) -> tuple[Arrival, Challenge | None]:
-    """How a result's challenge stands, and the challenge if this server gave it to this key.
+    result: Result, row: Row[Any] | None, origin: str, now: datetime
+) -> tuple[Arrival, str | None]:
+    """How a result's challenge stands, and its id if this server gave it to this key.
 
     A challenge that is not this key's binds nothing: its id is public, and anyone can copy it.
+
+    Args:
+        row: the challenge of that id, if there is one.
     """
     named = result.challenge
     if named is None:
         return Arrival(now), None
-    row = session.get(Challenge, named.id)
     if (
         row is None
         or (row.nonce, row.key_id) != (named.nonce, result.agent.key_id)
@@ -99,8 +102,8 @@ def arrival(
     ):
         return Arrival(now, "foreign"), None
     if now > row.expires_at:
-        return Arrival(now, "expired"), row
-    return Arrival(now, "fresh", row.issued_at), row
+        return Arrival(now, "expired"), named.id
+    return Arrival(now, "fresh", row.issued_at), named.id
 
 
 def _utc_text(moment: datetime) -> str:

@@ -10,6 +10,9 @@ import json
 from dataclasses import replace
 from datetime import datetime
 from statistics import median
+from typing import Any
+
+from sqlalchemy import Row
 
 from bench_protocol import figures, strict_json
 from bench_protocol import result as wire
@@ -22,23 +25,30 @@ from .attributes import environment_id, framework_version
 from .checks import Arrival
 from .efficiency import mfu
 from .standing_rows import subject_of_result
-from .tables import Measurement, SigningKey, Submission
+from .tables import NewRow, SigningKey, Submission
 
 LARGEST = 2**63 - 1
+# Columns that are unknown where nothing was measured, or not all of it.
+FIGURES = (
+    *("layers", "block_count", "steps_per_block", "block_median_ns", "spread", "ns_per_sample"),
+    *("samples_per_second", "epoch_ns", "startup_ns", "parameter_count", "last_loss", "accuracy"),
+    *("peak_memory_bytes", "energy_mj", "joules_per_sample", "energy_scope", "mfu"),
+)
 
 
 def measurement_row(
-    submission: Submission, result: Result, key: SigningKey, log_index: int
-) -> Measurement:
+    submission: Submission | NewRow, result: Result, key: SigningKey | Row[Any], log_index: int
+) -> NewRow:
     """Columns of a result; its checks are still to be run."""
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
     hardware = hardware_name(result.machine, cell.device)[:400]
-    row = Measurement(
+    row = NewRow(
         submission_id=submission.id,
         key_id=submission.key_id,
         owner=key.owner,
         log_index=log_index,
+        challenge_id=None,
         received_at=submission.received_at,
         started_at=datetime.fromisoformat(result.clocks.started),
         environment_id=environment_id(result),
@@ -64,6 +74,9 @@ def measurement_row(
         unranked_reason=checks.failure(result),
         trust_level=1,
         verdicts="[]",
+        moderation=None,
+        moderation_reason=None,
+        **dict.fromkeys(FIGURES),
     )
     if result.measurement is not None:
         _add_figures(row, result.measurement, workload.steps_per_epoch(cell.batch_size))
@@ -74,7 +87,7 @@ def measurement_row(
     return row
 
 
-def check(row: Measurement, result: Result, arrival: Arrival) -> None:
+def check(row: NewRow, result: Result, arrival: Arrival) -> None:
     """Run the checks and keep what they found."""
     found = checks.verdicts(result, workload_named(result.cell.workload), arrival)
     row.verdicts = json.dumps([vars(verdict) for verdict in found])
@@ -96,7 +109,7 @@ def machine_id(first_key_id: str, machine_hash: str) -> str:
     return hashlib.sha256(f"machine {first_key_id} {machine_hash}".encode()).hexdigest()[:16]
 
 
-def _add_figures(row: Measurement, measured: wire.Measurement, steps_per_epoch: int) -> None:
+def _add_figures(row: NewRow, measured: wire.Measurement, steps_per_epoch: int) -> None:
     blocks, startup = measured.blocks, measured.startup
     block_ns = median(blocks.durations_ns)
     row.layers = measured.layers

@@ -22,7 +22,7 @@ from .authority import Authority
 from .db import Store
 from .group_commit import GroupCommit
 from .saving import Accepted, Arrived, attempt
-from .tables import Submission
+from .tables import NewRow
 
 Spend = Callable[[str], None]
 
@@ -76,7 +76,7 @@ class Inbox:
         delivery.spend(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
-        submission = Submission(
+        submission = NewRow(
             id=secrets.token_hex(8),
             payload=payload,
             payload_sha256=sealed.payload_sha256,

@@ -8,14 +8,16 @@ import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
+from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement
+from sqlalchemy import ColumnElement, Row
 from sqlmodel import Session, col, func, select
 
 from . import standing_rows, standings
 from .rank import Setup
-from .tables import Measurement, Owner, SigningKey, Standing
+from .tables import Measurement, NewRow, Owner, SigningKey, Standing
 
+Judged = TypeVar("Judged", Measurement, NewRow)
 # Two figures within this share of each other are the same.
 REPRODUCED_WITHIN = 0.10
 OWNERS_TO_REPRODUCE = 2
@@ -27,14 +29,15 @@ MODERATED = {
 }
 
 
-def judge(row: Measurement, key: SigningKey) -> None:
+def judge(row: Measurement | NewRow, key: SigningKey | Row[Any]) -> None:
     """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row."""
-    row.unranked_reason = _unranked_reason(row, key)
+    found = json.loads(row.verdicts)
+    row.unranked_reason = _unranked_reason(row, key, found)
     row.rankable = row.unranked_reason is None
-    row.trust_level = _level(row)
+    row.trust_level = _level(row, found)
 
 
-def reproduce(session: Session, row: Measurement) -> list[Measurement]:
+def reproduce(session: Session, row: Measurement | NewRow) -> list[Measurement]:
     """Raise to level 4 what two or more confirmed owners measured within 10 % on this hardware in
     this set-up, and lower what no longer is.
 
@@ -83,7 +86,7 @@ def settle_without(session: Session, row: Measurement) -> None:
     standings.refresh(session, [row, *reproduce(session, row)])
 
 
-def may_be_reproduced(session: Session, rows: Iterable[Measurement]) -> list[Measurement]:
+def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
     """Those of level 3 and more where enough confirmed owners have a figure for
     :func:`reproduce` to find any."""
     places = {row.submission_id: standing_rows.place(row) for row in rows if row.trust_level >= 3}
@@ -99,7 +102,9 @@ def may_be_reproduced(session: Session, rows: Iterable[Measurement]) -> list[Mea
     return [row for row in rows if places.get(row.submission_id) in found]
 
 
-def _unranked_reason(row: Measurement, key: SigningKey) -> str | None:
+def _unranked_reason(
+    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[dict[str, Any]]
+) -> str | None:
     if row.failure_kind is not None:
         return row.unranked_reason
     if row.moderation in MODERATED:
@@ -110,7 +115,7 @@ def _unranked_reason(row: Measurement, key: SigningKey) -> str | None:
             f"its key was revoked ({key.revoked_reason}), and what was logged from entry "
             f"{key.compromised_since} on does not count"
         )
-    failed = [verdict for verdict in json.loads(row.verdicts) if not verdict["passed"]]
+    failed = [verdict for verdict in found if not verdict["passed"]]
     for verdict in failed:
         if verdict["effect"] == "unranked":
             return str(verdict["sentence"])
@@ -120,15 +125,14 @@ def _unranked_reason(row: Measurement, key: SigningKey) -> str | None:
     return None
 
 
-def _level(row: Measurement) -> int:
-    found = json.loads(row.verdicts)
+def _level(row: Measurement | NewRow, found: Sequence[dict[str, Any]]) -> int:
     failed = {verdict["effect"] for verdict in found if not verdict["passed"]}
     if not found or "stale" in failed:
         return 1
     return 2 if failed or row.failure_kind is not None else 3
 
 
-def _same_setup(row: Measurement) -> list[ColumnElement[bool]]:
+def _same_setup(row: Measurement | NewRow) -> list[ColumnElement[bool]]:
     """Rows of the same hardware in the same cell, whichever device of its kind it was."""
     return [getattr(Measurement, name) == getattr(row, name) for name in SAME_SETUP]
 

@@ -8,9 +8,11 @@ import hashlib
 import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Row
 from sqlmodel import Session, col, select, update
 
 from bench_protocol import acts, envelope, keys, statement
@@ -68,20 +70,26 @@ def require_active(session: Session, key_id: str) -> SigningKey:
         KeyNotActive: it waits for approval, was rotated or revoked.
     """
     row = key_with_id(session, key_id)
+    refuse_inactive(row)
+    return row
+
+
+def refuse_inactive(row: SigningKey | Row[Any]) -> None:
+    """Raises KeyNotActive where a key may not send: it waits for approval, was rotated or
+    revoked."""
     if row.status == "pending":
         raise KeyNotActive(
-            f"key {key_id} waits for the operator's approval",
+            f"key {row.key_id} waits for the operator's approval",
             field="signatures.keyid",
             mend="ask whoever runs this server, then send again",
         )
     if row.status != "active":
         why = f" ({row.revoked_reason})" if row.revoked_reason else ""
         raise KeyNotActive(
-            f"key {key_id} was {row.status}{why} and signs no more",
+            f"key {row.key_id} was {row.status}{why} and signs no more",
             field="signatures.keyid",
             mend="enroll the key that is in use now",
         )
-    return row
 
 
 def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:

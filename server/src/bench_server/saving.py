@@ -1,15 +1,15 @@
 """Saves results that come together, in one transaction: check -> save -> log.
 
-What the database holds of them already is asked once for all of them. What follows from other
-results follows one after the other, in the order in which the log has them: a replay of the log
-finds the same, whatever came together.
+What the database holds of them already is asked once for all of them (:mod:`.known`). What follows
+from other results follows one after the other, in the order in which the log has them: a replay of
+the log finds the same, whatever came together.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import ColumnElement, bindparam, select
+from sqlalchemy import Row, bindparam, insert, select, update
 from sqlmodel import Session, col
 
 from bench_protocol.envelope import Envelope
@@ -20,12 +20,12 @@ from bench_protocol.result import Result
 from . import challenges, checks, derive, judge, log, registry, standing_rows, standings
 from .attributes import environment_row
 from .authority import Authority
+from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .problems import Conflict, Gone
-from .tables import Challenge, EnvironmentRow, Measurement, SigningKey, Submission, Withdrawn
+from .tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
-Repeat = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,14 @@ class Arrived:
 
     envelope: Envelope
     result: Result
-    submission: Submission
+    submission: NewRow
 
 
 class Kept(NamedTuple):
     """The rows of a result, and whether they are new."""
 
-    submission: Submission
-    measurement: Measurement
+    submission: NewRow | Submission
+    measurement: NewRow | Measurement
     created: bool
 
 
@@ -49,8 +49,8 @@ class Kept(NamedTuple):
 class Accepted:
     """A kept result. ``created``: it is new; False where this payload was kept before."""
 
-    submission: Submission
-    measurement: Measurement
+    submission: NewRow | Submission
+    measurement: NewRow | Measurement
     receipt: Receipt
     created: bool
 
@@ -67,7 +67,7 @@ def save_all(
     session: Session, authority: Authority, arrived: Sequence[Arrived]
 ) -> list[Accepted | ProtocolError]:
     """Save and log each; what is refused does not spoil the others."""
-    group = Group(session, authority, arrived)
+    group = Group(session, authority.origin, arrived)
     found = [attempt(group.keep, one) for one in arrived]
     group.save()
     receipts: dict[str | None, Receipt] = {}
@@ -90,99 +90,109 @@ def save_all(
 
 def derived(
     session: Session, origin: str, submission: Submission, result: Result, log_index: int
-) -> Measurement:
+) -> NewRow:
     """The measurement row of a result whose key is enrolled, checked and judged.
 
     It depends on what the database holds of earlier log entries, so replay them in their order.
     """
-    row = derive.measurement_row(submission, result, _key(session, submission), log_index)
-    arrival = _use_challenge(session, origin, row, result)
+    connection = session.connection()
+    key = keys_with_ids(connection, [submission.key_id])[submission.key_id]
+    row = derive.measurement_row(submission, result, key, log_index)
+    arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     place = standing_rows.place(row)
-    _judge(session, row, result, arrival, standings.owner_times(session, [place])[place])
+    _judge(row, key, result, arrival, standings.owner_times(session, [place])[place])
     return row
 
 
-def save_rows(session: Session, rows: Sequence[tuple[Measurement, Result]]) -> None:
+def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
     """Add measurement rows, their environments where they are new, and take them into the
     standings."""
+    connection = session.connection()
+    own = {row.submission_id: row for row, _ in rows}
     new = {row.environment_id: result for row, result in rows}
-    there = session.connection().scalars(ENVIRONMENTS, {"ids": list(new)})
-    for identity in new.keys() - set(there):
+    for identity in new.keys() - set(connection.scalars(ENVIRONMENTS, {"ids": list(new)})):
         session.add(environment_row(new[identity]))
-    session.add_all(row for row, _ in rows)
     session.flush()
-    standings.add(session, [row for row, _ in rows])
-    for row in judge.may_be_reproduced(session, [row for row, _ in rows]):
-        standings.refresh(session, judge.reproduce(session, row))
+    connection.execute(NEW_MEASUREMENT, [vars(row) for row in own.values()])
+    if bound := {row.challenge_id for row in own.values()} - {None}:
+        connection.execute(USED, {"ids": list(bound)})
+    standings.add(session, own.values())
+    for row in judge.may_be_reproduced(session, own.values()):
+        changed = judge.reproduce(session, row)
+        standings.refresh(session, changed)
+        for other in changed:
+            if other.submission_id in own:
+                own[other.submission_id].trust_level = other.trust_level
 
 
 class Group:
-    """Results of one transaction. What they need of the database is loaded at once and held, so
-    that the session need not ask for each."""
+    """Results of one transaction. What they need of the database is loaded at once and held."""
 
-    def __init__(self, session: Session, authority: Authority, arrived: Sequence[Arrived]) -> None:
+    def __init__(self, session: Session, origin: str, arrived: Sequence[Arrived]) -> None:
         self.session = session
-        self.authority = authority
+        self.origin = origin
         self.leaves: list[log.Leaf] = []
         self._first = log.size(session)
-        self._unsaved: list[tuple[Measurement, Result]] = []
-        self._kept = _kept(session, arrived)
-        self._withdrawn = _withdrawn(session, arrived)
-        self._taken = _taken(session, arrived)
-        self._held = _keys_and_challenges(session, arrived)
+        self._unsaved: list[tuple[Arrived, NewRow]] = []
+        digests = [one.submission.payload_sha256 for one in arrived]
+        self._known = known(session.connection(), [one.result for one in arrived], digests)
+        self._taken: dict[Repeat, Any] = dict(self._known.repeats)
+        again = {row.payload_sha256 for row in self._taken.values()}.intersection(digests)
+        self._kept = _kept(session, again) if again else {}
         self._rows = {
-            a.submission.id: derive.measurement_row(
-                a.submission, a.result, _key(session, a.submission), log_index=0
+            one.submission.id: derive.measurement_row(
+                one.submission, one.result, self._known.keys[one.submission.key_id], log_index=0
             )
-            for a in arrived
+            for one in arrived
         }
         self._places = {identity: standing_rows.place(row) for identity, row in self._rows.items()}
         self._owner_times = standings.owner_times(session, self._places.values())
 
     def keep(self, arrived: Arrived) -> Kept:
-        """Save one, or find that it is kept.
+        """Keep one, or find that it is kept.
 
         Raises:
             Gone: it was withdrawn.
             KeyNotActive: its key may send none.
             Conflict: another payload is kept for its repeat.
         """
-        submission, result = arrived.submission, arrived.result
+        submission, key = arrived.submission, self._known.keys[arrived.submission.key_id]
         digest = submission.payload_sha256
         if digest in self._kept:
             return self._kept[digest]
-        if digest in self._withdrawn:
+        if digest in self._known.withdrawn:
             raise Gone("this result was withdrawn", field="payload", mend="measure again")
-        registry.require_active(self.session, submission.key_id)
-        row = self._rows[submission.id]
+        registry.refuse_inactive(key)
+        row, place = self._rows[submission.id], self._places[submission.id]
         row.log_index = self._first + len(self.leaves)
-        arrival = _use_challenge(self.session, self.authority.origin, row, result)
+        arrival = _arrival(row, arrived.result, self._known.challenges, self.origin)
         self._refuse_second(row)
-        place = self._places[submission.id]
-        if any(self._is_peer(row, place, earlier) for earlier, _ in self._unsaved):
+        if any(self._is_peer(row, place, earlier) for _, earlier in self._unsaved):
             self.save()
             self._owner_times = standings.owner_times(self.session, self._places.values())
-        _judge(self.session, row, result, arrival, self._owner_times[place])
-        self.session.add(submission)
-        self._unsaved.append((row, result))
+        _judge(row, key, arrived.result, arrival, self._owner_times[place])
+        self._unsaved.append((arrived, row))
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
         self._kept[digest] = Kept(submission, row, False)
-        self._taken |= dict.fromkeys(_repeats(row), row)
+        self._taken |= dict.fromkeys(repeats_of(row), row)
         return Kept(submission, row, True)
 
     def save(self) -> None:
         """Write what is not written yet."""
-        self.session.flush()
-        save_rows(self.session, self._unsaved)
+        if not self._unsaved:
+            return
+        submissions = [vars(arrived.submission) for arrived, _ in self._unsaved]
+        self.session.connection().execute(NEW_SUBMISSION, submissions)
+        save_rows(self.session, [(row, arrived.result) for arrived, row in self._unsaved])
         self._unsaved = []
 
-    def _is_peer(self, row: Measurement, place: str, other: Measurement) -> bool:
+    def _is_peer(self, row: NewRow, place: str, other: NewRow) -> bool:
         """Whether another owner's result has a say in what is judged of this one."""
-        return other.owner != row.owner and self._places[other.submission_id] == place
+        return bool(other.owner != row.owner and self._places[other.submission_id] == place)
 
-    def _refuse_second(self, row: Measurement) -> None:
+    def _refuse_second(self, row: NewRow) -> None:
         """One payload for a repeat: what a second one would mean, nobody could say."""
-        found = next((self._taken[r] for r in _repeats(row) if r in self._taken), None)
+        found = next((self._taken[r] for r in repeats_of(row) if r in self._taken), None)
         if found is not None:
             which = f"run {row.run_id}" if found.run_id == row.run_id else "this challenge"
             raise Conflict(
@@ -193,107 +203,46 @@ class Group:
             )
 
 
-def _key(session: Session, submission: Submission) -> SigningKey:
-    return session.get_one(SigningKey, submission.key_id)
-
-
-def _use_challenge(
-    session: Session, origin: str, row: Measurement, result: Result
+def _arrival(
+    row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str
 ) -> checks.Arrival:
-    """How a result came in; the challenge it is bound to is used now."""
-    arrival, challenge = challenges.arrival(session, result, origin, row.received_at)
-    if challenge is not None:
-        row.challenge_id = challenge.id
-        challenge.used = True
+    """How a result came in; it is bound to its challenge now."""
+    challenge = given.get(result.challenge.id) if result.challenge is not None else None
+    arrival, row.challenge_id = challenges.arrival(result, challenge, origin, row.received_at)
     return arrival
 
 
 def _judge(
-    session: Session,
-    row: Measurement,
+    row: NewRow,
+    key: Row[Any],
     result: Result,
     arrival: checks.Arrival,
     owner_times: Mapping[str, float],
 ) -> None:
     peers_ns = [time for owner, time in owner_times.items() if owner != row.owner]
     derive.check(row, result, replace(arrival, peers_ns=peers_ns))
-    judge.judge(row, session.get_one(SigningKey, row.key_id))
+    judge.judge(row, key)
 
 
-def _keys_and_challenges(
-    session: Session, arrived: Sequence[Arrived]
-) -> tuple[Sequence[SigningKey], Sequence[Challenge]]:
-    signers = {a.submission.key_id for a in arrived}
-    return (
-        session.execute(KEYS, {"ids": list(signers)}).scalars().all(),
-        session.execute(CHALLENGES, {"ids": list(_challenges_of(arrived))}).scalars().all(),
-    )
-
-
-def _kept(session: Session, arrived: Sequence[Arrived]) -> dict[str, Kept]:
+def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
     """What is kept of these payloads, by their digests."""
-    found = session.execute(KEPT, {"digests": _digests(arrived)})
+    query = (
+        select(Submission, Measurement)
+        .where(col(Submission.payload_sha256).in_(digests))
+        .where(col(Measurement.submission_id) == Submission.id)
+    )
+    found = session.execute(query)
     return {submission.payload_sha256: Kept(submission, row, False) for submission, row in found}
 
 
-def _withdrawn(session: Session, arrived: Sequence[Arrived]) -> set[str]:
-    return set(session.connection().scalars(WITHDRAWN, {"digests": _digests(arrived)}))
-
-
-def _taken(session: Session, arrived: Sequence[Arrived]) -> dict[Repeat, Any]:
-    """The rows that are kept for the repeats of these, by repeat."""
-    values = {
-        "cells": list({a.result.cell.digest for a in arrived}),
-        "runs": list({a.result.run_id for a in arrived}),
-        "signers": list({a.submission.key_id for a in arrived}),
-        "challenges": list(_challenges_of(arrived)),
-    }
-    # A statement for each index; asked for one of none, SQLite would read every row.
-    queries = (TAKEN_IN_RUN, TAKEN_BY_CHALLENGE) if values["challenges"] else (TAKEN_IN_RUN,)
-    found = [row for query in queries for row in session.connection().execute(query, values)]
-    return {repeat: row for row in found for repeat in _repeats(row)}
-
-
-def _digests(arrived: Sequence[Arrived]) -> list[str]:
-    return [a.submission.payload_sha256 for a in arrived]
-
-
-def _challenges_of(arrived: Sequence[Arrived]) -> set[str]:
-    return {a.result.challenge.id for a in arrived if a.result.challenge is not None}
-
-
-def _repeats(row: Any) -> list[Repeat]:
-    """What a row is the only one of: its repeat in its run, and under its challenge."""
-    cell = (row.cell_digest, row.repeat)
-    bound = [(row.challenge_id, *cell)] if row.challenge_id is not None else []
-    return [(row.key_id, row.run_id, *cell), *bound]
-
-
-def _any_of(column: Any, name: str) -> ColumnElement[bool]:
-    found: ColumnElement[bool] = col(column).in_(bindparam(name, expanding=True))
-    return found
-
-
 # Statements of every ingest, put together once.
-KEYS = select(SigningKey).where(_any_of(SigningKey.key_id, "ids"))
-CHALLENGES = select(Challenge).where(_any_of(Challenge.id, "ids"))
-ENVIRONMENTS = select(col(EnvironmentRow.id)).where(_any_of(EnvironmentRow.id, "ids"))
-WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(
-    _any_of(Withdrawn.payload_sha256, "digests")
+NEW_SUBMISSION = insert(Submission.__table__)  # type: ignore[attr-defined]
+NEW_MEASUREMENT = insert(Measurement.__table__)  # type: ignore[attr-defined]
+ENVIRONMENTS = select(col(EnvironmentRow.id)).where(
+    col(EnvironmentRow.id).in_(bindparam("ids", expanding=True))
 )
-KEPT = (
-    select(Submission, Measurement)
-    .where(_any_of(Submission.payload_sha256, "digests"))
-    .where(col(Measurement.submission_id) == Submission.id)
+USED = (
+    update(Challenge)
+    .where(col(Challenge.id).in_(bindparam("ids", expanding=True)), col(Challenge.used).is_(False))
+    .values(used=True)
 )
-_RESULTS = Measurement.__table__.c  # type: ignore[attr-defined]
-_REPEATS = select(
-    *(
-        _RESULTS[name]
-        for name in ("submission_id", "key_id", "run_id", "challenge_id", "cell_digest", "repeat")
-    )
-).where(_any_of(Measurement.cell_digest, "cells"))
-TAKEN_IN_RUN = _REPEATS.where(
-    _any_of(Measurement.key_id, "signers"), _any_of(Measurement.run_id, "runs")
-)
-TAKEN_BY_CHALLENGE = _REPEATS.where(_any_of(Measurement.challenge_id, "challenges"))

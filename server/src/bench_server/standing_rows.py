@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from bench_protocol.verdicts import LogSample
 
 from .rank import Evidence, Figure, Setup, Subject, Unit
-from .tables import Measurement, Standing
+from .tables import Measurement, NewRow, Standing
 
 TABLE = Standing.__table__  # type: ignore[attr-defined]
 RESULTS = Measurement.__table__  # type: ignore[attr-defined]
@@ -28,13 +28,13 @@ RESULT_COLUMNS = (
 ABOVE = {"machine": "owner", "owner": "hardware"}
 
 
-def place(result: Measurement) -> str:
+def place(result: Measurement | NewRow) -> str:
     """Id of the standing of a result's hardware in its set-up."""
     whole = subject_of_result(result)
     return replace(whole, owner="", machine_id="", environment_id="").id
 
 
-def subject_of_result(row: Measurement) -> Subject:
+def subject_of_result(row: Measurement | NewRow) -> Subject:
     """Whose figure a result is, in its environment."""
     return Subject(
         hardware=row.hardware,

@@ -44,7 +44,7 @@ from .standing_rows import (
     standing_values,
     subject_above,
 )
-from .tables import Measurement
+from .tables import Measurement, NewRow
 
 
 class Arrival(NamedTuple):
@@ -57,10 +57,10 @@ class Arrival(NamedTuple):
 Arrivals = dict[Subject, list[Arrival]]
 
 
-def add(session: Session, rows: Iterable[Measurement]) -> None:
+def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     """Take new results into the standings they count in; those that do not count are passed over.
 
-    The rows themselves must have been flushed.
+    The rows themselves must have been written.
     """
     arrivals: Arrivals = defaultdict(list)
     for row in rows:
@@ -78,7 +78,7 @@ def add(session: Session, rows: Iterable[Measurement]) -> None:
         arrivals = above
 
 
-def refresh(session: Session, rows: Iterable[Measurement]) -> None:
+def refresh(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     """Compute the standings of these results' machines anew, and those above them.
 
     To be called in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ..rank import unsteady
-from ..tables import Measurement, Submission
+from ..tables import Measurement, NewRow, Submission
 from .trust import ReceiptAnswer
 
 
@@ -86,7 +86,7 @@ class ResultDetail(ResultAnswer):
     result: dict[str, Any]
 
 
-def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
+def result_fields(submission: Submission | NewRow, row: Measurement | NewRow) -> dict[str, Any]:
     """The arguments of :class:`ResultAnswer`."""
     own = {
         name: getattr(row, name)

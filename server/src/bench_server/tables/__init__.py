@@ -5,7 +5,7 @@ be rebuilt from the payload (:mod:`.derive`). Every integer of nanoseconds, mill
 a BigInteger. Migrations are written by hand and compared with these tables by a test.
 """
 
-from .base import Table, UtcDateTime
+from .base import NewRow, Table, UtcDateTime
 from .figures import PublishedFigure, Standing
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import Challenge, Invite, LogCheckpoint, LogEntry, LogNode, Owner, SigningKey, Withdrawn
@@ -18,6 +18,7 @@ __all__ = [
     "LogEntry",
     "LogNode",
     "Measurement",
+    "NewRow",
     "Owner",
     "PublishedFigure",
     "SigningKey",

@@ -1,6 +1,7 @@
 """What tables share."""
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 from sqlalchemy import (
@@ -45,6 +46,11 @@ class Table(SQLModel):
     """Base of the tables: constraints get their names from one convention."""
 
     metadata: ClassVar[MetaData] = MetaData(naming_convention=NAMING)
+
+
+class NewRow(SimpleNamespace):
+    """A row on its way into a table: its columns by name, as a mapped row has them, without the
+    books that a mapper keeps of every change; these would be a third of taking a result in."""
 
 
 class InCell(SQLModel):
