@@ -46,7 +46,8 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
 
 def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     stream = io.StringIO()
-    summary = RunSummary(results=a_run(), waiting=3)
+    address = "http://server.test/results/0f1e2d3c4b5a6978"
+    summary = RunSummary(results=a_run(), waiting=3, sent=1, addresses=[address])
     show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
     text = stream.getvalue()
     row = next(
@@ -55,10 +56,11 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     assert row.split()[-1] == "2.00×"
     assert text.count("2.00×") == 12
     for line in (
+        f"  {address}\n",
         "failed: fashion-lstm tensorflow cpu naive batch 128 float32 generated: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, 95 % CI 3.3",
         "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
-        "73 results kept in /home/of/agent/outbox, 0 sent now.",
+        "73 results kept in /home/of/agent/outbox, 1 sent now.",
         "3 wait: bench-agent submit --server URL sends them.",
     ):
         assert f"\n{line}" in text

@@ -10,6 +10,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Device
+from bench_server import cursors
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")
@@ -219,6 +220,7 @@ def test_the_description_is_complete(http: TestClient) -> None:
             for parameter in operation.get("parameters", ()):
                 assert parameter.get("description"), (path, parameter["name"])
     page = http.get("/docs").text
+    assert cursors.write("apple-m2-max-30-core-gpu") in page  # letter by letter
     for limits in (
         "integer, 1 to 200; default 50",
         "string, matching ^[0-9a-f]{64}$",

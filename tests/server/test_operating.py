@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result as Ran
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from tests.fakes import results
+from tests.fakes import results, said
 from tests.fakes.client import JSON, Poster
 from typer.testing import CliRunner
 
@@ -138,6 +138,24 @@ def test_results(post: Poster, command: Command) -> None:
     assert post.http.get(f"/api/v1/results/{identity}").json()["rankable"]
 
 
+def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command) -> None:
+    identity, kept = post.made(), post.made()
+    entry(command("keys", "revoke", KEY, "--reason", "lost"))
+    refused = said.act(post, "withdraw", result=identity, server_origin="trainmark.localhost")
+    assert (refused.status_code, refused.json()["code"]) == (403, "key_not_active")
+    mend = refused.json()["mend"]
+    assert f"bench-server results withdraw {identity}" in mend
+    asked = command("results", "withdraw", identity)
+    assert asked.exit_code == 1  # nobody answered
+    assert post.http.get(f"/api/v1/results/{identity}").status_code == 200
+    entry(command(*mend.partition("bench-server ")[2].split(), "--yes"))
+    assert post.http.get(f"/api/v1/results/{identity}").status_code == 410
+    assert post.http.get(f"/api/v1/results/{kept}").status_code == 200
+    assert command("reindex").exit_code == 0
+    verified = command("verify-log")
+    assert verified.exit_code == 0, verified.output
+
+
 def test_invitations(post: Poster, command: Command, application: FastAPI) -> None:
     """A code enrolls one key, gives it to the owner it names, and expires."""
     application.state.settings = Settings(enrollment="invite")
@@ -232,8 +250,8 @@ def test_a_dump_verifies_without_server_and_keys(
     assert "WRONG entry 2: edited" in found.output
     dump.write_bytes(dump.read_bytes()[:100])
     for file in (dump, tmp_path / "missing.zip"):
-        said = stranger(str(file))
-        assert (said.exit_code, "is no dump of a log" in said.output) == (2, True)
+        told = stranger(str(file))
+        assert (told.exit_code, "is no dump of a log" in told.output) == (2, True)
     unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
     assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

@@ -287,6 +287,48 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     assert agent("verify", str(file)).code == 2
 
 
+def test_looking_makes_no_key_and_says_what_it_wants(
+    home: Home, client: Client, tmp_path: Path
+) -> None:
+    put(home)
+    (identity,) = sent(home, client)
+    stranger = Agent(tmp_path / "stranger")
+    held = stranger("verify", f"{client.server}/results/{identity}")
+    assert held.code == 0, held.stderr
+    envelope = next(Outbox(home.outbox).sent()).path
+    shutil.copy(envelope, tmp_path / "envelope.json")
+    kept = stranger("verify", str(tmp_path / "envelope.json"))
+    assert (kept.code, "is not this machine's" in kept.stderr) == (2, True)
+    assert not Home(stranger.home).key.exists()
+    for what, says in (
+        (client.server, "http://SERVER/results/ID"),
+        (f"{client.server}/machines/{identity}", "is not the address of a result"),
+        (str(envelope.with_suffix(".answer")), f"bench-agent verify {envelope}"),
+    ):
+        wrong = stranger("verify", what)
+        assert (wrong.code, says in wrong.stderr) == (2, True), wrong.stderr
+
+
+def test_owners_commands_end_as_documented(home: Home, client: Client, address: str) -> None:
+    agent, at = Agent(home.root), ("--server", address)
+    enrolled = agent("enroll", *at)
+    assert enrolled.code == 0
+    assert "published under CC-BY-4.0" in enrolled.stdout
+    put(home)
+    (identity,) = sent(home, client)
+    for code, says, arguments in (
+        (0, "hide done", ("results", "hide", identity, *at)),
+        (1, "no result", ("results", "show", "0" * 16, *at)),
+        (2, "result: ", ("results", "show", "zzz", *at)),
+        (2, "key_id: ", ("keys", "revoke", "--key", "zzz", "--yes", *at)),
+        (3, "does not answer", ("results", "list", "--server", "http://127.0.0.1:9")),
+    ):
+        done = agent(*arguments)
+        assert done.code == code, done.stderr
+        assert says in done.stdout + done.stderr
+        assert "Traceback" not in done.stderr
+
+
 def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
     put(home, 3)
     hidden, gone, kept = sent(home, client)

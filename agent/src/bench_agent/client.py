@@ -10,9 +10,11 @@ from urllib.parse import urlsplit
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
 
 from bench_protocol import acts, envelope, keys, statement, strict_json
 from bench_protocol.acts import Act, Revocation, Rotation
+from bench_protocol.errors import first_invalid_field
 from bench_protocol.result import Challenge
 
 from . import __version__
@@ -55,6 +57,10 @@ class Delivery:
     state: Literal["sent", "refused"]
     answer: dict[str, Any]
 
+    def address(self, server: str) -> str:
+        """Where what was sent can be looked at."""
+        return f"{server}/results/{self.answer.get('id')}"
+
 
 def checked_address(server: str) -> str:
     """A server's address without a slash at its end.
@@ -80,7 +86,7 @@ def utc_text(moment: datetime) -> str:
 
 
 class Client:
-    """One server, one key.
+    """One server, one key; without a key it can only read.
 
     With a ``home`` the client is a witness of the server's log: it takes no answer to a result
     without a receipt that holds, and none from a log that contradicts what it saw before.
@@ -89,14 +95,14 @@ class Client:
     def __init__(
         self,
         server: str,
-        key: Ed25519PrivateKey,
+        key: Ed25519PrivateKey | None,
         home: Home | None = None,
         *,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         self.server = checked_address(server)
-        self._key = key
+        self._own_key = key
         self._now = now
         self._http = httpx.Client(
             base_url=self.server,
@@ -108,6 +114,12 @@ class Client:
 
     def close(self) -> None:
         self._http.close()
+
+    @property
+    def _key(self) -> Ed25519PrivateKey:
+        if self._own_key is None:
+            raise ValueError("a client without a key signs nothing")
+        return self._own_key
 
     def knock(self) -> None:
         """See whether the server answers.
@@ -165,14 +177,18 @@ class Client:
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
+            InvalidField: key or reason cannot be sent.
         """
-        event = Revocation(
-            key_id=key_id,
-            reason=reason,
-            compromised_since_log_index=since,
-            server_origin=self._meet().origin,
-            at=utc_text(self._now()),
-        )
+        try:
+            event = Revocation(
+                key_id=key_id,
+                reason=reason,
+                compromised_since_log_index=since,
+                server_origin=self._meet().origin,
+                at=utc_text(self._now()),
+            )
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
         return self._told(self._sealed_event(acts.payload(event), self._key))
 
     def act(
@@ -182,15 +198,19 @@ class Client:
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
+            InvalidField: ``result`` is no id.
         """
-        act = Act(
-            act=kind,
-            id=secrets.token_hex(16),
-            key_id=keys.key_id(self._key.public_key()),
-            server_origin=self._meet().origin,
-            at=utc_text(self._now()),
-            result=result,
-        )
+        try:
+            act = Act(
+                act=kind,
+                id=secrets.token_hex(16),
+                key_id=keys.key_id(self._key.public_key()),
+                server_origin=self._meet().origin,
+                at=utc_text(self._now()),
+                result=result,
+            )
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
         sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), self._key)
         body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
         answer = self._answer("POST", "/api/v1/acts", content=body)

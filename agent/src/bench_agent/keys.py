@@ -30,6 +30,15 @@ def load_or_create_key(home: Home) -> Ed25519PrivateKey:
     return _load_or_create(home.key)
 
 
+def own_key(home: Home) -> Ed25519PrivateKey | None:
+    """The machine's key, None where none was made yet.
+
+    Raises:
+        HomeProblem: see :func:`load_or_create_key`.
+    """
+    return load_or_create_key(home) if home.key.exists() else None
+
+
 def next_key(home: Home) -> Ed25519PrivateKey:
     """The key that a rotation brings; the same until it is taken, so that a rotation which some
     servers have seen can be gone on with.
@@ -54,7 +63,7 @@ def put_key_away(home: Home) -> Path:
     Raises:
         FileNotFoundError: the machine has no key.
     """
-    old = load_or_create_key(home) if home.key.exists() else None
+    old = own_key(home)
     if old is None:
         raise FileNotFoundError(home.key)
     away = home.key.with_name(f"{key_id(old.public_key())[:16]}.pem")

@@ -17,6 +17,7 @@ from bench_protocol.result import Result
 
 from .home import private_folder, write_durably
 
+ANSWER_SUFFIX = ".answer"
 STATES = ("pending", "sent", "refused")
 
 
@@ -32,7 +33,7 @@ class Entry:
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        path = self.path.with_suffix(".answer")
+        path = self.path.with_suffix(ANSWER_SUFFIX)
         return json.loads(path.read_bytes()) if path.exists() else None
 
     def document(self) -> Any:
@@ -104,7 +105,7 @@ class Outbox:
 
     def _move(self, entry: Entry, state: str, answer: dict[str, Any]) -> Entry:
         target = private_folder(self.root / state) / entry.path.name
-        write_durably(target.with_suffix(".answer"), json.dumps(answer, indent=1).encode())
+        write_durably(target.with_suffix(ANSWER_SUFFIX), json.dumps(answer, indent=1).encode())
         entry.path.replace(target)
         return Entry(target)
 

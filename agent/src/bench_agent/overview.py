@@ -137,6 +137,7 @@ def summary_document(summary: RunSummary) -> Document:
     """Every repeat of a run with its outcome."""
     return {
         "results": [result_document(result) for result in summary.results],
+        "addresses": summary.addresses,
         "failed": summary.failed,
         "refused": summary.refused,
         "server_unreachable": summary.server_unreachable,

@@ -60,6 +60,7 @@ class RunSummary:
 
     results: list[Result] = field(default_factory=list)
     sent: int = 0
+    addresses: list[str] = field(default_factory=list)  # of what was sent, on its server
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False
@@ -247,7 +248,9 @@ class Posting:
     def _post(self, client: Client) -> None:
         try:
             for delivery in client.submit(self._outbox, self._machine_hash):
-                self._summary.sent += delivery.state == "sent"
+                if delivery.state == "sent":
+                    self._summary.sent += 1
+                    self._summary.addresses.append(delivery.address(client.server))
                 self._summary.refused += delivery.state == "refused"
                 self._reporter.delivered(delivery)
         except ServerUnreachable as error:

@@ -18,7 +18,7 @@ from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
 from bench_protocol.log import Receipt
 
 from . import key_history
-from .outbox import Entry
+from .outbox import ANSWER_SUFFIX, Entry
 from .problems import UsageProblem
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
@@ -37,8 +37,17 @@ class Verified:
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
-    """Server and id of a result's address, or None where it is none."""
+    """Server and id of a result's address, or None where it is no address at all.
+
+    Raises:
+        UsageProblem: an address, but of no result.
+    """
     match = RESULT_PATH.fullmatch(text)
+    if match is None and text.startswith(("http://", "https://")):
+        raise UsageProblem(
+            f"{text} is not the address of a result; that is http://SERVER/results/ID, with the 16 "
+            "hex digits that bench-agent results list shows"
+        )
     return (match[1], match[2]) if match else None
 
 
@@ -65,6 +74,11 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
     Raises:
         UsageProblem: the file is neither.
     """
+    if path.suffix == ANSWER_SUFFIX:
+        beside = path.with_suffix(".json")
+        raise UsageProblem(
+            f"{path} is what the server answered to an envelope: bench-agent verify {beside}"
+        )
     try:
         document: Any = strict_json.loads(path.read_bytes(), max_bytes=MAX_BUNDLE_BYTES)
         if "payloadType" in document:
@@ -105,7 +119,10 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
 
 
 def verify_own(
-    raw: bytes, key: Ed25519PublicKey, receipt: Receipt | None = None, log_key: str | None = None
+    raw: bytes,
+    key: Ed25519PublicKey | None,
+    receipt: Receipt | None = None,
+    log_key: str | None = None,
 ) -> Verified:
     """Check an envelope of the machine's own key, with nothing of a server's but the receipt.
 
@@ -118,7 +135,7 @@ def verify_own(
     """
     opened = envelope.read(raw)
     signer = opened.signatures[0].key_id
-    if signer != keys.key_id(key):
+    if key is None or signer != keys.key_id(key):
         raise UsageProblem(
             f"key {signer} signed it, which is not this machine's: only a server that knows the "
             "key can tell more, bench-agent verify http://SERVER/results/ID"

@@ -140,7 +140,8 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
             f"the act is for {act.server_origin}, this server is {identity.origin}",
             field="server_origin",
         )
-    if (act.act in acts.OWN_ACTS) == (signer == identity.operator_key_id):
+    operators_own = signer == identity.operator_key_id
+    if act.act not in (acts.OPERATOR_ACTS if operators_own else acts.OWN_ACTS):
         who = "whoever sent a result" if act.act in acts.OWN_ACTS else "the operator"
         raise NotYours(f"{act.act} is for {who}", field="act")
     return act
@@ -207,7 +208,8 @@ def apply_to_result(session: Session, act: Act, now: datetime) -> None:
         if session.get(Withdrawn, result_id) is not None:
             raise Gone(f"result {result_id} was withdrawn", field="result")
         raise NotFound(f"no result {result_id}", field="result")
-    if act.act in acts.OWN_ACTS:
+    # The operator's key is none of those that are enrolled.
+    if act.act in acts.OWN_ACTS and session.get(SigningKey, act.key_id) is not None:
         _require_own(session, act, row)
     if act.act == "withdraw":
         _withdraw(session, row, now)
@@ -245,6 +247,14 @@ def _withdraw(session: Session, row: Measurement, now: datetime) -> None:
 
 
 def _require_own(session: Session, act: Act, row: Measurement) -> None:
+    signer = registry.key_with_id(session, act.key_id)
+    if signer.status == "revoked":
+        raise registry.KeyNotActive(
+            f"key {act.key_id} was revoked and decides nothing any more",
+            field="signatures.keyid",
+            mend="ask whoever runs this server to take it back: bench-server results withdraw "
+            f"{row.submission_id}",
+        )
     signer = registry.require_active(session, act.key_id)
     if signer.first_key_id != session.get_one(SigningKey, row.key_id).first_key_id:
         raise NotYours(

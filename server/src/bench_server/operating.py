@@ -28,7 +28,7 @@ from .tables import Owner, SigningKey
 
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
-results = typer.Typer(help="Results: flag, quarantine, restore.", no_args_is_help=True)
+results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_args_is_help=True)
 KeyId = Annotated[str, typer.Argument(help="The key's id, 64 hex digits.")]
 Label = Annotated[str, typer.Argument(help="The owner's label.")]
 ResultId = Annotated[str, typer.Argument(help="The result's id.")]
@@ -116,6 +116,18 @@ def quarantine(result: ResultId, reason: Reason, database_url: DatabaseUrl = Non
 def restore(result: ResultId, database_url: DatabaseUrl = None) -> None:
     """Let a flagged or quarantined result count again, as far as its checks do."""
     _decide(database_url, "restore", result=result)
+
+
+@results.command()
+def withdraw(
+    result: ResultId,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Erase a result for whoever sent it and can no longer sign. This cannot be undone."""
+    if not yes:
+        typer.confirm(f"Erase result {result} for good?", abort=True, err=True)
+    _decide(database_url, "withdraw", result=result)
 
 
 def create_invite(

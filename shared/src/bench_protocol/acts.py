@@ -2,7 +2,7 @@
 the challenges that a server signs. Each has a payload type of its own.
 """
 
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar, get_args
 
 from pydantic import Field, StringConstraints, ValidationError
 
@@ -52,8 +52,11 @@ class Revocation(Wire):
 
 
 OwnAct = Literal["hide", "show", "withdraw", "rename", "list", "export"]
-OperatorAct = Literal["flag", "quarantine", "restore", "approve", "assign", "confirm", "doubt"]
-OWN_ACTS: tuple[OwnAct, ...] = ("hide", "show", "withdraw", "rename", "list", "export")
+OperatorAct = Literal[
+    "flag", "quarantine", "restore", "withdraw", "approve", "assign", "confirm", "doubt"
+]
+OWN_ACTS: tuple[OwnAct, ...] = get_args(OwnAct)
+OPERATOR_ACTS: tuple[OperatorAct, ...] = get_args(OperatorAct)
 # Of a machine's key: these only read, so they are not logged.
 READING_ACTS: tuple[OwnAct, ...] = ("list", "export")
 

@@ -144,6 +144,13 @@ def open_client(server: str | None, home: "Home") -> "Client":
     return Client(server, load_or_create_key(home), home)
 
 
+def open_reader(server: str, home: "Home") -> "Client":
+    """A client that signs nothing, so that looking makes no key."""
+    from ..client import Client
+
+    return Client(server, None, home)
+
+
 def probe_frameworks(frameworks: tuple[str, ...] = ()) -> "dict[str, Probe]":
     """What each framework says of itself and its devices, each asked in a process of its own."""
     from ..probes import probe_all

@@ -99,6 +99,7 @@ def enroll(
     client = open_client(server, home)
     with talking(client):
         answer = client.enroll(read_machine(home).machine_hash, name, invite)
+        offered = client.license()
     if as_json:
         print_json(answer)
     elif answer.get("status") == "pending":
@@ -110,6 +111,11 @@ def enroll(
             Exit.SOME_FAILED,
             f"key {answer.get('key_id')} was {answer.get('status')} at {client.server} and signs "
             "no more: bench-agent keys renew begins with a new one",
+        )
+    if not as_json:
+        typer.echo(
+            f"results sent there are published under {offered}; bench-agent run --server and "
+            "submit ask whether you agree before the first is sent"
         )
 
 
@@ -123,10 +129,14 @@ class talking:  # noqa: N801 - read as a word: with talking(client)
         return
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        from bench_protocol.errors import InvalidField
+
         from ..client import ServerRefused
         from ..problems import ServerUnreachable
 
         self._client.close()
+        if isinstance(error, InvalidField):
+            stop(Exit.WRONG_USAGE, error.detail)
         if isinstance(error, ServerUnreachable):
             stop(Exit.SERVER_UNREACHABLE, str(error))
         if isinstance(error, ServerRefused):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Exit, Json, open_client, open_home, print_json, stop
+from .options import Exit, Json, open_home, open_reader, print_json, stop
 from .sending import talking
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def _found(what: str, home: "Home") -> Found:
 
     place = verifying.parse_address(what)
     if place is not None:
-        client = open_client(place[0], home)
+        client = open_reader(place[0], home)
         with talking(client):
             bundle = verifying.fetch_bundle(place[1], client.read)
             trusted = client.witness.meet().key if client.witness else None
@@ -75,17 +75,18 @@ def _kept(entry: "Entry", home: "Home") -> Found:
     machine's own key and what it remembers of the log."""
     from .. import verify as verifying
     from ..client import ServerRefused
-    from ..keys import load_or_create_key
+    from ..keys import own_key
     from ..problems import LogContradiction, ServerUnreachable
     from ..witness import server_of
 
-    own, answer = load_or_create_key(home).public_key(), entry.answer or {}
+    key, answer = own_key(home), entry.answer or {}
+    own = key.public_key() if key else None
     if "receipt" not in answer:
         typer.echo("not sent: no log holds it yet", err=True)
         return verifying.verify_own(entry.raw, own), None, None
     receipt = verifying.parse_receipt(answer["receipt"])
     server, known = server_of(home, receipt.checkpoint)
-    client = open_client(server, home)
+    client = open_reader(server, home)
     try:
         known = client.witness.meet() if client.witness else known
         sealed = json.loads(entry.raw)

@@ -81,4 +81,6 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
 
 def _example(value: Any) -> str:
     """A value as it stands in an address; of a list the first."""
-    return _example(value[0]) if isinstance(value, list) else str(value).lower()
+    if isinstance(value, list):
+        return _example(value[0])
+    return str(value).lower() if isinstance(value, bool) else str(value)
