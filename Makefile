@@ -68,10 +68,10 @@ check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Pyt
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour).
 	$(BIN)/python benchmarks/fidelity.py
 
-clean: ## Remove the virtual environment and the demo's database.
-	rm -rf $(VENV) .demo
+clean: ## Remove the virtual environments and the demo's database.
+	rm -rf $(VENV) .demo .benchmark
 
-benchmark-server: $(VENV)/installed-dev ## Results a second and questions on 1 million (needs wrk; ARGS="--sizes 1000 --seconds 5").
+benchmark-server: $(VENV)/installed-dev ## Results a second, questions on 1 million, LNT and MLflow beside it (half an hour, needs wrk; ARGS="--sizes 1000 --no-peers").
 	PYTHONPATH=. $(BIN)/python -m benchmarks.server $(ARGS)
 
 benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (hours; ARGS="--workloads fashion-mlp --pairs 1").
