@@ -64,7 +64,14 @@ def making_runs(address: str, metrics: int, *, clients: int, seconds: float) -> 
 def _wrk(
     script: str, address: str, clients: int, threads: int, seconds: float, arguments: list[str]
 ) -> Load:
-    command = ["wrk", f"-t{threads}", f"-c{clients}", f"-d{max(1, round(seconds))}s", "--timeout", "30s"]
+    command = [
+        "wrk",
+        f"-t{threads}",
+        f"-c{clients}",
+        f"-d{max(1, round(seconds))}s",
+        "--timeout",
+        "30s",
+    ]
     done = subprocess.run(
         [*command, "-s", str(SCRIPTS / script), address, "--", *arguments],
         check=False, capture_output=True, text=True, timeout=seconds + 120,

@@ -1,13 +1,14 @@
 """Vendors' peak rates: one data file, every figure with its source."""
 
 import json
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 FILE = Path(__file__).resolve().parent / "data" / "peaks.json"
 
 
+@lru_cache(maxsize=4096)
 def peak_flops(hardware: str, precision: str) -> float | None:
     """Dense peak in FLOP/s of a hardware name in a precision; None where no vendor's is known.
 

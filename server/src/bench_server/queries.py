@@ -49,22 +49,41 @@ def board_figures(session: Session, workload: Workload, filters: BoardFilters) -
     Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
     machines' figures, and hardware is ranked from those.
     """
-    machines = filters.group == "machine" or filters.machine_id or filters.trust
-    levels = ["machine"] if machines else ["hardware", "published"]
     conditions = [
         TABLE.c.workload_digest == workload.digest,
         *_board_conditions(TABLE, workload, filters),
     ]
+    trusted = TABLE.c.trust_level >= (filters.trust or 0)
     if filters.where:
-        levels = ["environment"]
-        conditions.append(TABLE.c.environment_id.in_(_environments(filters.where)))
-    if filters.trust is not None:
-        conditions.append(TABLE.c.trust_level >= filters.trust)
-    found = _figures(session, TABLE.c.level.in_(levels), *conditions)
-    if filters.where:
-        found = of_environments(found)
-    if filters.group != "machine" and "hardware" not in levels:
-        found = of_machines(found)
+        environments = TABLE.c.environment_id.in_(_environments(filters.where))
+        level = TABLE.c.level == "environment"
+        found = of_environments(_figures(session, level, environments, trusted, *conditions))
+    elif filters.group == "machine" or filters.machine_id:
+        found = _figures(session, TABLE.c.level == "machine", trusted, *conditions)
+    elif filters.trust:
+        return _trusted_hardware(session, filters.trust, conditions)
+    else:
+        return _figures(session, TABLE.c.level.in_(["hardware", "published"]), *conditions)
+    return found if filters.group == "machine" else of_machines(found)
+
+
+def _trusted_hardware(
+    session: Session, least: int, conditions: Sequence[ColumnElement[bool]]
+) -> list[Figure]:
+    """Figures of hardware from the machines' that have a trust level. Where all of them have it,
+    which is known without reading them, that is the hardware's own."""
+    everyone = _figures(session, TABLE.c.level == "hardware", *conditions)
+    found = [figure for figure in everyone if figure.trust_level >= least]
+    mixed = {figure.subject for figure in everyone if figure.trust_level < least}
+    if mixed:
+        machines = _figures(
+            session,
+            TABLE.c.level == "machine",
+            TABLE.c.hardware_slug.in_({subject.hardware_slug for subject in mixed}),
+            TABLE.c.trust_level >= least,
+            *conditions,
+        )
+        found += [figure for figure in of_machines(machines) if figure.subject in mixed]
     return found
 
 
