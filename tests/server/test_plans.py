@@ -50,6 +50,9 @@ ADDRESSES = [
     "/api/v1/results?framework=jax&device=cpu",
     "/api/v1/results?precision=tf32",
     "/api/v1/results?batch_size=7",
+    "/api/v1/results?recipe=pipeline",
+    "/api/v1/results?device=metal",
+    "/api/v1/results?data=real",
     "/api/v1/results?hardware=apple-m2",
     "/api/v1/results?machine_id={machine}",
     "/api/v1/results?run_id=00000000000000000000000000000000",
@@ -160,7 +163,7 @@ def test_studies_and_hardware_read_no_whole_level_of_machines(
                     assert not re.match(WHOLE_LEVEL, found), f"{statement}\n{found}"
 
 
-@pytest.mark.parametrize("narrowed", ["", "WHERE recipe = 'naive'", "ORDER BY received_at"])
+@pytest.mark.parametrize("narrowed", ["", "WHERE layers = 'stock'", "ORDER BY received_at"])
 def test_the_check_finds_a_whole_scan(store: Store, narrowed: str) -> None:
     with pytest.raises(AssertionError, match="measurement"):
         check(store, [(f"SELECT * FROM measurement {narrowed}", ())])

@@ -84,7 +84,10 @@ class Measurement(InCell, Table, table=True):
         Index("ix_measurement_newest", *NEWEST),
         *(
             Index(f"ix_measurement_{name}", name, *NEWEST)
-            for name in ("key_id", "workload", "framework", "precision", "batch_size")
+            for name in (
+                *("key_id", "workload", "framework", "precision", "batch_size"),
+                *("device", "recipe", "data"),
+            )
         ),
         # What few results have, for boards of results in that order.
         *(
