@@ -4,6 +4,8 @@ Prints one table as Markdown; every figure is of this machine in this run, with 
 """
 
 import argparse
+import signal
+import sys
 from functools import partial
 
 from rich.console import Console
@@ -11,7 +13,7 @@ from tests.fakes import postgres
 
 from . import asking, load, peers, taking
 from .databases import Database, Databases, databases
-from .lines import Found, Step, found_by, of_what, table
+from .lines import Found, Step, found_by, state, table, versions
 
 WORKERS = (1, 2)
 # About how long things take, for the time left: a start, a thousand results seeded, the envelopes
@@ -32,6 +34,8 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="without LNT and MLflow")
     options = parser.parse_args()
     load.require()
+    # Servers and databases are stopped and removed however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     console = Console(soft_wrap=True)
     kinds = options.databases.split(",")
     notes = []
@@ -41,16 +45,16 @@ def main() -> None:
         except FileNotFoundError as missing:
             kinds.remove("postgresql")
             notes.append(f"PostgreSQL is not measured: {missing}")
-    began = of_what()
+    began = state()
     with databases(kinds) as made:
         plan = Plan(made, [int(size) for size in options.sizes.split(",")], options.seconds)
         steps = [step for kind in kinds for step in plan.of(kind)]
         steps += [] if options.no_peers else plan.of_peers()
         found = [*notes, *found_by(steps, console)]
-    console.print(f"\n{began}; at the end {of_what()}\n", table(found))
+    print(f"\nBegan {began}; ended {state()}.\n{versions()}\n\n{table(found)}\n")
     for note in found:
         if isinstance(note, str):
-            console.print(f"* {note}")
+            print(f"* {note}")
 
 
 class Plan:

@@ -2,19 +2,20 @@
 
 import os
 import platform
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.metadata import version
 from typing import NamedTuple
 
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from .load import Load
 
 HEADINGS = ("", "stored", "workers", "clients", "a second", "p50 ms", "p99 ms", "CPU ms", "MiB")
+PACKAGES = ("fastapi", "uvicorn", "SQLAlchemy", "pydantic", "psycopg")
 
 
 @dataclass(frozen=True)
@@ -75,19 +76,20 @@ def _minutes(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def table(found: Sequence[Line | str]) -> Table:
-    """One table of all lines, as Markdown writes it."""
-    shown = Table(*HEADINGS, box=box.MARKDOWN)
-    for item in found:
-        if isinstance(item, Line):
-            shown.add_row(*item.cells)
-    return shown
+def table(found: Sequence[Line | str]) -> str:
+    """All lines as one table, in Markdown."""
+    rows = [HEADINGS, ("---",) * len(HEADINGS), *(i.cells for i in found if isinstance(i, Line))]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def of_what() -> str:
-    """Which machine, and how busy it was."""
+def versions() -> str:
+    """Of what the server stands on."""
+    packages = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    return f"Python {platform.python_version()}, {packages}, SQLite {sqlite3.sqlite_version}"
+
+
+def state() -> str:
+    """Which machine it is, when, and how busy."""
     load_average = ", ".join(f"{value:.1f}" for value in os.getloadavg())
-    return (
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {os.cpu_count()} x {platform.machine()}, "
-        f"{platform.system()}, Python {platform.python_version()}, load {load_average}"
-    )
+    machine = f"{os.cpu_count()} x {platform.machine()}, {platform.system()}"
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}, load {load_average}"
