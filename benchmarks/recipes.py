@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from fidelity import CPU_CLOCK_WORKER, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
+from fidelity import ALLOCATOR, CPU_CLOCK_WORKER, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
 
 from bench_agent.job import Job, Timing
 from bench_agent.runner import run_job
@@ -165,6 +165,7 @@ def main() -> None:
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--bare", action="store_true", help="only the second table")
     options = parser.parse_args()
+    os.environ.update(ALLOCATOR)
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks = options.frameworks.split(",")

@@ -73,7 +73,9 @@ def naive(seconds: float) -> list[float]:
 
 
 def tuned(seconds: float) -> list[float]:
-    """Data on the device, many steps in one compiled program, TensorFlow's own Adam kernel."""
+    """Data on the device, many steps in one compiled program, each half of a batch on a core of its
+    own, TensorFlow's own Adam kernel."""
+    os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
     model = build()
     variables = [variable.value for variable in model.trainable_variables]
     means = [tf.Variable(tf.zeros_like(v)) for v in variables]
@@ -81,17 +83,21 @@ def tuned(seconds: float) -> list[float]:
     x, y = tf.constant(pictures()), tf.constant(labels())
     order = tf.constant(shuffled())
 
-    def step(number: tf.Tensor, trained: tf.Tensor) -> None:
-        rows = tf.slice(order, (number % STEPS_PER_EPOCH * BATCH,), (BATCH,))
+    def half(rows: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(variables)
-            hidden = tf.reshape(tf.gather(x, rows), (BATCH, 784))
+            hidden = tf.reshape(tf.gather(x, rows), (BATCH // 2, 784))
             hidden = tf.nn.dropout(model.layers[1](hidden), 0.2)
             logits = model.layers[4](model.layers[3](hidden))
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(tf.gather(y, rows), logits)
-            loss = tf.reduce_mean(losses)
+            loss = tf.reduce_sum(losses) / BATCH
+        return tape.gradient(loss, variables)
+
+    def step(number: tf.Tensor, trained: tf.Tensor) -> None:
+        rows = tf.slice(order, (number % STEPS_PER_EPOCH * BATCH,), (BATCH,))
+        halves = [half(part) for part in tf.split(rows, 2)]
+        gradients = [a + b for a, b in zip(*halves, strict=True)]
         power_1, power_2 = tf.pow(BETA_1, trained), tf.pow(BETA_2, trained)
-        gradients = tape.gradient(loss, variables)
         for v, m, s, g in zip(variables, means, squares, gradients, strict=True):
             tf.raw_ops.ResourceApplyAdam(
                 var=v.handle,

@@ -2,13 +2,23 @@
 naive|tuned``."""
 
 import torch
-from _shared import BATCH, EPSILON, RATE, STEPS_PER_EPOCH, labels, main, pictures, time_blocks
+from _shared import (
+    BATCH,
+    EPSILON,
+    RATE,
+    STEPS_PER_EPOCH,
+    labels,
+    main,
+    pictures,
+    time_blocks,
+    weights,
+)
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 
 def build() -> nn.Module:
-    return nn.Sequential(
+    model = nn.Sequential(
         nn.Flatten(),
         nn.Linear(784, 512),
         nn.ReLU(),
@@ -17,6 +27,12 @@ def build() -> nn.Module:
         nn.ReLU(),
         nn.Linear(64, 10),
     )
+    dense = [layer for layer in model if isinstance(layer, nn.Linear)]
+    with torch.no_grad():
+        for layer, (kernel, bias) in zip(dense, weights(), strict=True):
+            layer.weight.copy_(torch.from_numpy(kernel.T))
+            layer.bias.copy_(torch.from_numpy(bias))
+    return model
 
 
 def samples() -> tuple[torch.Tensor, torch.Tensor]:

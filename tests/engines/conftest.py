@@ -9,7 +9,7 @@ from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data, Session
 from bench_protocol import seeded
 from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Device, Precision, Recipe
+from bench_protocol.matrix import Precision, Recipe
 from bench_protocol.workloads import Workload
 
 Opener = Callable[..., Session]
@@ -54,7 +54,7 @@ def opened() -> Iterator[Opener]:
         engine = engine_named(framework)
         pytest.importorskip(engine.import_name)
         cell = cell_of(workload, framework, recipe, batch_size, precision)
-        engine.load(Device(kind="cpu"), precision)
+        engine.load(workload, cell)
         weights = seeded.initial_weights(workload)
         session = engine.open(workload, cell, weights, tiny_data(workload))
         sessions.append(session)

@@ -10,7 +10,8 @@ from bench_agent import engines, traces
 from bench_agent.engines.seam import Data, Engine
 from bench_protocol import conformance, seeded
 from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import Device, Recipe
+from bench_protocol.matrix import Cell, Recipe
+from bench_protocol.workloads import Workload
 
 LARGE = ("cifar100-vgg16", "resnet50-transfer")
 SMALL = [workload.name for workload in CATALOGUE if workload.name not in LARGE]
@@ -22,17 +23,17 @@ PAIRS = [
 every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 
 
-def loaded(framework: str) -> Engine:
-    engine = engines.engine_named(framework)
+def loaded(workload: Workload, cell: Cell) -> Engine:
+    engine = engines.engine_named(cell.framework)
     pytest.importorskip(engine.import_name)
-    engine.load(Device(kind="cpu"), "float32")
+    engine.load(workload, cell)
     return engine
 
 
 def check(framework: str, recipe: Recipe, name: str) -> None:
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
-    found = conformance.verdict(cell, traces.both(loaded(framework), workload, cell))
+    found = conformance.verdict(cell, traces.both(loaded(workload, cell), workload, cell))
     assert found.kind == "conformant", found
 
 
@@ -58,7 +59,7 @@ def test_a_large_one_begins_right(
     workload = workload_named(name)
     reference = conformance.references()[workload.digest, "sgd"]
     cell = cell_of(workload, framework, "tuned")
-    engine = loaded(framework)
+    engine = loaded(workload, cell)
     traced = conformance.trace_workload(workload, "sgd")
     monkeypatch.setattr(traces.conformance, "STEPS", 2)
     monkeypatch.setattr(traces.conformance, "trace_workload", lambda *arguments: traced)
@@ -69,8 +70,8 @@ def test_a_large_one_begins_right(
 @pytest.mark.parametrize("name", SMALL)
 def test_the_loss_falls_on_the_traces_data(name: str) -> None:
     """Over ten epochs: a trace whose loss stays at ln(classes) would agree with anything."""
-    engine = loaded("mlx")
     workload = workload_named(name)
+    engine = loaded(workload, cell_of(workload, "mlx"))
     traced = conformance.trace_workload(workload, "workload")
     seed = conformance.references()[workload.digest, "workload"].seed
     batch = conformance.trace_batch_size(workload)

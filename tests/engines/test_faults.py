@@ -14,7 +14,7 @@ from bench_agent.engines.seam import Data, Session
 from bench_protocol import conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D, Dense, Dropout
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.matrix import Cell
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -40,9 +40,9 @@ def same(workload: Workload, weights: Weights, data: Data) -> Job:
 def found(name: str, change: Change = same) -> conformance.Verdict:
     """The verdict on a workload's traces, on a CPU in float32."""
     pytest.importorskip("mlx.core")
-    engine_named("mlx").load(Device(kind="cpu"), "float32")
     workload = workload_named(name)
     cell = cell_of(workload, "mlx")
+    engine_named("mlx").load(workload, cell)
     engine: Any = Faulty(change)
     return conformance.verdict(cell, traces.both(engine, workload, cell))
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.fakes.workloads import TINY, small, variant
+from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent import engines
 from bench_agent.engines import _common, _torch_optimizer
@@ -32,11 +32,11 @@ def test_pictures_too_many_for_floats_stay_bytes(
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
-    engine = engines.engine_named(framework)
+    engine, cell = engines.engine_named(framework), cell_of(TINY, framework)
     if any(found.kind == "cuda" for found in engine.devices()):
         return
     with pytest.raises(LookupError, match="cuda"):
-        engine.load(Device(kind="cuda"), "float32")
+        engine.load(TINY, cell.model_copy(update={"device": Device(kind="cuda")}))
 
 
 @pytest.mark.parametrize("step", [1, 2, 10, 1000])

@@ -120,18 +120,17 @@ def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) ->
     assert losses(session, 5) == pytest.approx(fused, rel=1e-5)
 
 
-@pytest.mark.parametrize("chains", [1, 2, 4])
-def test_the_lstm_is_keras_lstm_however_it_is_cut(chains: int) -> None:
+def test_theunrolled_lstm_is_keras_lstm() -> None:
     import keras
     import numpy as np
 
-    from bench_agent.engines import _tf_lstm
+    from bench_agent.engines import _tf_forward
 
     x = np.random.default_rng(0).normal(size=(8, 5, 3)).astype(np.float32)
     layer = keras.layers.LSTM(4, bias_initializer="random_normal")
     expected = layer(x)
     weights = (variable.value for variable in layer.weights)
-    found = _tf_lstm.lstm(x, *weights, chains=chains)
+    found = _tf_forward.unrolled_lstm(x, *weights)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 

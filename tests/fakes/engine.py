@@ -7,7 +7,7 @@ from typing import Literal
 
 from bench_agent.engines.seam import Data
 from bench_agent.job import FoundDevice
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -93,7 +93,7 @@ class FakeEngine:
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         return None
 
-    def load(self, device: Device, precision: Precision) -> None:
+    def load(self, workload: Workload, cell: Cell) -> None:
         if self.load_error:
             raise self.load_error
         self.clock.now_ns += self.import_ns

@@ -60,7 +60,7 @@ SMALL = "MCowBQYDK2VwAyEAAQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
         (_with(at="yesterday"), InvalidField, "at"),
         (_with(display_name="me"), InvalidField, "display_name"),
         (_with(machine_hash="serial number"), InvalidField, "machine_hash"),
-        (lambda: b"[]", InvalidField, ""),
+        (lambda: b"[]", InvalidField, "body"),
     ],
 )
 def test_a_bad_key_event_is_refused(

@@ -77,7 +77,7 @@ class Repeat:
         job, engine, clock = self._job, self._engine, self._clock
         self._enter("import")
         began = clock()
-        engine.load(job.cell.device, job.cell.precision)
+        engine.load(job.workload, job.cell)
         import_ns = clock() - began
         self.environment = environment.describe(engine)
 

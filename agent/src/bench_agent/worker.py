@@ -70,7 +70,7 @@ def traced(job: Job) -> Traced:
     found: Environment | None = None
     try:
         engine = engine_named(job.cell.framework)
-        engine.load(job.cell.device, job.cell.precision)
+        engine.load(job.workload, job.cell)
         found = environment.describe(engine)
         return Traced(traces=traces.both(engine, job.workload, job.cell), environment=found)
     except Exception as error:

@@ -98,9 +98,18 @@ class Workload(Wire):
     @cached_property
     def parameter_count(self) -> int:
         """Number of weights, frozen ones included."""
+        return self._parameters(0)
+
+    @cached_property
+    def trained_parameter_count(self) -> int:
+        """Number of weights that training changes."""
+        return self._parameters(self.frozen_layers)
+
+    def _parameters(self, first_layer: int) -> int:
+        layers = list(zip(self.layers, pairwise(self.shapes), strict=True))
         return sum(
             math.prod(shape)
-            for layer, (inputs, _) in zip(self.layers, pairwise(self.shapes), strict=True)
+            for layer, (inputs, _) in layers[first_layer:]
             for shape in layer.weight_shapes(inputs).values()
         )
 

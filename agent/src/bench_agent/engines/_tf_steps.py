@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from bench_protocol.layers import LSTM, Dropout, Layer
+from bench_protocol.layers import LSTM
 from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _tf_lstm, _tf_shared, _tf_update
+from . import _tf_chains, _tf_forward, _tf_shared, _tf_update
 from ._common import resident
 from ._loop import SlicedLoop
 from .seam import Data
@@ -53,20 +53,18 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._order = tf.Variable(data.order, trainable=False)
         self._variables = [variable.value for variable in model.trainable_variables]
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
-        self._chains = _tf_lstm.chains(batch_size) if _tf_shared.on_cpu() else 0
+        self._chains = _tf_chains.chains(workload, batch_size) if _tf_shared.on_cpu() else 1
         unroll = _unroll(workload, batch_size)
         self._program = self._compile(unroll)
-        settings = {
+        self.settings = {
             "loop": "tf.while_loop",
             "steps_unrolled": str(unroll),
             "jit_compile": "false",
             "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
+            "chains": str(self._chains),
             **mixed_settings(precision),
         }
-        if self._chains and any(isinstance(layer, LSTM) for layer in workload.layers):
-            settings["lstm_chains"] = str(self._chains)
-        self.settings = settings
 
     def _shuffle(self) -> None:
         import tensorflow as tf
@@ -127,35 +125,34 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
 
         batch = self._batch_size
         rows = tf.slice(self._order, (step * batch,), (batch,))
+        chains = [self._chain(part) for part in tf.split(rows, self._chains)]
+        losses, gradients = zip(*chains, strict=True)
+        self._update([tf.add_n(parts) for parts in zip(*gradients, strict=True)], number)
+        return tf.add_n(losses)
+
+    def _chain(self, rows: Any) -> tuple[Any, list[Any]]:
+        """What some samples of a batch add to its loss and to the gradients."""
+        import tensorflow as tf
+
         x, y = tf.gather(self._x, rows), tf.gather(self._y, rows)
         if x.dtype == tf.uint8:
             x = tf.cast(x, tf.float32) / np.float32(255)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
-            logits = tf.cast(x, self._compute)
-            for layer, keras_layer in zip(self._workload.layers, self._model.layers, strict=True):
-                logits = self._forward(layer, keras_layer, logits)
+            logits = _tf_forward.forward(
+                self._workload.layers,
+                self._model.layers,
+                tf.cast(x, self._compute),
+                stock=self.layers == "stock",
+            )
             logits = tf.cast(logits, tf.float32)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_mean(losses)
+            loss = tf.reduce_sum(losses) / self._batch_size
             scaled = loss if self._scale == 1 else loss * self._scale
         gradients = tape.gradient(scaled, self._variables)
         if self._scale != 1:
             gradients = [gradient / self._scale for gradient in gradients]
-        self._update(gradients, number)
-        return loss
-
-    def _forward(self, layer: Layer, keras_layer: Any, x: Any) -> Any:
-        """Keras' layer, but where there is a faster way to the same result."""
-        import tensorflow as tf
-
-        if isinstance(layer, Dropout):
-            # Keras draws its seed from a variable that each step reads and writes.
-            return tf.nn.dropout(x, layer.rate)
-        if isinstance(layer, LSTM) and self._chains:
-            weights = (tf.cast(variable.value, x.dtype) for variable in keras_layer.weights)
-            return _tf_lstm.lstm(x, *weights, chains=self._chains)
-        return keras_layer(x)
+        return loss, gradients
 
 
 def _unroll(workload: Workload, batch_size: int) -> int:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -39,12 +39,13 @@ class Jax:
             precisions=self.precisions,
         )
 
-    def load(self, device: Device, precision: Precision) -> None:
+    def load(self, workload: Workload, cell: Cell) -> None:
         """Import JAX and make the device its default.
 
         Raises:
             LookupError: JAX sees no such device.
         """
+        device = cell.device
         _prepare()
         import jax
 
@@ -60,8 +61,8 @@ class Jax:
         self._device = seen[device.index]
         jax.config.update("jax_default_device", self._device)
         # "float32" forbids TF32 and products from fewer bfloat16 passes.
-        self._compute = COMPUTE_TYPES[precision]
-        products = "tensorfloat32" if precision == "tf32" else "float32"
+        self._compute = COMPUTE_TYPES[cell.precision]
+        products = "tensorfloat32" if cell.precision == "tf32" else "float32"
         jax.config.update("jax_default_matmul_precision", products)
 
     def devices(self) -> list[FoundDevice]:

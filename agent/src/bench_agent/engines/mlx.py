@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -41,16 +41,17 @@ class Mlx:
             precisions=self.precisions,
         )
 
-    def load(self, device: Device, precision: Precision) -> None:
+    def load(self, workload: Workload, cell: Cell) -> None:
         """Import MLX and make the device its default.
 
         Raises:
             LookupError: MLX sees no such device.
         """
+        device = cell.device
         self._prepare()
-        self._compute = COMPUTE_TYPES[precision]
+        self._compute = COMPUTE_TYPES[cell.precision]
         # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
-        os.environ["MLX_ENABLE_TF32"] = "1" if precision == "tf32" else "0"
+        os.environ["MLX_ENABLE_TF32"] = "1" if cell.precision == "tf32" else "0"
         import mlx.core as mx
 
         kinds = {found.kind for found in self.devices()}

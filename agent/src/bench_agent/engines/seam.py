@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -90,8 +90,8 @@ class Engine(Protocol):
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
         """Reason why this combination cannot run, or None."""
 
-    def load(self, device: Device, precision: Precision) -> None:
-        """Import the framework and set it up for one device. Called first, once a process."""
+    def load(self, workload: Workload, cell: Cell) -> None:
+        """Import the framework and set it up for the cell. Called first, once a process."""
 
     def devices(self) -> list[FoundDevice]:
         """Devices the framework sees. Imports it."""

@@ -5,12 +5,13 @@ import sys
 from collections.abc import Callable
 from typing import Any, Literal
 
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
 from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
+from . import _tf_chains
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -30,6 +31,7 @@ class TensorFlow:
     def __init__(self) -> None:
         self._place = PLACE["cpu"]
         self._compute = COMPUTE_TYPES["float32"]
+        self._chains = 1
         self._layers: Literal["stock", "safe"] | None = None
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
@@ -42,7 +44,7 @@ class TensorFlow:
             precisions=self.precisions,
         )
 
-    def load(self, device: Device, precision: Precision) -> None:
+    def load(self, workload: Workload, cell: Cell) -> None:
         """Import TensorFlow and Keras and leave only the one device visible.
 
         Raises:
@@ -50,6 +52,10 @@ class TensorFlow:
         """
         # Keras reads it when it is imported.
         os.environ["KERAS_BACKEND"] = "tensorflow"
+        device, precision = cell.device, cell.precision
+        if device.kind == "cpu" and cell.recipe == "tuned":
+            self._chains = _tf_chains.chains(workload, cell.batch_size)
+            _tf_chains.share_threads(self._chains)
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
@@ -105,7 +111,9 @@ class TensorFlow:
         threading = tf.config.threading
         return {
             # 0 is TensorFlow's word for "as many as there are cores".
-            "tf_intra_op_threads": str(threading.get_intra_op_parallelism_threads()),
+            "tf_intra_op_threads": os.environ.get(
+                _tf_chains.THREADS, str(threading.get_intra_op_parallelism_threads())
+            ),
             "tf_inter_op_threads": str(threading.get_inter_op_parallelism_threads()),
             "tf_tensor_float_32": str(
                 tf.config.experimental.tensor_float_32_execution_enabled()
@@ -118,9 +126,14 @@ class TensorFlow:
         with tf.device(self._place):
             matrix = tf.cast(tf.random.uniform((size, size), -1.0, 1.0), self._compute)
 
+        @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
+        def rows() -> list[Any]:
+            # In the parts that the cores would share a step in.
+            return [tf.matmul(part, matrix) for part in tf.split(matrix, self._chains)]
+
         def product() -> None:
             with tf.device(self._place):
-                tf.matmul(matrix, matrix)
+                rows()
             tf.test.experimental.sync_devices()
 
         return product

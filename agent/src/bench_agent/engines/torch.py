@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench_protocol.layers import Conv2D
-from bench_protocol.matrix import Cell, Device, DeviceKind, Precision, Recipe
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
@@ -41,21 +41,22 @@ class Torch:
             precisions=self.precisions,
         )
 
-    def load(self, device: Device, precision: Precision) -> None:
+    def load(self, workload: Workload, cell: Cell) -> None:
         """Import PyTorch and set TF32 as the precision says.
 
         Raises:
             LookupError: PyTorch sees no such device.
         """
+        device = cell.device
         import torch
 
         if (device.kind, device.index) not in {(seen.kind, seen.index) for seen in self.devices()}:
             kinds = ", ".join(f"{seen.kind}:{seen.index}" for seen in self.devices())
             raise LookupError(f"PyTorch sees no device {device}; it sees {kinds}")
-        self._compute = COMPUTE_TYPES[precision]
-        torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        self._compute = COMPUTE_TYPES[cell.precision]
+        torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
         # PyTorch's default is on.
-        torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
         self._device = torch.device(
             PLACE[device.kind], device.index if device.kind == "cuda" else None
         )

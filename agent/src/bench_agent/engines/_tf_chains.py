@@ -1,0 +1,30 @@
+"""How a processor's cores share a step of ``tuned``: the batch is cut into chains, side by side.
+
+TensorFlow cuts each operation among the cores, and the cores wait for each other after each. The
+samples of a batch do not depend on each other: in a chain of their own, one core works through
+them from the picture to the gradients. The sum of the chains' gradients is the batch's.
+"""
+
+import os
+
+from bench_protocol.workloads import Workload
+
+from ._common import available_cores
+
+THREADS = "TF_NUM_INTRAOP_THREADS"
+MOST_CHAINS = 4
+# With more weights, adding up the chains' gradients costs more than the cores gain.
+MOST_WEIGHTS = 5_000_000
+
+
+def chains(workload: Workload, batch_size: int) -> int:
+    """Into how many equal chains to cut a batch on a CPU; 1 leaves it whole."""
+    if workload.trained_parameter_count > MOST_WEIGHTS:
+        return 1
+    most = min(available_cores(), MOST_CHAINS)
+    return max(count for count in range(1, most + 1) if batch_size % count == 0)
+
+
+def share_threads(chains: int) -> None:
+    """Give each chain its share of the cores; before TensorFlow starts. A user's choice stays."""
+    os.environ.setdefault(THREADS, str(max(1, available_cores() // chains)))
