@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Row
+from sqlalchemy import ColumnElement, Row, bindparam
 from sqlmodel import Session, col, func, select
 
 from . import standing_rows, standings
@@ -22,6 +22,14 @@ Judged = TypeVar("Judged", Measurement, NewRow)
 REPRODUCED_WITHIN = 0.10
 OWNERS_TO_REPRODUCE = 2
 SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
+# Of these standings, those with enough confirmed owners below them; put together once.
+REPRODUCIBLE = (
+    select(col(Standing.parent_id))
+    .join(Owner, col(Owner.label) == Standing.owner)
+    .where(col(Standing.parent_id).in_(bindparam("places", expanding=True)), col(Owner.confirmed))
+    .group_by(col(Standing.parent_id))
+    .having(func.count() >= OWNERS_TO_REPRODUCE)
+)
 MODERATED = {
     "flagged": "flagged by the operator",
     "quarantined": "held back by the operator for a look",
@@ -90,15 +98,9 @@ def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
     """Those of level 3 and more where enough confirmed owners have a figure for
     :func:`reproduce` to find any."""
     places = {row.submission_id: standing_rows.place(row) for row in rows if row.trust_level >= 3}
-    parent = col(Standing.parent_id)
-    confirmed = (
-        select(parent)
-        .join(Owner, col(Owner.label) == Standing.owner)
-        .where(parent.in_(set(places.values())), col(Owner.confirmed))
-        .group_by(parent)
-        .having(func.count() >= OWNERS_TO_REPRODUCE)
-    )
-    found = set(session.exec(confirmed)) if places else set()
+    if not places:
+        return []
+    found = set(session.connection().scalars(REPRODUCIBLE, {"places": list(set(places.values()))}))
     return [row for row in rows if places.get(row.submission_id) in found]
 
 

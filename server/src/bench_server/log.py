@@ -8,9 +8,10 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import insert, text
+from sqlalchemy import Executable, bindparam, insert, text
 from sqlmodel import Session, and_, col, func, or_, select
 
 from bench_protocol import envelope, log, merkle, tiles
@@ -131,13 +132,27 @@ def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
         positions.setdefault(level, set()).add(position)
     if not positions:
         return {}
+    places = {
+        name: value
+        for number, (level, own) in enumerate(sorted(positions.items()))
+        for name, value in ((f"level_{number}", level), (f"positions_{number}", list(own)))
+    }
+    found = session.connection().execute(_nodes_of(len(positions)), places)
+    return {(level, position): value for level, position, value in found}
+
+
+@cache
+def _nodes_of(levels: int) -> Executable:
+    """The statement for positions of so many levels."""
     # Pairs of columns would make SQLite read every node.
     places = [
-        and_(LogNode.level == level, col(LogNode.position).in_(own))
-        for level, own in sorted(positions.items())
+        and_(
+            col(LogNode.level) == bindparam(f"level_{number}"),
+            col(LogNode.position).in_(bindparam(f"positions_{number}", expanding=True)),
+        )
+        for number in range(levels)
     ]
-    query = select(LogNode.level, LogNode.position, LogNode.hash).where(or_(*places))
-    return {(level, position): value for level, position, value in session.exec(query)}
+    return select(col(LogNode.level), col(LogNode.position), col(LogNode.hash)).where(or_(*places))
 
 
 def newest_checkpoint(session: Session) -> LogCheckpoint:

@@ -16,6 +16,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from statistics import median
 from typing import Literal, NamedTuple
 
@@ -74,8 +75,12 @@ class Subject:
         """32 hex digits, the same for the same subject; a machine's whoever owns it."""
         whose = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
         named = (self.hardware_slug, self.workload_digest, *self.setup, *whose)
-        text = json.dumps((*named, self.environment_id))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        return _digest((*named, self.environment_id))
+
+
+@lru_cache(maxsize=10_000)
+def _digest(named: tuple[str | int, ...]) -> str:
+    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

@@ -154,7 +154,8 @@ def _moved(
         middle, upper = _middle(connection, row, logs.n, below)
     else:
         read = CHILDREN[row.level].read
-        middle, upper = read(children[(logs.n - 1) // 2]), read(children[logs.n // 2])
+        middle = read(children[(logs.n - 1) // 2])
+        upper = middle if logs.n % 2 else read(children[logs.n // 2])
     unit = UNIT_OF_LEVEL[row.level]
     alone = logs.n == 1 and unit != "repeats"
     found = replace(
@@ -196,8 +197,8 @@ def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[F
         below = place
     onwards = connection.execute(ONWARDS[row.level], start | {"steps": place - below})
     rows = onwards.all()
-    first, last = rows[0], rows[-1 if count % 2 == 0 else 0]
-    return read(first), read(last)
+    middle = read(rows[0])
+    return middle, middle if count % 2 else read(rows[-1])
 
 
 def _refresh(session: Session, level: str, identity: str) -> set[str]:
