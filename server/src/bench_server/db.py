@@ -5,6 +5,7 @@ default. On SQLite a writing transaction begins IMMEDIATE, so that two writers w
 instead of failing halfway; reading ones stay deferred and never wait.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -13,6 +14,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlmodel import Session
+
+if sys.platform != "win32":
+    import fcntl
 
 BUSY_TIMEOUT_MS = 10_000
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
@@ -31,6 +35,9 @@ class Store:
         # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         sqlite = self.engine.dialect.name == "sqlite"
         self._turn: AbstractContextManager[object] = Lock() if sqlite else nullcontext()
+        path = self.engine.url.database
+        on_disk = sqlite and path not in (None, "", ":memory:")
+        self._queue = Path(f"{path}-queue") if on_disk else None
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -50,6 +57,22 @@ class Store:
             session.begin(),
         ):
             yield session
+
+    @contextmanager
+    def writing_in_turn(self) -> Iterator[Session]:
+        """As :meth:`writing`, for what many processes do all the time.
+
+        On SQLite they queue for a lock on a file beside the database, which wakes the next at once
+        (not on Windows). It is for short transactions: nobody who queues gives up.
+        """
+        if self._queue is None or sys.platform == "win32":
+            with self.writing() as session:
+                yield session
+            return
+        with self._queue.open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            with self.writing() as session:
+                yield session
 
     def close(self) -> None:
         """Close every connection."""

@@ -94,6 +94,6 @@ class Inbox:
         return self._keys[key_id]
 
     def _save_all(self, arrived: Sequence[Arrived]) -> list[Accepted | ProtocolError]:
-        with self.store.writing() as session:
+        with self.store.writing_in_turn() as session:
             log.take_turn(session)
             return saving.save_all(session, self.authority, arrived)
