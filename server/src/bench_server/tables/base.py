@@ -50,7 +50,7 @@ class Table(SQLModel):
 
 class NewRow(SimpleNamespace):
     """A row on its way into a table: its columns by name, as a mapped row has them, without the
-    books that a mapper keeps of every change; these would be a third of taking a result in."""
+    books that a mapper keeps of every change; these were about a quarter of taking a result in."""
 
 
 class InCell(SQLModel):
