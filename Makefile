@@ -18,7 +18,7 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 
-.PHONY: help frameworks demo test test-all lint types audit serve migrate check-pins clean benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -61,6 +61,9 @@ serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 
 migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 	$(BIN)/bench-server migrate
+
+screenshots: $(VENV)/installed-dev ## The pictures in docs/screenshots, anew (needs Chromium).
+	$(BIN)/python -m tests.pages.screenshots
 
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py

@@ -51,3 +51,15 @@ def test_without_a_key_there_is_nothing_to_put_away(home: Home) -> None:
     asked = CliRunner().invoke(app, ["keys", "renew", "--yes"])
     assert asked.exit_code == 2
     assert "the first run makes one" in asked.output
+
+
+@pytest.mark.parametrize(
+    "command", [["results", "withdraw", "0" * 16], ["keys", "revoke"], ["keys", "renew"]]
+)
+def test_what_cannot_be_undone_is_not_done_unasked(home: Home, command: list[str]) -> None:
+    key = load_or_create_key(home).public_key()
+    asked = CliRunner().invoke(app, command)
+    assert asked.exit_code == 2
+    assert asked.stderr.count("\n") == 1
+    assert "Say --yes to agree, or answer at a terminal." in asked.stderr
+    assert load_or_create_key(home).public_key() == key

@@ -1,36 +1,24 @@
 """A server with a board worth looking at, and a browser to look at it with."""
 
 import itertools
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Browser, sync_playwright
-from tests.fakes import fleet as fakes
+from playwright.sync_api import Browser
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.fleet import MARKUP
 from tests.fakes.live import running_server
+from tests.pages.looking import Fleet, open_browser, running_fleet
 
 from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
 from bench_server import schema
 from bench_server.db import Store
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = (
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-MARKUP = fakes.MARKUP
 
 
 @dataclass(frozen=True)
@@ -76,45 +64,19 @@ def lone_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield address
 
 
-@dataclass(frozen=True)
-class Fleet:
-    """A server with 47 hardware; ``machine`` has a history, ``result`` all that a result can."""
-
-    address: str
-    machine: str
-    result: str
-    failed: str
-
-
 @pytest.fixture(scope="session")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     """A server full of invented results."""
     folder = tmp_path_factory.mktemp("fleet")
-    url = fakes.make(folder, ("mnist-cnn", "fashion-mlp"))
-    with running_server(url, folder) as address, httpx.Client(base_url=address) as http:
-
-        def newest(**wanted: str) -> Any:
-            answer = http.get("/api/v1/results", params={**wanted, "limit": "1"})
-            return answer.json()["results"][0]
-
-        yield Fleet(
-            address,
-            machine=newest(hardware="apple-m2-max-30-core-gpu")["machine_id"],
-            result=newest(hardware="nvidia-h200", workload="mnist-cnn", rankable="true")["id"],
-            failed=newest(status="failed")["id"],
-        )
+    with running_fleet(folder, ("mnist-cnn", "fashion-mlp")) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The system's Chromium, else the one that Playwright installed."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    arguments = [*QUIET, "--no-sandbox"] if root else [*QUIET]
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=arguments)
+    with open_browser() as opened:
         yield opened
-        opened.close()
 
 
 def _server(folder: Path) -> AbstractContextManager[str]:

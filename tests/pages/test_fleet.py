@@ -10,10 +10,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 from tests.fakes.fleet import MARKUP
-from tests.pages.conftest import Fleet
+from tests.pages.looking import THREE, Fleet
 
 SCHEMES = ("light", "dark")
-THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
 PAGES = (
     "/",
     "/?workload=mnist-cnn&sort=energy",
@@ -192,6 +191,10 @@ def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, flee
     page.get_by_role("navigation", name="Figure").get_by_role("link", name="Energy").click()
     assert "sort=energy" in page.url
     expect(page.locator("th.speed")).to_have_text("Energy of an epoch")
+    page.get_by_role("navigation", name="Energy of").get_by_role("link", name="Whole chip").click()
+    expect(page.locator(".board-head")).to_contain_text("energy of the whole chip")
+    assert set(page.locator("table.ranking .chip.device").all_inner_texts()) == {"metal"}
+    page.get_by_role("navigation", name="Energy of").get_by_role("link", name="GPU alone").click()
     page.get_by_text("Filter and baseline").click()
     page.get_by_label("Speed-up against").select_option("nvidia-h200")
     page.get_by_role("button", name="Show").click()
@@ -226,8 +229,8 @@ def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet
     page.goto(f"{fleet.address}/machines/{fleet.machine}")
     changes = page.locator(".changes li")
     expect(changes).to_have_count(2)
-    expect(changes.nth(0)).to_contain_text("environment.packages.tensorflow 2.18.0 → 2.18.1")
-    expect(changes.nth(1)).to_contain_text("machine.os.version 14.6 → 15.5")
+    expect(changes.nth(0)).to_contain_text("Changed: tensorflow 2.18.0 → 2.18.1")
+    expect(changes.nth(1)).to_contain_text("Changed: os version 14.6 → 15.5")
     expect(page.locator("#content .mark")).to_have_count(2)
     page.close()
 

@@ -8,7 +8,8 @@ import httpx
 import pytest
 from jinja2 import meta
 from playwright.sync_api import Browser, expect
-from tests.pages.conftest import MARKUP, Site
+from tests.fakes.fleet import MARKUP
+from tests.pages.conftest import Site
 
 from bench_protocol import format as people
 from bench_server import pages, render

@@ -46,7 +46,10 @@ def test_restored_server_answers_the_same(
     before = [post.http.get(address) for address in addresses]
     assert all(answer.status_code == 200 for answer in before)
     run("migrate", url=empty_database_url)
+    as_made = copy.read_bytes()
     run("restore", str(copy), url=empty_database_url)
+    assert copy.read_bytes() == as_made
+    assert not [*tmp_path.glob("backup.db?*")]
     other = Store(empty_database_url)
     settings = Settings(address_rate="off", key_rate="off")
     authority = post.http.app.state.authority  # type: ignore[attr-defined]

@@ -189,6 +189,23 @@ def test_sorting_and_grouping(post: Poster) -> None:
         assert rows(group=group, trust="4") == []
 
 
+def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> None:
+    for seed, scope in ((1, "cpu_package"), (2, "soc"), (3, "cpu_package")):
+        cell = results.make_cell()
+        energy = Energy(source="rapl", scope=scope, energy_mj=10_000 * (4 - seed), window_ns=10**9)
+        made = results.make_machine(f"Intel(R) Core(TM) i{seed}-8700", seed=seed)
+        measurement = results.make_measurement(cell, 1_000_000, energy=energy)
+        post.made(cell=cell, machine=made, measurement=measurement)
+    for group in ("hardware", "machine", "result", "setup"):
+        board = f"/leaderboard?workload=mnist-cnn&sort=energy&group={group}"
+        found = get(post.http, board)
+        assert found["energy_scopes"] == ["cpu_package", "soc"]
+        names = [(row["rank"], row["hardware"]) for row in found["rows"]]
+        assert names == [(1, "Intel Core i3-8700"), (2, "Intel Core i1-8700")]
+        (row,) = get(post.http, f"{board}&energy_scope=soc")["rows"]
+        assert (row["rank"], row["hardware"]) == (1, "Intel Core i2-8700")
+
+
 @pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
 @pytest.mark.parametrize("sort", ["time", "date"])
 def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: str) -> None:

@@ -6,8 +6,9 @@ restored into either kind. It can be made while the server runs: PostgreSQL read
 """
 
 from pathlib import Path
+from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, insert, inspect, select
+from sqlalchemy import Connection, Engine, create_engine, insert, inspect, select
 from sqlalchemy.exc import DatabaseError
 
 from . import schema
@@ -68,7 +69,8 @@ def restore(engine: Engine, source: Path) -> int:
     """
     if not source.is_file():
         raise NoBackup(f"there is no file {source}")
-    kept = open_engine(f"sqlite:///{source}")
+    # Read-only: open_engine would turn its journal to WAL.
+    kept = create_engine(f"sqlite:///file:{quote(str(source.resolve()))}?mode=ro&uri=true")
     try:
         found, wanted = _version(kept, source), schema.head()
         if found != wanted:

@@ -1,5 +1,6 @@
 """The leaderboard: query -> rank -> answer. Page and API show what this returns."""
 
+from collections import Counter
 from collections.abc import Callable
 
 from sqlmodel import Session
@@ -45,6 +46,9 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
+    scopes = _energy_scopes(session, workload, filters) if filters.sort == "energy" else ()
+    if scopes and filters.energy_scope is None:
+        filters = filters.model_copy(update={"energy_scope": scopes[0]})
     if filters.group == "result":
         found, cursor = queries.board_results(session, workload, filters)
         page = places = rank.ranked(found, one_each=False)
@@ -59,14 +63,28 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baseline, workload) for row in page) if baseline else (),
         unranked=_foot(session, workload, filters) if not filters.cursor else (),
+        energy_scope=filters.energy_scope,
+        energy_scopes=scopes,
         next_cursor=cursor,
     )
+
+
+def _energy_scopes(session: Session, workload: Workload, filters: BoardFilters) -> tuple[str, ...]:
+    """What energies on the board are of, the commonest first."""
+    figures = queries.board_figures(session, workload, filters)
+    counted = Counter(figure.evidence.energy_scope for figure in figures)
+    return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
 def _sorted(session: Session, workload: Workload, filters: BoardFilters) -> list[rank.RankedRow]:
     """Every place of a board."""
     value = SORTS[filters.sort or "time"]
-    found = queries.board_figures(session, workload, filters)
+    scope = filters.energy_scope
+    found = [
+        figure
+        for figure in queries.board_figures(session, workload, filters)
+        if scope in (None, figure.evidence.energy_scope)
+    ]
     keyed = [(value(figure), figure.id, figure) for figure in found]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return rank.ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")

@@ -154,9 +154,15 @@ class BoardFilters(CellFilters):
     sort: Annotated[Sort | None, Empty] = Field(
         None,
         description="time and throughput: fastest first (the default); energy: least joules per "
-        "sample, whatever its energy_scope (gpu, cpu_package, soc), and scopes do not compare; "
-        "mfu, accuracy: highest; date: newest. Rows without the figure are left out",
+        "sample, within one energy_scope; mfu, accuracy: highest; date: newest. Rows without the "
+        "figure are left out",
         examples=["energy"],
+    )
+    energy_scope: Annotated[Name | None, Empty] = Field(
+        None,
+        description="what the energy is of: gpu, cpu_package, soc, which do not compare; empty "
+        "with sort=energy: the one that most of the board has (name it to follow a cursor)",
+        examples=["gpu"],
     )
     baseline: Annotated[HardwareSlug | None, Empty] = Field(
         None,

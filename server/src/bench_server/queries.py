@@ -100,6 +100,8 @@ def board_results(
         *_board_conditions(RESULTS, workload, filters),
         *_result_conditions(filters),
     )
+    if filters.energy_scope is not None:
+        query = query.where(RESULTS.c.energy_scope == filters.energy_scope)
     key = RESULTS.c.submission_id
     if filters.cursor is not None:
         place, last = _place(filters)

@@ -1,6 +1,7 @@
 """Jinja2: templates in, HTML out. Everything is escaped; formatting is the protocol's."""
 
 import hashlib
+import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,7 @@ UNSTEADY = (
 ).replace("%", " %")
 # What a meter counts, by energy_scope; another scope is spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
+ATTRIBUTE_GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -42,6 +44,7 @@ def environment() -> Environment:
         rate=people.rate,
         ratio=people.ratio,
         percent=people.percent,
+        attribute=_attribute,
         size=people.size,
         joules=people.joules,
         scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
@@ -89,6 +92,11 @@ def error_page(request: Request, status: int, title: str, detail: str, mend: str
         )
     )
     return HTMLResponse(html, status)
+
+
+def _attribute(name: str) -> str:
+    """Words for what differs between two results: ``machine.os.version`` is ``os version``."""
+    return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")
 
 
 @cache

@@ -34,8 +34,8 @@ def rate(per_second: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed-up: ``1.64×``, ``0.041×``."""
-    return f"{value:.3g}×" if value < 0.9995 else f"{_three(value)}×"
+    """A speed-up: ``1.64×``, ``0.0410×``."""
+    return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
 
 
 def percent(share: float) -> str:

@@ -13,6 +13,7 @@ from .options import (
     Like,
     PresetName,
     Server,
+    ask,
     choosing_cells,
     open_home,
     print_json,
@@ -196,6 +197,5 @@ def _check_plan(made: "Plan", yes: bool) -> None:
 
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
-    if made.estimate_seconds > LONG_PLAN_SECONDS and not yes:
-        length = people.rough(made.estimate_seconds)
-        typer.confirm(f"This takes about {length}. Go on?", abort=True, err=True)
+    if made.estimate_seconds > LONG_PLAN_SECONDS:
+        ask(f"This takes about {people.rough(made.estimate_seconds)}. Go on?", yes)

@@ -163,6 +163,15 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
+def ask(question: str, yes: bool) -> None:
+    """Go on where ``--yes`` or somebody at a terminal says so; else the command stops."""
+    if yes:
+        return
+    if not typer.get_text_stream("stdin").isatty():
+        stop(Exit.WRONG_USAGE, f"{question} Say --yes to agree, or answer at a terminal.")
+    typer.confirm(question, abort=True, err=True)
+
+
 def stop(code: Exit, message: str) -> NoReturn:
     """End a command with one line for people and the code for scripts."""
     typer.echo(message, err=True)

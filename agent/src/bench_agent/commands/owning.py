@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import Exit, Json, Server, open_client, open_home, print_json, stop
+from .options import Exit, Json, Server, ask, open_client, open_home, print_json, stop
 from .sending import talking
 
 if TYPE_CHECKING:
@@ -98,10 +98,7 @@ def renew(yes: Yes = False) -> None:
     home = open_home()
     outbox = Outbox(home.outbox)
     waiting = list(outbox.pending())
-    if not yes:
-        typer.confirm(
-            f"Put the old key and {len(waiting)} waiting results away?", abort=True, err=True
-        )
+    ask(f"Put the old key and {len(waiting)} waiting results away?", yes)
     try:
         away = put_key_away(home)
     except FileNotFoundError:
@@ -130,8 +127,7 @@ def revoke(
 
     home = open_home()
     target = key or key_id(load_or_create_key(home).public_key())
-    if not yes:
-        typer.confirm(f"End key {target} for good?", abort=True, err=True)
+    ask(f"End key {target} for good?", yes)
     client = open_client(server, home)
     with talking(client):
         client.revoke(target, reason, since)
@@ -180,8 +176,7 @@ def show_result(result: ResultId, server: Server = None) -> None:
 @results.command()
 def withdraw(result: ResultId, server: Server = None, yes: Yes = False) -> None:
     """Have a result erased: payload, link to the key, and salt. This cannot be undone."""
-    if not yes:
-        typer.confirm(f"Erase result {result} for good?", abort=True, err=True)
+    ask(f"Erase result {result} for good?", yes)
     _say("withdraw", result, server)
 
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .options import Exit, Json, Server, open_client, open_home, print_json, stop
+from .options import Exit, Json, Server, ask, open_client, open_home, print_json, stop
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -62,11 +62,10 @@ def agree(client: "Client", outbox: "Outbox | None", yes: bool) -> None:
         typer.echo(first.raw.decode())
         typer.echo("\nwhose payload is, decoded:\n")
         print_json(first.document())
-    words = f"{client.server} publishes results under {offered}, for anyone to use"
-    if not yes:
-        if not typer.get_text_stream("stdin").isatty():
-            stop(Exit.WRONG_USAGE, f"{words}; say --yes to agree, or run it at a terminal")
-        typer.confirm(f"{words}. Agree, and send?", abort=True, err=True)
+    ask(
+        f"{client.server} publishes results under {offered}, for anyone to use. Agree, and send?",
+        yes,
+    )
     witness.agree(offered)
 
 

@@ -108,7 +108,8 @@ class UnrankedRow:
 @dataclass(frozen=True)
 class Board:
     """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked;
-    ``baseline_setup`` is the set-up in which the baseline was measured."""
+    ``baseline_setup`` is the set-up in which the baseline was measured. By energy the rows are of
+    one ``energy_scope``, of those in ``energy_scopes``, the commonest first."""
 
     workload: WorkloadAnswer
     baseline: str | None
@@ -116,6 +117,8 @@ class Board:
     baseline_setup: str | None
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
+    energy_scope: str | None
+    energy_scopes: tuple[str, ...]
     next_cursor: str | None = None
 
 
@@ -132,11 +135,13 @@ class Baseline:
 @dataclass(frozen=True)
 class LeaderboardAnswer:
     """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload.
-    ``next_cursor`` leads on where one workload was asked for and has more rows."""
+    ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
+    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for."""
 
     baselines: tuple[Baseline, ...]
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
+    energy_scopes: tuple[str, ...]
     next_cursor: str | None
 
 
@@ -148,6 +153,7 @@ def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
         ),
         tuple(row for board in boards for row in board.rows),
         tuple(row for board in boards for row in board.unranked),
+        tuple(dict.fromkeys(scope for board in boards for scope in board.energy_scopes)),
         boards[0].next_cursor if len(boards) == 1 else None,
     )
 

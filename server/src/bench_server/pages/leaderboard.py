@@ -1,5 +1,6 @@
 """``/``: the leaderboard."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from ..answers import Board
 from ..filters import BoardFilters
 from .common import Choice, address, hardware_choices
 
-ROWS_WITH_ALL_WORKLOADS = 15
+ROWS_WITH_ALL_WORKLOADS = 10
 
 
 class Metric(NamedTuple):
@@ -38,13 +39,14 @@ METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy",
 class LeaderboardPage:
     """``/``: how fast does hardware train? ``narrowed``: a filter is in force. ``boxes``: the page
     lists two different things or more that can be ticked and compared. ``board_hrefs``: each
-    board alone, as it is shown here."""
+    board alone, as it is shown here; ``scopes``: what energies are of, where there is a choice."""
 
     title: str
     json_href: str
     csv_href: str
     metric: Metric
     metrics: tuple[Choice, ...]
+    scopes: tuple[Choice, ...]
     baselines: tuple[Choice, ...]
     board_hrefs: tuple[str, ...]
     filters: BoardFilters
@@ -81,6 +83,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
             )
             for name, words in METRIC_LABELS.items()
         ),
+        scopes=_scopes(shown, chosen),
         baselines=hardware_choices(session, filters.baseline),
         board_hrefs=tuple(_with(chosen, "workload", board.workload.name) for board in shown),
         filters=filters,
@@ -95,9 +98,24 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
             for value, label in (("", "Best of each hardware"), ("setup", "Every set-up"))
         ),
         frameworks=tuple(queries.frameworks(session)),
-        narrowed=bool(chosen.keys() - {"workload", "group", "baseline", "sort", "limit"}),
+        narrowed=bool(
+            chosen.keys() - {"workload", "group", "baseline", "sort", "energy_scope", "limit"}
+        ),
         any_results=any(board.rows or board.unranked for board in shown),
         boxes=len(tickable) > 1,
+    )
+
+
+def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...]:
+    names = dict.fromkeys(scope for board in shown for scope in board.energy_scopes)
+    return tuple(
+        Choice(
+            _with(chosen, "energy_scope", name),
+            name,
+            all(board.energy_scope == name for board in shown if board.rows),
+        )
+        for name in names
+        if len(names) > 1
     )
 
 
