@@ -31,7 +31,7 @@ class Site:
     marked_up: str
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
 def empty_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server without results."""
     with _server(tmp_path_factory.mktemp("empty")) as address:
@@ -45,23 +45,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         with httpx.Client(base_url=address, timeout=30) as http:
             site = _fill(Poster(http), address)
         yield site
-
-
-@pytest.fixture(scope="session")
-def lone_site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a server with one machine in four set-ups, three repeats each."""
-    with _server(tmp_path_factory.mktemp("lone")) as address:
-        with httpx.Client(base_url=address, timeout=30) as http:
-            post = Poster(http)
-            post.enroll()
-            for number, (framework, recipe) in enumerate(
-                itertools.product(("tensorflow", "mlx"), ("tuned", "naive")), 1
-            ):
-                cell = results.make_cell(framework=framework, recipe=recipe)
-                for repeat in (1, 2, 3):
-                    step_ns = 1_000_000 * number + 9_000 * repeat
-                    post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
-        yield address
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +68,19 @@ def _server(folder: Path) -> AbstractContextManager[str]:
     schema.migrate(store.engine)
     store.close()
     return running_server(url, folder)
+
+
+def fill_with_one_machine(address: str) -> None:
+    """Post four set-ups of one machine, three repeats each."""
+    with httpx.Client(base_url=address, timeout=30) as http:
+        post = Poster(http)
+        post.enroll()
+        set_ups = itertools.product(("tensorflow", "mlx"), ("tuned", "naive"))
+        for number, (framework, recipe) in enumerate(set_ups, 1):
+            cell = results.make_cell(framework=framework, recipe=recipe)
+            for repeat in (1, 2, 3):
+                step_ns = 1_000_000 * number + 9_000 * repeat
+                post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
 
 
 def _fill(post: Poster, address: str) -> Site:

@@ -8,7 +8,7 @@ from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSyst
 @dataclass(frozen=True)
 class Kind:
     """One model of hardware: ``teraflops`` it reaches when busy, ``watts`` it draws then.
-    ``cores``: GPU cores on Apple's, processor cores of a CPU."""
+    ``cores``: GPU cores on Apple's, processor cores of a CPU. ``memory_gib``: a GPU's own."""
 
     name: str
     device: str
@@ -16,31 +16,32 @@ class Kind:
     watts: float
     cores: int | None = None
     owners: int = 1
+    memory_gib: int = 0
 
 
 CUDA = tuple(
-    Kind(name, "cuda", teraflops, watts, owners=owners)
-    for name, teraflops, watts, owners in (
-        ("NVIDIA B200", 31, 760, 1),
-        ("NVIDIA H200", 26, 540, 4),
-        ("NVIDIA H100 80GB HBM3", 24, 560, 3),
-        ("NVIDIA A100-SXM4-80GB", 9.4, 330, 3),
-        ("NVIDIA A100-SXM4-40GB", 9.0, 310, 1),
-        ("NVIDIA L40S", 21, 300, 1),
-        ("NVIDIA L4", 7.6, 70, 2),
-        ("NVIDIA A10G", 8.2, 190, 1),
-        ("NVIDIA T4", 2.7, 68, 3),
-        ("NVIDIA Tesla V100-SXM2-16GB", 7.1, 250, 1),
-        ("NVIDIA GeForce RTX 4090", 27, 390, 3),
-        ("NVIDIA GeForce RTX 4080", 17, 290, 1),
-        ("NVIDIA GeForce RTX 4070 SUPER", 13, 205, 2),
-        ("NVIDIA GeForce RTX 4060 Laptop GPU", 5.6, 90, 1),
-        ("NVIDIA GeForce RTX 3090", 12.8, 340, 2),
-        ("NVIDIA GeForce RTX 3080", 11, 310, 1),
-        ("NVIDIA GeForce RTX 3060", 4.8, 160, 1),
-        ("NVIDIA GeForce RTX 2080 Ti", 5.5, 245, 1),
-        ("NVIDIA GeForce RTX 2070", 3.2, 170, 1),
-        ("NVIDIA GeForce GTX 1080 Ti", 4.2, 230, 1),
+    Kind(name, "cuda", teraflops, watts, owners=owners, memory_gib=memory_gib)
+    for name, teraflops, watts, owners, memory_gib in (
+        ("NVIDIA B200", 31, 760, 1, 180),
+        ("NVIDIA H200", 26, 540, 4, 141),
+        ("NVIDIA H100 80GB HBM3", 24, 560, 3, 80),
+        ("NVIDIA A100-SXM4-80GB", 9.4, 330, 3, 80),
+        ("NVIDIA A100-SXM4-40GB", 9.0, 310, 1, 40),
+        ("NVIDIA L40S", 21, 300, 1, 48),
+        ("NVIDIA L4", 7.6, 70, 2, 24),
+        ("NVIDIA A10G", 8.2, 190, 1, 24),
+        ("NVIDIA T4", 2.7, 68, 3, 16),
+        ("NVIDIA Tesla V100-SXM2-16GB", 7.1, 250, 1, 16),
+        ("NVIDIA GeForce RTX 4090", 27, 390, 3, 24),
+        ("NVIDIA GeForce RTX 4080", 17, 290, 1, 16),
+        ("NVIDIA GeForce RTX 4070 SUPER", 13, 205, 2, 12),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", 5.6, 90, 1, 8),
+        ("NVIDIA GeForce RTX 3090", 12.8, 340, 2, 24),
+        ("NVIDIA GeForce RTX 3080", 11, 310, 1, 10),
+        ("NVIDIA GeForce RTX 3060", 4.8, 160, 1, 12),
+        ("NVIDIA GeForce RTX 2080 Ti", 5.5, 245, 1, 11),
+        ("NVIDIA GeForce RTX 2070", 3.2, 170, 1, 8),
+        ("NVIDIA GeForce GTX 1080 Ti", 4.2, 230, 1, 11),
     )
 )
 METAL = tuple(
@@ -89,12 +90,13 @@ def machine_of(kind: Kind, number: int) -> Machine:
     apple = kind.device == "metal" or kind.name.startswith("Apple")
     gpus: tuple[Gpu, ...] = ()
     if kind.device == "cuda":
+        memory_bytes = kind.memory_gib * 2**30
         gpus = (
-            Gpu(kind="cuda", index=0, name=kind.name, memory_bytes=24 * 2**30, driver="580.95"),
+            Gpu(kind="cuda", index=0, name=kind.name, memory_bytes=memory_bytes, driver="580.95"),
         )
     elif kind.device == "metal":
         gpus = (Gpu(kind="metal", index=0, name=kind.name, cores=kind.cores, unified_memory=True),)
-    cores = kind.cores if kind.device == "cpu" else 12
+    cores = {"cpu": kind.cores, "cuda": 32}.get(kind.device, 12)
     brand = "AMD EPYC 9354 32-Core Processor" if kind.device == "cuda" else kind.name
     return Machine(
         machine_hash=f"{number + 1:064x}",
