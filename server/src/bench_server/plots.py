@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
+TOP_BELOW_MARKS = 14.0  # what is written beside marks stands above the points
 MOST_TICKS = 6
 COLOURS = 6
 
@@ -87,8 +88,9 @@ def plot(
     """
     every = [point for one in series for point in one.points]
     high = [point.y for point in every] + ([] if level is None else [level])
+    top = TOP_BELOW_MARKS if marks else TOP
     x = _scale([point.x for point in every], LEFT, RIGHT, log=x_log)
-    y = _scale([*high, *([0.0] if y_zero else [])], BOTTOM, TOP, log=y_log)
+    y = _scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
     return Plot(
         title=title,
         lines=tuple(

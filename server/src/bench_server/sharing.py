@@ -26,12 +26,13 @@ NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
 
 @dataclass(frozen=True)
 class CardBar:
-    """A bar of a card; ``share`` of the longest."""
+    """A bar of a card; ``share`` of the longest. ``kind``: its device, or ``baseline`` or
+    ``other`` in a comparison."""
 
     label: str
     value: str
     share: float
-    device: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,14 @@ def compare_card(answer: comparing.CompareAnswer) -> Card:
     known = [(thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None]
     most = max((ratio for _, ratio in known), default=1.0)
     bars = tuple(
-        CardBar(name, people.ratio(ratio), ratio / most, "cpu" if place == 0 else "metal")
+        CardBar(name, people.ratio(ratio), ratio / most, "other" if place else "baseline")
         for place, (name, ratio) in enumerate(known[:CARD_BARS])
     )
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} cells"
-    return Card(title + (f" and {more} more" if more > 0 else ""), line, bars, "")
+    foot = f"{answer.things[0].name} is 1×; more is faster"
+    return Card(title + (f" and {more} more" if more > 0 else ""), line, bars, foot)
 
 
 def png(card: Card, site_name: str) -> bytes:
