@@ -1,16 +1,18 @@
 """A real ``bench-server`` in a process of its own, on a free loopback port."""
 
+import multiprocessing
 import os
 import re
-import select
-import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 START_SECONDS = 30
-MAIN = "from bench_server.cli import main; main()"
+# Forked from a process that has imported the server, which takes most of a start.
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["bench_server.cli"])
 
 
 @contextmanager
@@ -20,21 +22,32 @@ def running_server(database_url: str, home: Path) -> Iterator[str]:
         "BENCH_SERVER_DATABASE_URL": database_url,
         "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
     }
-    with (home / "server.log").open("w") as log:
-        process = subprocess.Popen(
-            [sys.executable, "-c", MAIN, "serve", "--port", "0"],
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
+    log = home / "server.log"
+    said, out = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=_serve, args=(environment, out, log))
+    process.start()
+    out.close()
     try:
-        assert process.stdout is not None
-        ready, _, _ = select.select([process.stdout], [], [], START_SECONDS)
-        line = process.stdout.readline() if ready else ""
+        ready = said.poll(START_SECONDS)
+        with open(said.fileno(), closefd=False) as lines:
+            line = lines.readline() if ready else ""
         found = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+)\n", line)
-        assert found, f"{line!r}\n{(home / 'server.log').read_text()}"
+        assert found, f"{line!r}\n{log.read_text()}"
         yield found.group(1)
     finally:
         process.terminate()
-        process.wait(timeout=15)
+        process.join(timeout=15)
+        assert process.exitcode is not None, "the server did not end"
+
+
+def _serve(environment: dict[str, str], out: Connection, log: Path) -> None:
+    from bench_server.cli import main
+
+    os.environ.clear()
+    os.environ.update(environment)
+    with Path(os.devnull).open() as nothing, log.open("w") as file:
+        for number, opened in enumerate((nothing, out, file)):
+            os.dup2(opened.fileno(), number)
+    out.close()
+    sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # workers are given its number
+    main(["serve", "--port", "0"])
