@@ -17,6 +17,9 @@ endif
 
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
+JOBS ?= 2
+# A test's neighbours stay with it, and what they share is made once for them.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
 .PHONY: help frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-fidelity benchmark-recipes benchmark-server
 
@@ -39,11 +42,11 @@ frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS it
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
 
-test: $(VENV)/installed-dev ## All tests of normal length.
-	$(BIN)/python -m pytest -m 'not long' $(TESTS)
+test: $(VENV)/installed-dev ## All tests of normal length, two at a time (JOBS=1: one).
+	$(PYTEST) -m 'not long' $(TESTS)
 
 test-all: $(VENV)/installed-dev ## The long ones too: kill, fault and fuzz runs.
-	$(BIN)/python -m pytest $(TESTS)
+	$(PYTEST) $(TESTS)
 
 lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 	$(BIN)/ruff format --check .

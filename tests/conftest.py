@@ -1,7 +1,15 @@
 """Settings every test shares."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
 # A busy machine is no defect of the code: no time limit on an example, none on drawing one.
 settings.register_profile("trainmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmark")
+
+# Tests run side by side: threads of one framework that wait for a core another has are slow beyond
+# all measure.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        os.environ.setdefault(name, "1")

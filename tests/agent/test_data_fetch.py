@@ -5,6 +5,7 @@ import resource
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -190,10 +191,16 @@ def in_a_child(file: DataFile, folder: Path, largest_file: int = -1) -> str:
     return ended.stdout
 
 
+def let_others_in(folder: Path) -> None:
+    """A child without this user's rights is to reach what is in it."""
+    for each in (folder, *folder.parents):
+        if Path(tempfile.gettempdir()) in each.parents:
+            each.chmod(0o755)
+
+
 def test_no_permission(tmp_path: Path, stack: ExitStack) -> None:
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)
+    let_others_in(tmp_path)
     locked = tmp_path / "locked"
     locked.mkdir(mode=0o555)
     assert "Permission denied" in in_a_child(file_at(mirror), locked)
@@ -205,8 +212,7 @@ def test_a_full_disk_keeps_what_came_and_the_next_run_goes_on(
 ) -> None:
     """A limit on the size of files fails a write as a full disk does."""
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    for folder in (tmp_path, *list(tmp_path.parents)[:2]):
-        folder.chmod(0o755)
+    let_others_in(tmp_path)
     room = tmp_path / "room"
     room.mkdir()
     room.chmod(0o777)

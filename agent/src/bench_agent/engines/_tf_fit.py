@@ -5,6 +5,7 @@ its start-up. A callback holds it before a batch until more batches are asked fo
 per-batch work, so Keras keeps its asynchronous path, as in a ``fit`` without callbacks.
 """
 
+import gc
 from collections.abc import Callable, Iterator, Mapping
 from threading import Semaphore, Thread
 from typing import Any, Literal
@@ -73,6 +74,9 @@ class FitSession(_tf_shared.KerasSession):
     def close(self) -> None:
         self._gate.close()
         self._thread.join()
+        # What ended fit holds its iterator in a circle, and whoever frees that waits for a thread
+        # that sleeps the longer the older it is, up to a minute: now, not in another's block.
+        gc.collect()
 
     def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
         """The first epoch in the job's order, later ones as ``fit`` shuffles."""
