@@ -1,5 +1,6 @@
 """Sessions of real engines on tiny copies of the workloads, in this process."""
 
+import gc
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -37,6 +38,13 @@ def losses(session: Session, steps: int) -> list[float]:
         session.sync()
         found.append(session.loss())
     return found
+
+
+@pytest.fixture(autouse=True)
+def left_alone() -> None:
+    """What frameworks keep of earlier tests is not searched again whenever a session ends."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
