@@ -21,7 +21,7 @@ JOBS ?= 2
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
-.PHONY: help frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,9 @@ check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Pyt
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour).
 	$(BIN)/python benchmarks/fidelity.py
+
+benchmark-accuracy: $(VENV)/installed-dev frameworks ## Accuracy of each recipe after all epochs, over seeds (hours, needs real data; ARGS="--workloads fashion-mlp --seeds 2").
+	$(BIN)/python benchmarks/accuracy.py $(ARGS)
 
 clean: ## Remove the virtual environments and the demo's database.
 	rm -rf $(VENV) .demo .benchmark

@@ -17,7 +17,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
@@ -25,32 +24,23 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from bench_agent.job import Job, Timing
-from bench_agent.runner import run_job
+from repeats import cell_of, measured
+
+from bench_agent.job import Timing
 from bench_agent.watch import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import epoch_seconds, samples_per_second
-from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Conditions, Measured
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.matrix import Device, Recipe
+from bench_protocol.result import Conditions
 from bench_protocol.verdicts import compare_pairs
 
 BARE_LOOPS = Path(__file__).parent / "bare_loops"
 WORKLOAD = workload_named("fashion-mlp")
-RECIPES = ("naive", "tuned")
+RECIPES: tuple[Recipe, ...] = ("naive", "tuned")
 FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
 FIT_EPOCHS = 3
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
-
-# The worker as it is, but for its clock.
-CPU_CLOCK_WORKER = """
-import time
-from functools import partial
-from bench_agent import worker
-worker.work = partial(worker.work, clock=time.process_time_ns)
-worker.main()
-"""
 WATCHED_SECONDS = 20.0
 # glibc asks the kernel for every large block anew until a process has freed one; the agent's have
 # (the conformance traces'), a bare loop's may not have, and PyTorch's naive loop is 1.5 times as
@@ -71,32 +61,17 @@ def bare(framework: str, recipe: str, seconds: float, clock: str) -> float:
 
 
 def agent(
-    framework: str, recipe: str, seconds: float, clock: str, *, watched: bool = True
+    framework: str, recipe: Recipe, seconds: float, clock: str, *, watched: bool = True
 ) -> float:
     """Seconds per epoch as the agent reports them; ``watched``: with its sampler, as in a run."""
-    cell = Cell(
-        workload=WORKLOAD.name,
-        workload_digest=WORKLOAD.digest,
-        framework=framework,
-        device=Device(kind="cpu"),
-        recipe=recipe,
-        batch_size=WORKLOAD.batch_size,
-        precision="float32",
-        data="generated",
-    )
+    cell = cell_of(framework, WORKLOAD, recipe)
     timing = Timing(budget_seconds=seconds, target_spread=0.0)
     if (framework, recipe) == ("tensorflow", "naive"):
         # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
         timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
-    job = Job(workload=WORKLOAD, cell=cell, seed=DEFAULT_SEED, timing=timing)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else None
-        with watch(cell.device) if watched else nullcontext():
-            outcome = run_job(job, log, command=command).outcome
-        if not isinstance(outcome, Measured):
-            raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
-    rate = samples_per_second(outcome.measurement, cell.batch_size)
+    with watch(cell.device) if watched else nullcontext():
+        measurement = measured(cell, WORKLOAD, timing, clock)
+    rate = samples_per_second(measurement, cell.batch_size)
     return epoch_seconds(WORKLOAD, cell.batch_size, rate)
 
 
@@ -184,7 +159,7 @@ def main() -> None:
     for framework in frameworks:
         for recipe in RECIPES:
 
-            def of_agent(framework: str = framework, recipe: str = recipe) -> float:
+            def of_agent(framework: str = framework, recipe: Recipe = recipe) -> float:
                 return agent(framework, recipe, seconds, clock)
 
             def of_bare(framework: str = framework, recipe: str = recipe) -> float:

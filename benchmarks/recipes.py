@@ -15,23 +15,19 @@ wait for each other.
 
 import argparse
 import os
-import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
-from fidelity import ALLOCATOR, CPU_CLOCK_WORKER, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
+from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
+from repeats import cell_of, measured
 
-from bench_agent.job import Job, Timing
-from bench_agent.runner import run_job
+from bench_agent.job import Timing
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.figures import samples_per_second
-from bench_protocol.matrix import Cell, Device, Recipe
-from bench_protocol.result import Measured, Measurement
-from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.matrix import Recipe
+from bench_protocol.result import Measurement
 from bench_protocol.workloads import Workload
 
 NAIVE: Recipe = "naive"
@@ -47,34 +43,12 @@ class Speed:
     gemm_fraction: float | None = None
 
 
-def measured(
-    framework: str, workload: Workload, recipe: Recipe, timing: Timing, clock: str
-) -> Speed:
-    """One fresh worker.
-
-    Raises:
-        SystemExit: it did not measure; with the end of its log.
-    """
-    cell = Cell(
-        workload=workload.name,
-        workload_digest=workload.digest,
-        framework=framework,
-        device=Device(kind="cpu"),
-        recipe=recipe,
-        batch_size=workload.batch_size,
-        precision="float32",
-        data="generated",
-    )
-    job = Job(workload=workload, cell=cell, seed=DEFAULT_SEED, timing=timing)
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log"
-        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else None
-        outcome = run_job(job, log, command=command).outcome
-        if not isinstance(outcome, Measured):
-            raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
-    rate = samples_per_second(outcome.measurement, workload.batch_size)
+def speed(framework: str, workload: Workload, recipe: Recipe, timing: Timing, clock: str) -> Speed:
+    """Of one fresh worker."""
+    measurement = measured(cell_of(framework, workload, recipe), workload, timing, clock)
+    rate = samples_per_second(measurement, workload.batch_size)
     flops = rate * workload.training_flops_per_sample
-    peak = _gemm_flops_per_second(outcome.measurement)
+    peak = _gemm_flops_per_second(measurement)
     return Speed(rate, flops, flops / peak if peak else None)
 
 
@@ -113,7 +87,7 @@ def rows(
     """Print a row for each recipe of one workload and framework."""
 
     def side(recipe: Recipe) -> Callable[[], Speed]:
-        return lambda: measured(framework, workload, recipe, timing, clock)
+        return lambda: speed(framework, workload, recipe, timing, clock)
 
     chosen: list[Recipe] = [NAIVE, *recipes]
     naive, *others = zip(*in_turns([side(recipe) for recipe in chosen], rounds), strict=True)
@@ -137,7 +111,7 @@ def bare_row(framework: str, timing: Timing, clock: str, rounds: int) -> None:
         return lambda: Speed(samples / bare(framework, recipe, timing.budget_seconds, clock))
 
     def tuned() -> Speed:
-        return measured(framework, WORKLOAD, "tuned", timing, clock)
+        return speed(framework, WORKLOAD, "tuned", timing, clock)
 
     agents, *loops = zip(
         *in_turns([tuned, *(written(recipe) for recipe in BARE_RECIPES)], rounds), strict=True

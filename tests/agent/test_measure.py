@@ -41,16 +41,23 @@ def test_steady_steps_settle_at_the_least_number_of_blocks() -> None:
     assert all(0 < share <= 1 for share in shares)
 
 
-def test_warm_up_grows_its_blocks_and_does_not_overshoot() -> None:
-    blocks, session, _ = timed(repeat(MS), warm_up_seconds=0.1)
-    assert blocks.warm_up_steps == 100
-    assert session.blocks[:7] == [1, 2, 4, 8, 16, 32, 37]
+def test_warm_up_grows_its_blocks_to_those_that_are_timed() -> None:
+    blocks, session, _ = timed(repeat(MS), warm_up_seconds=0.5)
+    assert session.blocks[:10] == [1, 2, 4, 8, 16, 32, 64, 128, 200, 200]
+    assert blocks.warm_up_steps == 455 + 200
 
 
-def test_the_block_size_comes_from_warm_steps() -> None:
-    cold_then_warm = chain([900 * MS], repeat(MS))
-    blocks, _, _ = timed(cold_then_warm, warm_up_seconds=1.0, block_seconds=0.05)
+@pytest.mark.parametrize("cold_ms", [[900], [400, 900], [3, 900], [1, 1, 900]])
+def test_the_block_size_comes_from_warm_steps(cold_ms: list[int]) -> None:
+    """A late initialisation that is as long as the whole warm-up is still one step."""
+    cold_then_warm = chain([ms * MS for ms in cold_ms], repeat(MS))
+    blocks, _, _ = timed(cold_then_warm, warm_up_seconds=0.5, block_seconds=0.05)
     assert blocks.steps_per_block == 50
+
+
+def test_a_step_of_seconds_is_not_waited_for_twice() -> None:
+    blocks, _, _ = timed(repeat(6_000 * MS), min_blocks=2)
+    assert blocks.warm_up_steps == 1
 
 
 def test_a_step_longer_than_a_block_is_a_block() -> None:

@@ -17,6 +17,8 @@ from .job import Timing
 # What a result may hold, with room to spare.
 MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
+# In parts of what is wanted: a step that takes seconds is not waited for twice.
+LONGEST_WARM_UP = 10
 
 Clock = Callable[[], int]
 BlockListener = Callable[[int, int, float], None]
@@ -92,23 +94,29 @@ class _Stopwatch:
 
 
 def _warm_up(stopwatch: _Stopwatch, timing: Timing, steps_per_epoch: int) -> tuple[int, int, float]:
-    """Train for ``warm_up_seconds`` in growing blocks.
+    """Train for ``warm_up_seconds`` in growing blocks, until two agree about a step's time.
+
+    One slow step, as a library's late initialisation makes it, would else choose the block size.
 
     Returns:
         Steps trained, their nanoseconds, and the nanoseconds of a step in the last block, which is
-        the longest and the warmest.
+        the warmest, and about as long as a timed one.
     """
     wanted_ns = timing.warm_up_seconds * NS_PER_SECOND
-    steps, total_steps, total_ns = 1, 0, 0
+    block_ns = timing.block_seconds * NS_PER_SECOND
+    steps, total_steps, total_ns, before_ns = 1, 0, 0, math.inf
     while True:
         duration_ns = stopwatch.block(steps)
         total_steps += steps
         total_ns += duration_ns
         step_ns = duration_ns / steps
-        if total_ns >= wanted_ns:
+        agree = before_ns / 2 <= step_ns <= before_ns * 2
+        long_enough = duration_ns >= block_ns / 2 or steps == steps_per_epoch
+        settled = agree and long_enough and total_ns >= wanted_ns
+        if settled or total_ns >= LONGEST_WARM_UP * wanted_ns:
             return total_steps, total_ns, step_ns
-        missing = math.ceil((wanted_ns - total_ns) / step_ns)
-        steps = max(1, min(2 * steps, missing, steps_per_epoch))
+        before_ns = step_ns
+        steps = max(1, min(2 * steps, math.ceil(block_ns / step_ns), steps_per_epoch))
 
 
 def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
