@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Precision
@@ -15,7 +16,7 @@ from bench_protocol.workloads import Workload
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _jax_model
 from ._common import FRAMEWORK_SEED, Score, evaluation_batches, resident
-from ._loop import SlicedLoop, host_batches
+from ._loop import SlicedLoop, host_batches, orders
 from .seam import Data
 
 BATCHES_AHEAD = 2
@@ -199,8 +200,8 @@ class TunedSession(SlicedLoop, JaxSession):
         self._steps_per_epoch = len(data.order) // batch_size
         self._x = jnp.asarray(resident(data.train_x))
         self._y = jnp.asarray(data.train_y)
-        self._order = jnp.asarray(data.order)
-        self._shuffle_key = jax.random.key(1)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
         self._looped = not (convolves and self._device().platform == "cpu")
         program = self._steps if self._looped else self._single
@@ -212,11 +213,10 @@ class TunedSession(SlicedLoop, JaxSession):
             **mixed_settings(precision),
         }
 
-    def _shuffle(self) -> None:
-        import jax
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        import jax.numpy as jnp
 
-        key = jax.random.fold_in(self._shuffle_key, self._trained)
-        self._order = jax.random.permutation(key, self._order)
+        self._order = jnp.asarray(order)
 
     def _train(self, first: int, count: int) -> None:
         if self._looped:

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.layers import LSTM
 from bench_protocol.matrix import Precision
@@ -14,7 +15,7 @@ from bench_protocol.workloads import Workload
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _mlx_model
 from ._common import Score, evaluation_batches, resident
-from ._loop import SlicedLoop, host_batches
+from ._loop import SlicedLoop, host_batches, orders
 from .seam import Data
 
 # Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
@@ -176,7 +177,8 @@ class TunedSession(SlicedLoop, MlxSession):
         self._steps_per_epoch = len(data.order) // batch_size
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
-        self._order = mx.array(data.order)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
         # Dropout draws from the random state: left out, a compiled step repeats its first mask.
         self._state = [model.state, self._optimizer.state, mx.random.state]
         recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)
@@ -195,10 +197,10 @@ class TunedSession(SlicedLoop, MlxSession):
             **mixed_settings(precision),
         }
 
-    def _shuffle(self) -> None:
+    def _reorder(self, order: NDArray[np.int32]) -> None:
         import mlx.core as mx
 
-        self._order = mx.random.permutation(self._order)
+        self._order = mx.array(order)
 
     def _train(self, first: int, count: int) -> None:
         import mlx.core as mx

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.layers import LSTM
 from bench_protocol.matrix import Precision
@@ -17,7 +18,7 @@ from bench_protocol.workloads import Workload
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _tf_chains, _tf_forward, _tf_shared, _tf_update
 from ._common import resident
-from ._loop import SlicedLoop
+from ._loop import SlicedLoop, orders
 from .seam import Data
 
 # A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
@@ -50,7 +51,8 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._loss: Any = tf.constant(0.0)
         self._x = tf.constant(resident(data.train_x))
         self._y = tf.constant(data.train_y)
-        self._order = tf.Variable(data.order, trainable=False)
+        self._orders = orders(data)
+        self._order = tf.Variable(next(self._orders), trainable=False)
         self._variables = [variable.value for variable in model.trainable_variables]
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
         self._chains = _tf_chains.chains(workload, batch_size) if _tf_shared.on_cpu() else 1
@@ -66,11 +68,11 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             **mixed_settings(precision),
         }
 
-    def _shuffle(self) -> None:
+    def _reorder(self, order: NDArray[np.int32]) -> None:
         import tensorflow as tf
 
         with tf.device(self._place):
-            self._order.assign(tf.random.shuffle(self._order))
+            self._order.assign(order)
 
     def _train(self, first: int, count: int) -> None:
         import tensorflow as tf

@@ -5,6 +5,7 @@ from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
@@ -12,7 +13,7 @@ from bench_protocol.workloads import Workload
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
 from . import _torch_model
 from ._common import Score, as_floats, evaluation_batches, resident
-from ._loop import SlicedLoop
+from ._loop import SlicedLoop, orders
 from ._torch_optimizer import optimizer
 from .seam import Data
 
@@ -208,7 +209,8 @@ class TunedSession(SlicedLoop, TorchSession):
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
-        self._order = torch.from_numpy(data.order.astype(np.int64)).to(device)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
         self.settings = {
             "loop": "eager",
             "input": "gather on the device",
@@ -218,10 +220,10 @@ class TunedSession(SlicedLoop, TorchSession):
             **mixed_settings(precision),
         }
 
-    def _shuffle(self) -> None:
+    def _reorder(self, order: NDArray[np.int32]) -> None:
         import torch
 
-        self._order = self._order[torch.randperm(len(self._order), device=self._device)]
+        self._order = torch.from_numpy(order.astype(np.int64)).to(self._device)
 
     def _train(self, first: int, count: int) -> None:
         batch = self._batch_size
