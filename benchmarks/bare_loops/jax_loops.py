@@ -73,7 +73,9 @@ def naive(seconds: float) -> list[float]:
 
 
 def tuned(seconds: float) -> list[float]:
-    """Data on the device, batches gathered there, any number of steps in one program."""
+    """Data on the device, batches gathered there, any number of steps in one program, random
+    numbers for one device."""
+    jax.config.update("jax_threefry_partitionable", False)
     (parameters, means, squares), key = start()
     state = parameters, means, jax.tree.map(jnp.copy, squares)
     data = jnp.asarray(pictures()), jnp.asarray(labels()), jnp.asarray(shuffled())

@@ -64,6 +64,9 @@ class Jax:
         self._compute = COMPUTE_TYPES[cell.precision]
         products = "tensorfloat32" if cell.precision == "tf32" else "float32"
         jax.config.update("jax_default_matmul_precision", products)
+        # Made so that many devices can share them, random numbers take a processor twice the work.
+        alone = cell.recipe == "tuned" and device.kind == "cpu"
+        jax.config.update("jax_threefry_partitionable", not alone)
 
     def devices(self) -> list[FoundDevice]:
         _prepare()
@@ -107,6 +110,7 @@ class Jax:
             # XLA has no way to ask: it takes as many threads as it may use cores.
             "jax_cpu_threads": str(available_cores()),
             "jax_matmul_precision": str(jax.config.jax_default_matmul_precision),
+            "jax_threefry_partitionable": str(bool(jax.config.jax_threefry_partitionable)).lower(),
             "jax_enable_x64": str(bool(jax.config.jax_enable_x64)).lower(),
         }
 
