@@ -32,7 +32,7 @@ SMALL = "fashion-mlp,fashion-lstm,fashion-cnn,fashion-convnet,mnist-dense,mnist-
 
 
 def accuracy(
-    framework: str, workload: Workload, recipe: Recipe, data: DataKind, seed: int, epochs: int
+    framework: str, workload: Workload, recipe: Recipe, data: DataKind, seed: str, epochs: int
 ) -> float:
     """Share of the test samples that one fresh worker is right about after training."""
     cell = cell_of(framework, workload, recipe, data)
@@ -85,7 +85,9 @@ def main() -> None:
         found: dict[Recipe, list[float]] = {recipe: [] for recipe in RECIPES}
         turns = list(product(range(options.seeds), RECIPES))
         for seed, recipe in track(turns, f"{name} {framework}", console=console, transient=True):
-            found[recipe].append(accuracy(framework, workload, recipe, options.data, seed, epochs))
+            found[recipe].append(
+                accuracy(framework, workload, recipe, options.data, f"{seed:032x}", epochs)
+            )
         print("\n".join(rows(framework, workload, epochs, found)), flush=True)
 
 

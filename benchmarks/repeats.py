@@ -38,7 +38,7 @@ def cell_of(
 
 
 def measured(
-    cell: Cell, workload: Workload, timing: Timing, clock: str, seed: int = DEFAULT_SEED
+    cell: Cell, workload: Workload, timing: Timing, clock: str, seed: str = DEFAULT_SEED
 ) -> Measurement:
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
 
