@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -17,6 +18,7 @@ SAMPLES, BATCH, CLASSES = 50_000, 128, 10
 STEPS_PER_EPOCH = SAMPLES // BATCH
 RATE, BETA_1, BETA_2, EPSILON = 1e-3, 0.9, 0.999, 1e-7
 WARM_UP_SECONDS, BLOCK_SECONDS = 0.5, 0.2
+LEAST_WARM_STEPS = 16  # one slow step must not choose the block size
 
 random = np.random.default_rng(0)
 clocks = {"wall": time.perf_counter, "cpu": time.process_time}
@@ -66,12 +68,13 @@ def time_blocks(train: Callable[[int], None], seconds: float) -> list[float]:
         return now() - began
 
     timed(1)  # compiles
-    steps, warm = 1, 0.0
-    while warm < WARM_UP_SECONDS:
+    steps, warm, fastest = 1, 0.0, math.inf
+    while warm < WARM_UP_SECONDS or steps < LEAST_WARM_STEPS:
         steps = min(2 * steps, STEPS_PER_EPOCH)
         last = timed(steps)
         warm += last
-    steps = max(1, min(round(BLOCK_SECONDS * steps / last), STEPS_PER_EPOCH))
+        fastest = min(fastest, last / steps)
+    steps = max(1, min(round(BLOCK_SECONDS / fastest), STEPS_PER_EPOCH))
     blocks: list[float] = []
     while sum(blocks) < seconds:
         blocks.append(timed(steps))

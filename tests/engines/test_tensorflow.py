@@ -120,7 +120,7 @@ def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) ->
     assert losses(session, 5) == pytest.approx(fused, rel=1e-5)
 
 
-def test_theunrolled_lstm_is_keras_lstm() -> None:
+def test_the_unrolled_lstm_is_keras_lstm() -> None:
     import keras
     import numpy as np
 

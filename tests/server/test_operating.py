@@ -146,7 +146,7 @@ def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command)
     mend = refused.json()["mend"]
     assert f"bench-server results withdraw {identity}" in mend
     asked = command("results", "withdraw", identity)
-    assert asked.exit_code == 1  # nobody answered
+    assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)  # nobody answered
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 200
     entry(command(*mend.partition("bench-server ")[2].split(), "--yes"))
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 410

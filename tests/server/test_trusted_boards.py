@@ -10,7 +10,7 @@ from sqlmodel import Session
 from tests.fakes.authority import AUTHORITY
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_server import queries, rank, standings
+from bench_server import board_queries, rank, standings
 from bench_server.db import Store
 from bench_server.filters import BoardFilters
 from bench_server.standing_rows import RESULTS, TABLE, figure
@@ -43,7 +43,7 @@ def session(store: Store) -> Iterator[Session]:
 def test_hardware_by_trust(session: Session) -> None:
     for workload in CATALOGUE:
         asked = BoardFilters(workload=workload.name, trust=2)
-        found = {f.id: f for f in queries.board_figures(session, workload, asked)}
+        found = {f.id: f for f in board_queries.figures(session, workload, asked)}
         machines = session.execute(
             select(TABLE).where(
                 TABLE.c.level == "machine",
@@ -66,7 +66,7 @@ def test_machines_are_read_only_where_they_differ_in_trust(session: Session) -> 
     seen: list[tuple[str, object]] = []
     connection = session.connection()
     event.listen(connection, "before_cursor_execute", lambda *a: seen.append((a[2], a[3])))
-    queries.board_figures(session, CATALOGUE[0], BoardFilters(trust=1))
+    board_queries.figures(session, CATALOGUE[0], BoardFilters(trust=1))
     assert len(seen) == 1
-    queries.board_figures(session, CATALOGUE[0], BoardFilters(trust=2))
+    board_queries.figures(session, CATALOGUE[0], BoardFilters(trust=2))
     assert len(seen) == 3

@@ -18,7 +18,7 @@ from bench_protocol import acts, envelope, log, merkle, note, statement, strict_
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import ProtocolError
 
-from . import enroll, moderation, queries, registry, saving
+from . import board_queries, enroll, moderation, registry, saving
 from .authority import Identity
 from .db import Store
 from .filters import BoardFilters
@@ -198,7 +198,7 @@ def _replay(
                 figure.setup._asdict() | {"hardware_slug": figure.hardware_slug}, workload.name
             ): 1e9 / figure.ns_per_sample
             for workload in CATALOGUE
-            for figure in queries.board_figures(session, workload, filters)
+            for figure in board_queries.figures(session, workload, filters)
         }
     store.close()
     return found, faults

@@ -8,7 +8,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
-from . import cursors, published, queries, rank
+from . import board_queries, cursors, published, queries, rank
 from .answers import (
     Board,
     BoardRow,
@@ -46,14 +46,18 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
-    scopes = _energy_scopes(session, workload, filters) if filters.sort == "energy" else ()
+    by_energy, by_result = filters.sort == "energy", filters.group == "result"
+    figures = (
+        board_queries.figures(session, workload, filters) if by_energy or not by_result else []
+    )
+    scopes = _energy_scopes(figures) if by_energy else ()
     if scopes and filters.energy_scope is None:
         filters = filters.model_copy(update={"energy_scope": scopes[0]})
-    if filters.group == "result":
-        found, cursor = queries.board_results(session, workload, filters)
+    if by_result:
+        found, cursor = board_queries.results(session, workload, filters)
         page = places = rank.ranked(found, one_each=False)
     else:
-        places = _sorted(session, workload, filters)
+        places = _sorted(figures, filters)
         page, cursor = _page(places, filters)
     baseline = _baseline(session, workload, filters, [row.figure for row in places])
     return Board(
@@ -69,23 +73,21 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     )
 
 
-def _energy_scopes(session: Session, workload: Workload, filters: BoardFilters) -> tuple[str, ...]:
+def _energy_scopes(figures: list[rank.Figure]) -> tuple[str, ...]:
     """What energies on the board are of, the commonest first."""
-    figures = queries.board_figures(session, workload, filters)
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
-def _sorted(session: Session, workload: Workload, filters: BoardFilters) -> list[rank.RankedRow]:
+def _sorted(figures: list[rank.Figure], filters: BoardFilters) -> list[rank.RankedRow]:
     """Every place of a board."""
     value = SORTS[filters.sort or "time"]
     scope = filters.energy_scope
-    found = [
-        figure
-        for figure in queries.board_figures(session, workload, filters)
+    keyed = [
+        (value(figure), figure.id, figure)
+        for figure in figures
         if scope in (None, figure.evidence.energy_scope)
     ]
-    keyed = [(value(figure), figure.id, figure) for figure in found]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return rank.ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
@@ -158,7 +160,7 @@ def _baseline(
     everyone = BoardFilters.model_validate(
         {"hardware": slug, "batch_size": filters.batch_size, "precision": filters.precision}
     )
-    rows = rank.ranked(queries.board_figures(session, workload, everyone), one_each=True)
+    rows = rank.ranked(board_queries.figures(session, workload, everyone), one_each=True)
     return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
@@ -184,14 +186,14 @@ def _foot(session: Session, workload: Workload, filters: BoardFilters) -> tuple[
             "hidden" if row.moderation == "hidden" else "kept",
             row.unranked_reason or "",
         )
-        for row in queries.board_unranked(session, workload, filters)
+        for row in board_queries.unranked(session, workload, filters)
     ]
     gone = [
         _unranked(row, row.id, "withdrawn", "withdrawn by whoever sent it")
-        for row in queries.board_withdrawn(session, workload, filters)
+        for row in board_queries.withdrawn(session, workload, filters)
     ]
     newest = sorted(kept + gone, key=lambda row: (row.received_at, row.result_id), reverse=True)
-    return tuple(newest[: queries.MOST_UNRANKED])
+    return tuple(newest[: board_queries.MOST_UNRANKED])
 
 
 def _unranked(

@@ -125,8 +125,11 @@ def withdraw(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Erase a result for whoever sent it and can no longer sign. This cannot be undone."""
+    question = f"Erase result {result} for good?"
+    if not yes and not typer.get_text_stream("stdin").isatty():
+        raise stop(f"{question} Say --yes to agree, or answer at a terminal.")
     if not yes:
-        typer.confirm(f"Erase result {result} for good?", abort=True, err=True)
+        typer.confirm(question, abort=True, err=True)
     _decide(database_url, "withdraw", result=result)
 
 

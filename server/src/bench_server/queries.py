@@ -19,18 +19,16 @@ from . import cursors, published
 from .attributes import NUMBERS, VERSIONS, version_key
 from .filters import (
     CONDITION,
-    BoardFilters,
     CellFilters,
     ListFilters,
     ResultFilters,
     ResultPageFilters,
 )
 from .problems import Gone, InvalidQuery, NotFound
-from .rank import Figure, Setup, of_environments, of_machines
-from .standing_rows import RESULTS, TABLE, figure, figure_of_result
+from .rank import Figure, Setup
+from .standing_rows import RESULTS, TABLE, figure
 from .tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn
 
-MOST_UNRANKED = 12
 MOST_HARDWARE = 500
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 COMPARISONS = {
@@ -43,123 +41,17 @@ COMPARISONS = {
 }
 
 
-def board_figures(session: Session, workload: Workload, filters: BoardFilters) -> list[Figure]:
-    """Figures of hardware, or with ``group=machine`` of machines, in a workload's set-ups.
-
-    Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
-    machines' figures, and hardware is ranked from those.
-    """
-    conditions = [
-        TABLE.c.workload_digest == workload.digest,
-        *_board_conditions(TABLE, workload, filters),
-    ]
-    trusted = TABLE.c.trust_level >= (filters.trust or 0)
-    if filters.where:
-        environments = TABLE.c.environment_id.in_(_environments(filters.where))
-        level = TABLE.c.level == "environment"
-        found = of_environments(_figures(session, level, environments, trusted, *conditions))
-    elif filters.group == "machine" or filters.machine_id:
-        found = _figures(session, TABLE.c.level == "machine", trusted, *conditions)
-    elif filters.trust:
-        return _trusted_hardware(session, filters.trust, conditions)
-    else:
-        return _figures(session, TABLE.c.level.in_(["hardware", "published"]), *conditions)
-    return found if filters.group == "machine" else of_machines(found)
-
-
-def _trusted_hardware(
-    session: Session, least: int, conditions: Sequence[ColumnElement[bool]]
-) -> list[Figure]:
-    """Figures of hardware from the machines' that have a trust level. Where all of them have it,
-    which is known without reading them, that is the hardware's own."""
-    everyone = _figures(session, TABLE.c.level == "hardware", *conditions)
-    found = [figure for figure in everyone if figure.trust_level >= least]
-    mixed = {figure.subject for figure in everyone if figure.trust_level < least}
-    if mixed:
-        machines = _figures(
-            session,
-            TABLE.c.level == "machine",
-            TABLE.c.hardware_slug.in_({subject.hardware_slug for subject in mixed}),
-            TABLE.c.trust_level >= least,
-            *conditions,
-        )
-        found += [figure for figure in of_machines(machines) if figure.subject in mixed]
-    return found
-
-
-def board_results(
-    session: Session, workload: Workload, filters: BoardFilters
-) -> tuple[list[Figure], str | None]:
-    """Results that count on a workload's board in the order asked for, from the cursor on, at most
-    ``limit``, and the cursor of the next ones."""
-    value, descending = SORTS[filters.sort or "time"]
-    query = select(RESULTS).where(
-        RESULTS.c.workload_digest == workload.digest,
-        RESULTS.c.rankable,
-        value.is_not(None),
-        *_board_conditions(RESULTS, workload, filters),
-        *_result_conditions(filters),
-    )
-    if filters.energy_scope is not None:
-        query = query.where(RESULTS.c.energy_scope == filters.energy_scope)
-    key = RESULTS.c.submission_id
-    if filters.cursor is not None:
-        place, last = _place(filters)
-        beyond = value < place if descending else value > place
-        query = query.where(or_(beyond, and_(value == place, key > last)))
-    query = query.order_by(value.desc() if descending else value.asc(), key)
-    rows = session.connection().execute(query.limit(filters.limit + 1)).all()
-    page, cursor = rows[: filters.limit], None
-    if len(rows) > filters.limit:
-        place = getattr(page[-1], str(value.key))
-        words = place.isoformat() if filters.sort == "date" else float(place)
-        cursor = cursors.write(words, page[-1].submission_id)
-    return [figure_of_result(row) for row in page], cursor
-
-
-def board_unranked(
-    session: Session, workload: Workload, filters: BoardFilters
-) -> Sequence[Measurement]:
-    """The newest results that do not count there."""
-    query = (
-        select(Measurement)
-        .where(RESULTS.c.workload_digest == workload.digest, RESULTS.c.rankable.is_(False))
-        .where(*_board_conditions(RESULTS, workload, filters), *_result_conditions(filters))
-        .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
-        .limit(MOST_UNRANKED)
-    )
-    return session.scalars(query).all()
-
-
-def board_withdrawn(
-    session: Session, workload: Workload, filters: BoardFilters
-) -> Sequence[Withdrawn]:
-    """The newest that whoever sent them took back. Too little is left of them to be asked for by
-    machine, trust level or attribute."""
-    if filters.machine_id or filters.trust is not None or filters.where:
-        return ()
-    table = Withdrawn.__table__  # type: ignore[attr-defined]
-    query = (
-        select(Withdrawn)
-        .where(table.c.workload_digest == workload.digest)
-        .where(*_board_conditions(table, workload, filters))
-        .order_by(table.c.received_at.desc(), table.c.id.desc())
-        .limit(MOST_UNRANKED)
-    )
-    return session.scalars(query).all()
-
-
 def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
     """Every figure of a hardware, or of a published one, fastest first."""
     conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
     if workload is not None:
         conditions.append(TABLE.c.workload_digest == workload.digest)
-    return _figures(session, *conditions)
+    return figures_where(session, *conditions)
 
 
 def machine_figures(session: Session, machine_id: str) -> list[Figure]:
     """Every figure of a machine, fastest first."""
-    return _figures(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+    return figures_where(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
 
 
 def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
@@ -273,7 +165,7 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
         select(Submission, Measurement)
         .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
         .where(RESULTS.c.moderation.is_distinct_from("hidden"))
-        .where(*_cell_conditions(RESULTS, filters), *_result_conditions(filters))
+        .where(*cell_conditions(RESULTS, filters), *result_conditions(filters))
     )
     for name in ("batch_size", "precision", "status", "key_id", "run_id"):
         value = getattr(filters, name)
@@ -302,7 +194,7 @@ def results(
     if filters.cursor is not None:
         at, last = cursors.read(filters.cursor, str, str)
         received, identity = col(Measurement.received_at), col(Measurement.submission_id)
-        moment = _moment(at)
+        moment = moment_of(at)
         query = query.where(or_(received < moment, and_(received == moment, identity < last)))
     rows = [*session.execute(query.limit(filters.limit + 1))]
     if len(rows) <= filters.limit:
@@ -312,25 +204,7 @@ def results(
     return rows, cursors.write(last.received_at.isoformat(), last.submission_id)
 
 
-SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
-    "time": (RESULTS.c.ns_per_sample, False),
-    "throughput": (RESULTS.c.ns_per_sample, False),
-    "energy": (RESULTS.c.joules_per_sample, False),
-    "mfu": (RESULTS.c.mfu, True),
-    "accuracy": (RESULTS.c.accuracy, True),
-    "date": (RESULTS.c.received_at, True),
-}
-
-
-def _place(filters: BoardFilters) -> tuple[Any, str]:
-    if filters.sort == "date":
-        at, last = cursors.read(filters.cursor or "", str, str)
-        return _moment(at), last
-    place, last = cursors.read(filters.cursor or "", float, str)
-    return place, last
-
-
-def _moment(text: str) -> datetime:
+def moment_of(text: str) -> datetime:
     try:
         moment = datetime.fromisoformat(text)
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
@@ -340,12 +214,12 @@ def _moment(text: str) -> datetime:
         ) from None
 
 
-def _figures(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
+def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
     query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
     return [figure(row) for row in session.connection().execute(query)]
 
 
-def _environments(conditions: Sequence[str]) -> Select[tuple[str]]:
+def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:
     """Ids of the environments that fulfil every condition (:data:`.filters.Condition`)."""
     query = select(ENVIRONMENTS.c.id)
     for text in conditions:
@@ -362,18 +236,7 @@ def _environments(conditions: Sequence[str]) -> Select[tuple[str]]:
     return query
 
 
-def _board_conditions(
-    table: Any, workload: Workload, filters: BoardFilters
-) -> list[ColumnElement[bool]]:
-    conditions = _cell_conditions(table, filters)
-    if filters.batch_size != "any":
-        conditions.append(table.c.batch_size == (filters.batch_size or workload.batch_size))
-    if filters.precision != "any":
-        conditions.append(table.c.precision == (filters.precision or "float32"))
-    return conditions
-
-
-def _cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool]]:
+def cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool]]:
     conditions = [
         table.c[column] == value
         for column, value in (
@@ -392,10 +255,10 @@ def _cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[boo
     return conditions
 
 
-def _result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
+def result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
     conditions = []
     if filters.trust is not None:
         conditions.append(RESULTS.c.trust_level >= filters.trust)
     if filters.where:
-        conditions.append(RESULTS.c.environment_id.in_(_environments(filters.where)))
+        conditions.append(RESULTS.c.environment_id.in_(environments_where(filters.where)))
     return conditions
