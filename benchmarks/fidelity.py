@@ -2,8 +2,10 @@
 
 In Markdown: how far the reported median of one cell varies from process to process, what sampling
 the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
-same loop written bare (``bare_loops/``). Every figure is from a fresh process; two sides take
-turns, and who begins does too.
+same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
+The agent's process and the bare loop's live at the same time and time their blocks in turns
+(:mod:`bench_agent.turns`), so that what else the machine does meets both. With and without sampling
+whole processes take turns, for the sampler watches the whole of one.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
@@ -18,7 +20,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -27,6 +30,7 @@ from statistics import fmean, median, stdev
 from repeats import cell_of, measured
 
 from bench_agent.job import Timing
+from bench_agent.turns import Turns
 from bench_agent.watch import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
@@ -50,10 +54,13 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
 Side = Callable[[], float]
 
 
-def bare(framework: str, recipe: str, seconds: float, clock: str) -> float:
+def bare(
+    framework: str, recipe: str, seconds: float, clock: str, turns: str | None = None
+) -> float:
     """Seconds per epoch of the bare loop in a fresh process."""
     script = BARE_LOOPS / f"{framework}_loops.py"
     command = [sys.executable, str(script), recipe, "--seconds", str(seconds), "--clock", clock]
+    command += ["--turns", turns] if turns else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{script.name} {recipe}: {done.stderr[-2000:]}")
@@ -61,7 +68,13 @@ def bare(framework: str, recipe: str, seconds: float, clock: str) -> float:
 
 
 def agent(
-    framework: str, recipe: Recipe, seconds: float, clock: str, *, watched: bool = True
+    framework: str,
+    recipe: Recipe,
+    seconds: float,
+    clock: str,
+    turns: str | None = None,
+    *,
+    watched: bool = True,
 ) -> float:
     """Seconds per epoch as the agent reports them; ``watched``: with its sampler, as in a run."""
     cell = cell_of(framework, WORKLOAD, recipe)
@@ -70,7 +83,7 @@ def agent(
         # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
         timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
     with watch(cell.device) if watched else nullcontext():
-        measurement = measured(cell, WORKLOAD, timing, clock)
+        measurement = measured(cell, WORKLOAD, timing, clock, turns=turns)
     rate = samples_per_second(measurement, cell.batch_size)
     return epoch_seconds(WORKLOAD, cell.batch_size, rate)
 
@@ -98,9 +111,22 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
         yield first, second
 
 
-def row(name: str, a: Side, b: Side, pairs: int) -> str:
+def together(
+    framework: str, recipe: Recipe, seconds: float, clock: str, pairs: int
+) -> Iterator[tuple[float, float]]:
+    """Agent and bare loop, at the same time, their blocks in turns."""
+    for _ in range(pairs):
+        with ThreadPoolExecutor() as threads, Turns(2) as turns:
+            sides = [
+                threads.submit(side, framework, recipe, seconds, clock, turns.address)
+                for side in (agent, bare)
+            ]
+            yield sides[0].result(), sides[1].result()
+
+
+def row(name: str, pairs: Iterable[tuple[float, float]]) -> str:
     """Medians of both sides, the median ratio of the pairs, and its verdict."""
-    done = list(in_turns(a, b, pairs))
+    done = list(pairs)
     first, second = ([pair[side] for pair in done] for side in (0, 1))
     ratios = sorted(x / y for x, y in zip(first, second, strict=True))
     verdict = compare_pairs(first, second)
@@ -154,18 +180,12 @@ def main() -> None:
         f"an epoch, coefficient of variation {variation}\n"
     )
     print(heading(f"{chosen} tuned", "sampled", "not sampled"))
-    print(row("sampler", sampled, unsampled, pairs) + "\n", flush=True)
+    print(row("sampler", in_turns(sampled, unsampled, pairs)) + "\n", flush=True)
     print(heading("fashion-mlp, an epoch", "agent", "bare"))
     for framework in frameworks:
         for recipe in RECIPES:
-
-            def of_agent(framework: str = framework, recipe: Recipe = recipe) -> float:
-                return agent(framework, recipe, seconds, clock)
-
-            def of_bare(framework: str = framework, recipe: str = recipe) -> float:
-                return bare(framework, recipe, seconds, clock)
-
-            print(row(f"{framework} {recipe}", of_agent, of_bare, pairs), flush=True)
+            done = together(framework, recipe, seconds, clock, pairs)
+            print(row(f"{framework} {recipe}", done), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 from bench_agent.job import Job, Timing
-from bench_agent.runner import run_job
+from bench_agent.runner import run_job, worker_command
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
 from bench_protocol.seeded import DEFAULT_SEED
@@ -14,9 +14,8 @@ from bench_protocol.workloads import Workload
 # The worker as it is, but for its clock.
 CPU_CLOCK_WORKER = """
 import time
-from functools import partial
 from bench_agent import worker
-worker.work = partial(worker.work, clock=time.process_time_ns)
+time.perf_counter_ns = time.process_time_ns
 worker.main()
 """
 
@@ -38,9 +37,17 @@ def cell_of(
 
 
 def measured(
-    cell: Cell, workload: Workload, timing: Timing, clock: str, seed: str = DEFAULT_SEED
+    cell: Cell,
+    workload: Workload,
+    timing: Timing,
+    clock: str,
+    seed: str = DEFAULT_SEED,
+    turns: str | None = None,
 ) -> Measurement:
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
+
+    Args:
+        turns: where its turns are to be had (:mod:`bench_agent.turns`), if it has to take any.
 
     Raises:
         SystemExit: it did not measure; with the end of its log.
@@ -48,7 +55,8 @@ def measured(
     job = Job(workload=workload, cell=cell, seed=seed, timing=timing)
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
-        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else None
+        command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()
+        command += ["--turns", turns] if turns else []
         outcome = run_job(job, log, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")

@@ -10,6 +10,7 @@ from statistics import median
 
 import numpy as np
 
+from bench_agent.turns import clock_in_turn
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
 
@@ -88,7 +89,10 @@ def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
     parser.add_argument("recipe", choices=recipes)
     parser.add_argument("--seconds", type=float, default=3.0)
     parser.add_argument("--clock", choices=clocks, default="wall")
+    parser.add_argument("--turns", help="as the agent's worker has it")
     options = parser.parse_args()
     now = clocks[options.clock]
+    if options.turns:
+        now = clock_in_turn(now, options.turns)
     epochs = recipes[options.recipe](options.seconds)
     print(json.dumps({"epoch_seconds": median(epochs)}))

@@ -42,11 +42,11 @@ def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:
     return run_job
 
 
-def test_the_sides_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
+def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     ran: list[str] = []
     a, b = a_side("A", "recipe=naive"), a_side("B")
     steps = {"naive": 1_200_000, "tuned": 1_000_000}
-    done = list(ab.pairs(a, b, 4, tmp_path, run_job=measures(steps, ran)))
+    done = list(ab.pairs(a, b, 4, tmp_path, run_job=measures(steps, ran), whole_runs=True))
     assert ran == ["naive", "tuned", "tuned", "naive"] * 2
     verdict = ab.judge(done)
     assert verdict.kind == "faster"
@@ -56,10 +56,37 @@ def test_the_sides_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     assert said[1].startswith("B against A: 20 % faster, 95 % CI 20 to 20")
 
 
+def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
+    """Neither fake asks for its turn, and nobody waits for that."""
+    commands: list[tuple[str, ...]] = []
+
+    def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+        commands.append(command)
+        measurement = make_measurement(job.cell, 1_000_000)
+        return Answer(outcome=Measured(measurement=measurement), environment=None)
+
+    a, b = a_side("A", "recipe=naive"), a_side("B")
+    assert len(list(ab.pairs(a, b, 2, tmp_path, run_job=run_job))) == 2
+    assert [command[-2] for command in commands] == ["--turns"] * 4
+    addresses = [command[-1] for command in commands]
+    assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
+
+
+def test_real_workers_time_in_turns(tmp_path: Path) -> None:
+    base = Selection(workloads=("mnist-dense",), frameworks=("mlx",), budget_seconds=0.3)
+    a, b = (
+        a_side(name, f"recipe={recipe}", base=base)
+        for name, recipe in (("A", "naive"), ("B", "tuned"))
+    )
+    (pair,) = ab.pairs(a, b, 1, tmp_path)
+    assert pair.a > 0
+    assert pair.b > 0
+
+
 def test_the_document_holds_every_run(tmp_path: Path) -> None:
     a, b = a_side("A", "recipe=naive"), a_side("B", "OMP_NUM_THREADS=1")
     steps = {"naive": 1_000_000, "tuned": 1_000_000}
-    done = list(ab.pairs(a, b, 2, tmp_path, run_job=measures(steps, [])))
+    done = list(ab.pairs(a, b, 2, tmp_path, run_job=measures(steps, []), whole_runs=True))
     found = document(a, b, done, ab.judge(done))
     assert (found["pairs"], found["kind"], found["low"]) == (2, "too_few_runs", None)
     assert found["a"]["cell"]["recipe"] == "naive"
@@ -74,7 +101,7 @@ def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:
 
     with pytest.raises(ab.RunFailed) as caught:
         list(ab.pairs(a_side("A"), a_side("B"), 3, tmp_path, run_job=crash))
-    assert (caught.value.side.name, caught.value.log.name) == ("A", "001-A.log")
+    assert caught.value.log.name == f"001-{caught.value.side.name}.log"
 
 
 def test_axes_and_environment() -> None:

@@ -1,12 +1,17 @@
-"""A against B on this machine: short repeats in fresh processes that take turns.
+"""A against B on this machine: pairs of short repeats in fresh processes that time in turns.
 
-What slows the machine for a while meets both of a pair, and falls out of their ratio; that each
-pair begins with the other side takes care of what only ever meets the second. So a difference of a
-few per cent can be seen on a machine whose pace moves by more than that.
+Both processes of a pair live at the same time, and one's block follows the other's
+(:mod:`.turns`): what slows the machine for a while meets both, and falls out of their ratio. Two
+processes of one cell may differ for good, by where their memory lies: so there are several pairs,
+and the verdict is over them. A difference of a few per cent can be seen so on a machine whose pace
+moves by more than that.
+
+Where both do not fit into memory, whole runs take turns instead, A B, B A.
 """
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +28,7 @@ from .plan import PlannedCell, Selection, make_plan
 from .presets import Preset
 from .problems import UsageProblem
 from .runner import Listener, run_job
+from .turns import Turns
 
 PAIRS = 7
 SECONDS = 3.0
@@ -31,7 +37,7 @@ DEFAULT_RECIPE = "tuned"
 AB = Preset(
     name="ab",
     summary="one cell of each side",
-    timing=Timing(block_seconds=0.1, target_spread=0.0, budget_seconds=SECONDS),
+    timing=Timing(target_spread=0.0, budget_seconds=SECONDS),
     repeats=PAIRS,
 )
 AXES = {
@@ -77,7 +83,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Samples per second of one run of each side, one right after the other."""
+    """Samples per second of one run of each side."""
 
     a: float
     b: float
@@ -166,27 +172,45 @@ def pairs(
     run_job: RunJob = lambda job, log, listener, command: run_job(
         job, log, listener=listener, command=command
     ),
+    *,
+    whole_runs: bool = False,
 ) -> Iterator[Pair]:
-    """Run the sides in turns, A B, B A, A B, ..., and give each pair when it is done.
+    """Run pairs, and give each when it is done.
+
+    Args:
+        listener: is told what both sides' workers tell, from a thread of each.
+        whole_runs: one side's run after the other's, A B, B A, ...; else their blocks in turns.
 
     Raises:
         RunFailed: a run gave no figure.
     """
+
+    def speed(own: Side, number: int, *arguments: str) -> float:
+        log = logs / f"{number:03d}-{own.name}.log"
+        planned = own.planned
+        job = Job(
+            workload=planned.workload,
+            cell=planned.cell,
+            seed=DEFAULT_SEED,
+            timing=planned.timing,
+        )
+        outcome = run_job(job, log, listener, (*own.command, *arguments)).outcome
+        if isinstance(outcome, Failed):
+            raise RunFailed(own, outcome, log)
+        return samples_per_second(outcome.measurement, own.cell.batch_size)
+
     for number in range(1, count + 1):
-        speeds: dict[str, float] = {}
-        for own in (a, b) if number % 2 else (b, a):
-            log = logs / f"{number:03d}-{own.name}.log"
-            planned = own.planned
-            job = Job(
-                workload=planned.workload,
-                cell=planned.cell,
-                seed=DEFAULT_SEED,
-                timing=planned.timing,
-            )
-            outcome = run_job(job, log, listener, own.command).outcome
-            if isinstance(outcome, Failed):
-                raise RunFailed(own, outcome, log)
-            speeds[own.name] = samples_per_second(outcome.measurement, own.cell.batch_size)
+        if whole_runs:
+            order = (a, b) if number % 2 else (b, a)
+            speeds = {own.name: speed(own, number) for own in order}
+        else:
+            # Without turns a worker ends soon: whatever goes wrong, nothing is waited for in vain.
+            with ThreadPoolExecutor() as threads, Turns(2) as turns:
+                running = {
+                    threads.submit(speed, own, number, "--turns", turns.address): own.name
+                    for own in (a, b)
+                }
+                speeds = {running[done]: done.result() for done in as_completed(running)}
         yield Pair(speeds[a.name], speeds[b.name])
 
 

@@ -19,6 +19,7 @@ from . import environment, failures, orphan, traces
 from .engines import engine_named
 from .job import Answer, BlockDone, Job, PhaseBegan, Probe, Traced
 from .repeat import Repeat
+from .turns import clock_in_turn
 
 Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | Traced], None]
 
@@ -30,6 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
     parser.add_argument("--probe", metavar="FRAMEWORK")
     parser.add_argument("--trace", action="store_true", help="train the job's traces only")
+    parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
     options = parser.parse_args(arguments)
     orphan.die_with(options.parent)
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
@@ -41,8 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.probe:
             tell(probe(options.probe))
             return 0
+        clock = time.perf_counter_ns
+        if options.turns:
+            clock = clock_in_turn(clock, options.turns)
         job = Job.model_validate_json(sys.stdin.buffer.read())
-        tell(traced(job) if options.trace else work(job, tell))
+        tell(traced(job) if options.trace else work(job, tell, clock))
     return 0
 
 

@@ -21,6 +21,12 @@ PythonA = Annotated[
     str | None, typer.Option("--a-python", help="Interpreter of side A, with bench-agent in it.")
 ]
 PythonB = Annotated[str | None, typer.Option("--b-python", help="Interpreter of side B.")]
+WholeRuns = Annotated[
+    bool,
+    typer.Option(
+        "--whole-runs", help="One run after the other, where both do not fit into memory together."
+    ),
+]
 
 
 @choosing_cells
@@ -30,12 +36,14 @@ def ab(
     b: SideB = [],
     a_python: PythonA = None,
     b_python: PythonB = None,
+    whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two cells or two environments: short repeats that take turns, a ratio, a verdict.
+    """Compare two cells or two environments: pairs of fresh processes whose blocks are timed in
+    turns, a ratio, a verdict.
 
     The usual filters hold for both sides; --repeats says how many pairs (7), --budget-seconds how
-    long each repeat is timed (3).
+    long each process is timed (3).
     """
     from rich.console import Console
 
@@ -55,7 +63,10 @@ def ab(
     try:
         console = Console(stderr=as_json)
         with alone(home), AbDisplay(console, side_a, side_b, count) as display:
-            for pair in compare.pairs(side_a, side_b, count, home.logs / "ab", display.heard):
+            runs = compare.pairs(
+                side_a, side_b, count, home.logs / "ab", display.heard, whole_runs=whole_runs
+            )
+            for pair in runs:
                 done.append(pair)
                 display.finished(pair)
     except compare.RunFailed as error:

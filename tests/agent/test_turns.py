@@ -1,0 +1,67 @@
+"""Blocks of several workers are timed one after the other, and nobody waits in vain."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, pairwise
+
+import pytest
+
+from bench_agent import turns
+from bench_agent.turns import Turns, clock_in_turn
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "PAUSE_SECONDS", 0.0)
+
+
+def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> None:
+    """Read the clock twice a block, and keep when."""
+    events: Iterator[int] = count()
+
+    def clock() -> int:
+        now = next(events)
+        log.append((name, "begins" if now % 2 == 0 else "ends"))
+        return now
+
+    read = clock_in_turn(clock, address)
+    for number in range(blocks):
+        assert (read(), read()) == (2 * number, 2 * number + 1)
+
+
+def test_blocks_alternate_and_never_overlap() -> None:
+    log: list[tuple[str, str]] = []
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        sides = [threads.submit(timed, name, given.address, 20, log) for name in "ab"]
+        for side in sides:
+            side.result()
+    began, ended = log[::2], log[1::2]
+    assert [what for _, what in began] == ["begins"] * 40
+    assert [what for _, what in ended] == ["ends"] * 40
+    assert [name for name, _ in began] == [name for name, _ in ended]
+    assert all(one != next_one for one, next_one in pairwise(began))
+
+
+def test_one_that_has_ended_is_left_out() -> None:
+    log: list[tuple[str, str]] = []
+    with ThreadPoolExecutor() as threads, Turns(3) as given:
+        for side in [threads.submit(timed, n, given.address, int(n), log) for n in "159"]:
+            side.result()
+    assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
+
+
+def test_nobody_waits_for_one_that_never_calls() -> None:
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        asked = threading.Event()
+
+        def ask() -> None:
+            read = clock_in_turn(lambda: 0, given.address)
+            asked.set()
+            read()
+
+        alone = threads.submit(ask)
+        assert asked.wait(10)
+        given.end()
+        with pytest.raises((EOFError, OSError)):
+            alone.result(10)
