@@ -96,8 +96,8 @@ class MlxSession:
         trained = self._model.trainable_parameters()
 
         def loss_of(trained: Any) -> Any:
-            logits = self._logits(trained, x)
-            return self._scale * nn.losses.cross_entropy(logits, y, reduction="mean")
+            loss = nn.losses.cross_entropy(self._logits(trained, x), y, reduction="mean")
+            return loss if self._scale == 1 else loss * self._scale
 
         loss, gradients = mx.value_and_grad(loss_of)(trained)
         self._model.update(trained)
