@@ -4,8 +4,9 @@ Two tables, in Markdown. The first: each recipe beside ``naive``, per workload a
 equal batch in float32 on generated data, with achieved FLOP/s and their share of a matrix product
 measured in the same process. The second: ``tuned`` beside the better of two plain hand-written
 loops (``bare_loops/``, of one workload). Every figure is from a fresh process of the agent's own
-worker; the sides take turns, round after round, and who begins moves on. Ratios are medians over
-the rounds, within a round, so that what slows all sides alike falls out.
+worker. The sides of a round live at the same time and time their blocks in turns
+(:mod:`bench_agent.turns`), so that what else the machine does meets them all; ratios are medians
+over the rounds.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. A large workload on a small machine
 takes hours: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
@@ -16,13 +17,16 @@ wait for each other.
 import argparse
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
 from repeats import cell_of, measured
 
 from bench_agent.job import Timing
+from bench_agent.turns import Turns
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.figures import samples_per_second
@@ -43,9 +47,16 @@ class Speed:
     gemm_fraction: float | None = None
 
 
-def speed(framework: str, workload: Workload, recipe: Recipe, timing: Timing, clock: str) -> Speed:
+Side = Callable[[str], Speed]
+"""One side of a round, given where its turns are to be had."""
+
+
+def speed(
+    framework: str, workload: Workload, recipe: Recipe, timing: Timing, clock: str, turns: str
+) -> Speed:
     """Of one fresh worker."""
-    measurement = measured(cell_of(framework, workload, recipe), workload, timing, clock)
+    cell = cell_of(framework, workload, recipe)
+    measurement = measured(cell, workload, timing, clock, turns=turns)
     rate = samples_per_second(measurement, workload.batch_size)
     flops = rate * workload.training_flops_per_sample
     peak = _gemm_flops_per_second(measurement)
@@ -57,14 +68,13 @@ def _gemm_flops_per_second(measurement: Measurement) -> float | None:
     return 2 * gemm.size**3 * 1e9 / gemm.duration_ns if gemm else None
 
 
-def in_turns(sides: Sequence[Callable[[], Speed]], rounds: int) -> list[list[Speed]]:
-    """The speeds of each round, in the order of the sides; round n begins with side n."""
+def in_turns(sides: Sequence[Side], rounds: int) -> list[list[Speed]]:
+    """The speeds of each round, in the order of the sides."""
     found = []
-    for number in range(rounds):
-        begin = number % len(sides)
-        order = [*range(begin, len(sides)), *range(begin)]
-        speeds = {index: sides[index]() for index in order}
-        found.append([speeds[index] for index in range(len(sides))])
+    for _ in range(rounds):
+        with ThreadPoolExecutor() as threads, Turns(len(sides)) as turns:
+            running = [threads.submit(side, turns.address) for side in sides]
+            found.append([one.result() for one in running])
     return found
 
 
@@ -86,8 +96,8 @@ def rows(
 ) -> None:
     """Print a row for each recipe of one workload and framework."""
 
-    def side(recipe: Recipe) -> Callable[[], Speed]:
-        return lambda: speed(framework, workload, recipe, timing, clock)
+    def side(recipe: Recipe) -> Side:
+        return partial(speed, framework, workload, recipe, timing, clock)
 
     chosen: list[Recipe] = [NAIVE, *recipes]
     naive, *others = zip(*in_turns([side(recipe) for recipe in chosen], rounds), strict=True)
@@ -107,15 +117,14 @@ def bare_row(framework: str, timing: Timing, clock: str, rounds: int) -> None:
     """Print ``tuned`` beside the better hand-written loop."""
     samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
 
-    def written(recipe: str) -> Callable[[], Speed]:
-        return lambda: Speed(samples / bare(framework, recipe, timing.budget_seconds, clock))
+    def written(recipe: str) -> Side:
+        return lambda turns: Speed(
+            samples / bare(framework, recipe, timing.budget_seconds, clock, turns)
+        )
 
-    def tuned() -> Speed:
-        return speed(framework, WORKLOAD, "tuned", timing, clock)
-
-    agents, *loops = zip(
-        *in_turns([tuned, *(written(recipe) for recipe in BARE_RECIPES)], rounds), strict=True
-    )
+    tuned = partial(speed, framework, WORKLOAD, "tuned", timing, clock)
+    sides = [tuned, *map(written, BARE_RECIPES)]
+    agents, *loops = zip(*in_turns(sides, rounds), strict=True)
     best = max(loops, key=lambda speeds: median(s.samples_per_second for s in speeds))
     print(
         f"| {WORKLOAD.name}, {WORKLOAD.batch_size} | {framework} "
