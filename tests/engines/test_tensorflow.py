@@ -1,5 +1,7 @@
 """What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, small, variant
@@ -9,7 +11,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.seeded import initial_weights
 from bench_protocol.workloads import SGD, Adam, RMSprop
 
-from .conftest import Opener, losses, tiny_data
+from .conftest import Opener, losses, tiny_data, without_dropout
 
 pytest.importorskip("tensorflow")
 
@@ -164,3 +166,67 @@ def test_the_fused_adam_is_keras_adam() -> None:
         moved.append(variable.numpy())
     composed, fused_moved = moved
     assert np.abs(fused_moved - composed).max() < 2e-6 * np.abs(composed).max()
+
+
+def test_a_first_dense_layer_by_units_trains_as_the_whole_one(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_agent.engines import _tf_chains, _tf_units
+
+    monkeypatch.setattr(_tf_chains, "available_cores", lambda: 2)
+    workload = without_dropout(small(workload_named("fashion-mlp"), 64))
+    runs = []
+    for least, how in ((0, "by units"), (1_000_000, "whole")):
+        monkeypatch.setattr(_tf_units, "LEAST_WEIGHTS", least)
+        session = opened("tensorflow", workload, "tuned", 16)
+        assert session.settings["first_dense_layer"] == how
+        assert session.parameter_count() == workload.parameter_count
+        # Evaluated between and after: the weights have to be those just trained.
+        runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
+        runs[-1].extend(session.evaluate())
+    assert runs[0] == pytest.approx(runs[1], rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "chains", "index"),
+    [
+        ("fashion-mlp", 2, 1),
+        ("fashion-mlp", 3, None),  # 512 units
+        ("fashion-mlp", 1, None),
+        ("mnist-dense", 2, 1),
+        ("fashion-cnn", 2, None),
+        ("fashion-lstm", 2, None),
+        ("resnet50-transfer", 2, None),
+    ],
+)
+def test_which_layer_is_cut_by_units(name: str, chains: int, index: int | None) -> None:
+    from bench_agent.engines import _tf_units
+
+    assert _tf_units.first_dense(workload_named(name), chains) == index
+
+
+@pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])
+def test_dropout_by_sixteen_bits(rate: float) -> None:
+    """The share dropped, the mean kept, and other values in each step and at each call."""
+    import tensorflow as tf
+
+    from bench_agent.engines import _tf_dropout
+
+    x = tf.ones((999, 1001))  # an odd number of values
+    draws = []
+    for step in (1, 2):
+        drop = _tf_dropout.Dropout(tf.constant(step))
+        draws.extend(drop(x, rate).numpy() for _ in range(2))
+    again = _tf_dropout.Dropout(tf.constant(1))
+    np.testing.assert_array_equal(again(x, rate), draws[0])
+    five_sigma = 5 * np.sqrt(rate * (1 - rate) / draws[0].size)
+    for drawn in draws:
+        assert (drawn == 0).mean() == pytest.approx(rate, abs=five_sigma)
+        assert np.unique(drawn) == pytest.approx([0, 1 / (1 - rate)], rel=1e-4)
+        for pairs in (drawn[:, 1:] * drawn[:, :-1], drawn[1:] * drawn[:-1]):
+            both = (pairs != 0).mean()
+            assert both == pytest.approx((1 - rate) ** 2, abs=2 * five_sigma)
+    for one, other in combinations(draws, 2):
+        assert ((one != 0) & (other != 0)).mean() == pytest.approx(
+            (1 - rate) ** 2, abs=2 * five_sigma
+        )

@@ -1,18 +1,23 @@
 """Keras' layers in the graph of ``tuned``, but where there is a faster way to the same result."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
 from bench_protocol.layers import LSTM, Conv2D, Dropout, Layer, MaxPool2D
 
+Drop = Callable[[Any, float], Any]
+"""Dropout of values at a rate."""
 
-def forward(layers: Sequence[Layer], keras_layers: Sequence[Any], x: Any, *, stock: bool) -> Any:
-    """The logits of a batch while training.
+
+def forward(
+    layers: Sequence[Layer], keras_layers: Sequence[Any], x: Any, drop: Drop, *, stock: bool
+) -> Any:
+    """What comes out of some layers while training.
 
     Args:
         layers: what ``keras_layers`` do.
-        x: (samples, *sample_shape), in the type that the layers compute in.
+        x: (samples, ...), in the type that the layers compute in.
         stock: whether Keras' own layers compute rightly here, so that a convolution may be taken
             apart.
     """
@@ -23,7 +28,7 @@ def forward(layers: Sequence[Layer], keras_layers: Sequence[Any], x: Any, *, sto
             x = _convolution(layer, keras_layer, x)
             postponed = keras_layer
             continue
-        x = _layer(layer, keras_layer, x)
+        x = _layer(layer, keras_layer, x, drop)
         if postponed:
             x = _bias_and_activation(postponed, x)
             postponed = None
@@ -47,14 +52,14 @@ def _bias_and_activation(keras_layer: Any, x: Any) -> Any:
     return keras_layer.activation(tf.nn.bias_add(x, tf.cast(keras_layer.bias.value, x.dtype)))
 
 
-def _layer(layer: Layer, keras_layer: Any, x: Any) -> Any:
+def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop) -> Any:
     import tensorflow as tf
 
     from . import _tf_shared
 
     if isinstance(layer, Dropout):
         # Keras draws its seed from a variable that each step reads and writes.
-        return tf.nn.dropout(x, layer.rate)
+        return drop(x, layer.rate)
     if isinstance(layer, LSTM) and _tf_shared.on_cpu():
         return unrolled_lstm(x, *(tf.cast(weight.value, x.dtype) for weight in keras_layer.weights))
     return keras_layer(x)

@@ -16,7 +16,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _tf_chains, _tf_forward, _tf_shared, _tf_update
+from . import _tf_chains, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
 from ._common import resident
 from ._loop import SlicedLoop, orders
 from .seam import Data
@@ -53,9 +53,16 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._y = tf.constant(data.train_y)
         self._orders = orders(data)
         self._order = tf.Variable(next(self._orders), trainable=False)
+        self._on_cpu = _tf_shared.on_cpu()
+        self._chains = _tf_chains.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
+        self._first_dense = (
+            _tf_units.first_dense(workload, self._chains) if layers == "stock" else None
+        )
+        if self._first_dense is not None:
+            self._units = _tf_units.Units(model.layers[self._first_dense], self._chains)
+            self._variables[: len(self._units.whole)] = self._units.variables
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
-        self._chains = _tf_chains.chains(workload, batch_size) if _tf_shared.on_cpu() else 1
         unroll = _unroll(workload, batch_size)
         self._program = self._compile(unroll)
         self.settings = {
@@ -65,6 +72,8 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
             "chains": str(self._chains),
+            "first_dense_layer": "whole" if self._first_dense is None else "by units",
+            "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
             **mixed_settings(precision),
         }
 
@@ -84,6 +93,11 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
     def loss(self) -> float:
         return float(self._loss)
 
+    def evaluate(self) -> tuple[float, float]:
+        if self._first_dense is not None:
+            self._units.write_back()
+        return super().evaluate()
+
     def close(self) -> None:
         self._loss = self.loss()
 
@@ -96,8 +110,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
 
             def body(step: Any, loss: Any, how_many: int) -> Any:
                 for offset in range(how_many):
-                    number = tf.cast(trained + (step - first) + (offset + 1), tf.float32)
-                    loss = self._step(step + offset, number)
+                    loss = self._step(step + offset, trained + (step - first) + (offset + 1))
                 return step + how_many, loss
 
             step, loss = first, tf.constant(0.0)
@@ -118,7 +131,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
 
         Args:
             step: int32 scalar, number of the batch in the epoch.
-            number: float32 scalar, how many steps were trained, this one included.
+            number: int32 scalar, how many steps were trained, this one included.
 
         Returns:
             The batch's mean loss, float32 scalar.
@@ -127,34 +140,51 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
 
         batch = self._batch_size
         rows = tf.slice(self._order, (step * batch,), (batch,))
-        chains = [self._chain(part) for part in tf.split(rows, self._chains)]
-        losses, gradients = zip(*chains, strict=True)
-        self._update([tf.add_n(parts) for parts in zip(*gradients, strict=True)], number)
-        return tf.add_n(losses)
-
-    def _chain(self, rows: Any) -> tuple[Any, list[Any]]:
-        """What some samples of a batch add to its loss and to the gradients."""
-        import tensorflow as tf
-
-        x, y = tf.gather(self._x, rows), tf.gather(self._y, rows)
-        if x.dtype == tf.uint8:
-            x = tf.cast(x, tf.float32) / np.float32(255)
+        drop = _tf_dropout.Dropout(number) if self._on_cpu else tf.nn.dropout
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
-            logits = _tf_forward.forward(
-                self._workload.layers,
-                self._model.layers,
-                tf.cast(x, self._compute),
-                stock=self.layers == "stock",
-            )
-            logits = tf.cast(logits, tf.float32)
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-            loss = tf.reduce_sum(losses) / self._batch_size
+            loss = tf.add_n(self._losses(rows, drop))
             scaled = loss if self._scale == 1 else loss * self._scale
         gradients = tape.gradient(scaled, self._variables)
         if self._scale != 1:
             gradients = [gradient / self._scale for gradient in gradients]
-        return loss, gradients
+        self._update(gradients, tf.cast(number, tf.float32))
+        return loss
+
+    def _losses(self, rows: Any, drop: _tf_forward.Drop) -> list[Any]:
+        """What the samples of each chain add to the batch's mean loss."""
+        import tensorflow as tf
+
+        parts = tf.split(rows, self._chains)
+        if self._first_dense is None:
+            logits = [self._forward(slice(None), self._pictures(part), drop) for part in parts]
+        else:
+            x = self._forward(slice(self._first_dense), self._pictures(rows), drop)
+            after = slice(self._first_dense + 1, None)
+            chains = tf.split(self._units(x), self._chains)
+            logits = [self._forward(after, chain, drop) for chain in chains]
+        return [self._loss_of(*both) for both in zip(logits, parts, strict=True)]
+
+    def _pictures(self, rows: Any) -> Any:
+        import tensorflow as tf
+
+        x = tf.gather(self._x, rows)
+        if x.dtype == tf.uint8:
+            x = tf.cast(x, tf.float32) / np.float32(255)
+        return tf.cast(x, self._compute)
+
+    def _forward(self, some: slice, x: Any, drop: _tf_forward.Drop) -> Any:
+        """What comes out of some of the layers."""
+        layers, keras_layers = self._workload.layers[some], self._model.layers[some]
+        return _tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
+
+    def _loss_of(self, logits: Any, rows: Any) -> Any:
+        import tensorflow as tf
+
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
+        )
+        return tf.reduce_sum(losses) / self._batch_size
 
 
 def _unroll(workload: Workload, batch_size: int) -> int:
