@@ -171,9 +171,9 @@ def test_the_fused_adam_is_keras_adam() -> None:
 def test_a_first_dense_layer_by_units_trains_as_the_whole_one(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines import _tf_chains, _tf_units
+    from bench_agent.engines import _chains, _tf_units
 
-    monkeypatch.setattr(_tf_chains, "available_cores", lambda: 2)
+    monkeypatch.setattr(_chains, "available_cores", lambda: 2)
     workload = without_dropout(small(workload_named("fashion-mlp"), 64))
     runs = []
     for least, how in ((0, "by units"), (1_000_000, "whole")):

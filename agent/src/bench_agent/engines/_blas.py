@@ -8,6 +8,7 @@ gives its functions names and integers of its own, so a shim of one function is 
 
 import ctypes
 import ctypes.util
+import os
 import shutil
 import subprocess
 import tempfile
@@ -18,6 +19,8 @@ import numpy as np
 BUNDLED = "bundled reference BLAS"
 # Libraries with C names for their matrix products, best first.
 NAMES = ("openblas", "mkl_rt", "blis")
+SET_THREADS = ("openblas_set_num_threads", "scipy_openblas_set_num_threads64_")
+THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")
 COMPILE_SECONDS = 30
 # NumPy's build: 64-bit integers, names with a prefix and a suffix.
 SHIM = """
@@ -34,6 +37,17 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
 def preload() -> str:
     """Load a fast BLAS if there is one; say which MLX will use, without folders."""
     return _preloaded() or _of_the_machine() or _of_numpy() or BUNDLED
+
+
+def set_threads(count: int) -> bool:
+    """Whether the OpenBLAS that is loaded will use so many threads. A user's choice stays."""
+    if any(name in os.environ for name in THREADS):
+        return False
+    loaded = ctypes.CDLL(None)
+    found = [getattr(loaded, name) for name in SET_THREADS if hasattr(loaded, name)]
+    for function in found:
+        function(ctypes.c_int(count))
+    return bool(found)
 
 
 def _preloaded() -> str | None:

@@ -13,7 +13,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _mlx_model
+from . import _chains, _mlx_model
 from ._common import Score, evaluation_batches, resident
 from ._loop import SlicedLoop, host_batches, orders
 from .seam import Data
@@ -175,6 +175,13 @@ class TunedSession(SlicedLoop, MlxSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
+        device = mx.default_device()
+        chains = _chains.chains(workload, batch_size) if on_cpu else 1
+        # The work of one stream is done by one core.
+        self._streams = [
+            mx.default_stream(device),
+            *(mx.new_stream(device) for _ in range(chains - 1)),
+        ]
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
         self._orders = orders(data)
@@ -193,6 +200,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "loop": "lazy",
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
             "compile": str(compiled).lower(),
+            "chains": str(chains),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }
@@ -220,10 +228,17 @@ class TunedSession(SlicedLoop, MlxSession):
 
     def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
         import mlx.core as mx
+        from mlx.utils import tree_map
 
-        x, y = data_x[rows], data_y[rows]
-        if x.dtype == mx.uint8:
-            x = x.astype(mx.float32) / 255
-        loss, gradients = self._loss_and_gradients(x, y)
+        parts = []
+        for stream, own in zip(self._streams, mx.split(rows, len(self._streams)), strict=True):
+            with mx.stream(stream):
+                x, y = data_x[own], data_y[own]
+                if x.dtype == mx.uint8:
+                    x = x.astype(mx.float32) / 255
+                parts.append(self._loss_and_gradients(x, y))
+        loss, gradients = parts[0]
+        if len(parts) > 1:
+            loss, gradients = tree_map(lambda *values: sum(values) / len(values), *parts)
         self._optimizer.update(self._model, gradients)
         return loss

@@ -16,7 +16,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _tf_chains, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
+from . import _chains, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
 from ._common import resident
 from ._loop import SlicedLoop, orders
 from .seam import Data
@@ -54,7 +54,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._orders = orders(data)
         self._order = tf.Variable(next(self._orders), trainable=False)
         self._on_cpu = _tf_shared.on_cpu()
-        self._chains = _tf_chains.chains(workload, batch_size) if self._on_cpu else 1
+        self._chains = _chains.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
         self._first_dense = (
             _tf_units.first_dense(workload, self._chains) if layers == "stock" else None

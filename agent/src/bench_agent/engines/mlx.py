@@ -12,7 +12,7 @@ from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
 from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
-from . import _blas
+from . import _blas, _chains
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -29,6 +29,7 @@ class Mlx:
 
     def __init__(self) -> None:
         self._blas = ""
+        self._blas_threads: int | None = None
         self._compute = COMPUTE_TYPES["float32"]
 
     def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
@@ -49,6 +50,9 @@ class Mlx:
         """
         device = cell.device
         self._prepare()
+        if device.kind == "cpu" and cell.recipe == "tuned":
+            threads = _chains.threads_each(_chains.chains(workload, cell.batch_size))
+            self._blas_threads = threads if _blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
         os.environ["MLX_ENABLE_TF32"] = "1" if cell.precision == "tf32" else "0"
@@ -87,7 +91,7 @@ class Mlx:
         return found
 
     def settings(self) -> dict[str, str]:
-        return {}
+        return {"blas_threads": str(self._blas_threads)} if self._blas_threads else {}
 
     def gemm(self, size: int) -> Callable[[], None]:
         import mlx.core as mx

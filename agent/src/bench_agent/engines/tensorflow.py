@@ -11,10 +11,11 @@ from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
 from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
-from . import _tf_chains
+from . import _chains
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
+THREADS = "TF_NUM_INTRAOP_THREADS"
 PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
 
 
@@ -54,8 +55,9 @@ class TensorFlow:
         os.environ["KERAS_BACKEND"] = "tensorflow"
         device, precision = cell.device, cell.precision
         if device.kind == "cpu" and cell.recipe == "tuned":
-            self._chains = _tf_chains.chains(workload, cell.batch_size)
-            _tf_chains.share_threads(self._chains)
+            self._chains = _chains.chains(workload, cell.batch_size)
+            # A user's choice stays.
+            os.environ.setdefault(THREADS, str(_chains.threads_each(self._chains)))
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
@@ -112,7 +114,7 @@ class TensorFlow:
         return {
             # 0 is TensorFlow's word for "as many as there are cores".
             "tf_intra_op_threads": os.environ.get(
-                _tf_chains.THREADS, str(threading.get_intra_op_parallelism_threads())
+                THREADS, str(threading.get_intra_op_parallelism_threads())
             ),
             "tf_inter_op_threads": str(threading.get_inter_op_parallelism_threads()),
             "tf_tensor_float_32": str(

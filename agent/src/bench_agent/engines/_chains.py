@@ -1,17 +1,15 @@
 """How a processor's cores share a step of ``tuned``: the batch is cut into chains, side by side.
 
-TensorFlow cuts each operation among the cores, and the cores wait for each other after each. The
-samples of a batch do not depend on each other: in a chain of their own, one core works through
-them from the picture to the gradients. The sum of the chains' gradients is the batch's.
+TensorFlow cuts each operation among the cores, and the cores wait for each other after each; in MLX
+one core works on all but the matrix products. The samples of a batch do not depend on each other:
+in a chain of their own, one core works through them from the picture to the gradients. The chains'
+gradients together are the batch's.
 """
-
-import os
 
 from bench_protocol.workloads import Workload
 
 from ._common import available_cores
 
-THREADS = "TF_NUM_INTRAOP_THREADS"
 MOST_CHAINS = 4
 # With more weights, adding up the chains' gradients costs more than the cores gain.
 MOST_WEIGHTS = 5_000_000
@@ -25,6 +23,6 @@ def chains(workload: Workload, batch_size: int) -> int:
     return max(count for count in range(1, most + 1) if batch_size % count == 0)
 
 
-def share_threads(chains: int) -> None:
-    """Give each chain its share of the cores; before TensorFlow starts. A user's choice stays."""
-    os.environ.setdefault(THREADS, str(max(1, available_cores() // chains)))
+def threads_each(chains: int) -> int:
+    """A chain's share of the cores."""
+    return max(1, available_cores() // chains)

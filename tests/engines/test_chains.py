@@ -1,0 +1,67 @@
+"""A batch cut into chains, one a core, trains what the whole batch would."""
+
+import ctypes
+
+import pytest
+from tests.fakes.workloads import small, variant
+
+from bench_agent.engines import _blas, _chains
+from bench_protocol.catalogue import workload_named
+from bench_protocol.workloads import SGD
+
+from .conftest import Opener, losses, without_dropout
+
+
+@pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-lstm"])
+def test_chains_train_as_the_whole_batch(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, name: str
+) -> None:
+    workload = variant(without_dropout(small(workload_named(name), 64)), optimizer=SGD())
+    runs = []
+    for cores in (1, 2):
+        monkeypatch.setattr(_chains, "available_cores", lambda cores=cores: cores)
+        session = opened(framework, workload, "tuned", 16)
+        assert session.settings["chains"] == str(cores)
+        runs.append([*losses(session, 5), *session.evaluate()])
+    assert runs[1] == pytest.approx(runs[0], rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "cores", "count"),
+    [
+        ("mnist-cnn", 64, 2, 2),
+        ("mnist-cnn", 64, 16, 4),
+        ("mnist-cnn", 64, 3, 2),
+        ("mnist-cnn", 7, 2, 1),
+        ("cifar100-vgg16", 128, 2, 1),
+    ],
+)
+def test_how_many_chains(
+    monkeypatch: pytest.MonkeyPatch, name: str, batch_size: int, cores: int, count: int
+) -> None:
+    monkeypatch.setattr(_chains, "available_cores", lambda: cores)
+    assert _chains.chains(workload_named(name), batch_size) == count
+
+
+def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in _blas.THREADS:
+        monkeypatch.delenv(name, raising=False)
+    if "OpenBLAS" not in _blas.preload():
+        pytest.skip("no OpenBLAS here")
+    loaded = ctypes.CDLL(None)
+    threads = next(
+        getattr(loaded, name.replace("set", "get"))
+        for name in _blas.SET_THREADS
+        if hasattr(loaded, name)
+    )
+    before = threads()
+    assert _blas.set_threads(1)
+    assert threads() == 1
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert not _blas.set_threads(before)
+    assert threads() == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    assert _blas.set_threads(before)
