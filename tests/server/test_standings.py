@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
-from bench_server import rank, standing_rows, standings
+from bench_server import rank, standing_queries, standing_rows, standings
 from bench_server.db import Store
 from bench_server.tables import Measurement, Owner, SigningKey, Standing, Submission
 
@@ -123,17 +123,25 @@ def same(found: dict[str, dict[str, Any]], wanted: dict[str, dict[str, Any]]) ->
 @settings(
     max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
-@given(rows=arrivals, groups=st.integers(1, 4), seed=st.integers(0, 9))
+@given(
+    rows=arrivals,
+    groups=st.integers(1, 4),
+    seed=st.integers(0, 9),
+    few=st.sampled_from([0, 2, standing_queries.FEW]),
+)
 def test_kept_one_by_one_or_in_groups_is_what_is_computed_at_once(
-    kept: Store, rows: list[Any], groups: int, seed: int
+    kept: Store, rows: list[Any], groups: int, seed: int, few: int
 ) -> None:
+    """However many children are few enough to be read whole."""
     made = [measurement(*row) for row in rows]
     random.Random(seed).shuffle(made)
     with kept.writing() as session:
         empty(session)
-        for start in range(0, len(made), groups):
-            keep(session, made[start : start + groups])
-            standings.add(session, made[start : start + groups])
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(standing_queries, "FEW", few)
+            for start in range(0, len(made), groups):
+                keep(session, made[start : start + groups])
+                standings.add(session, made[start : start + groups])
         stepped = table(session)
         whole = rank.figures([standing_rows.figure_of_result(row) for row in made])
         hardware = [standing_rows.figure(row) for row in of_level(session, "hardware")]

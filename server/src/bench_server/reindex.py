@@ -14,7 +14,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope
 
-from . import enroll, moderation, published, saving
+from . import enroll, log, moderation, published, saving
 from .db import Store
 from .derive import stored_result
 from .tables import EnvironmentRow, LogEntry, Measurement, Owner, Standing, Submission
@@ -32,6 +32,7 @@ def reindex(store: Store, origin: str) -> int:
         The number of results.
     """
     with store.writing() as session:
+        log.take_turn(session)
         for table in (Standing, Measurement, EnvironmentRow):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False))

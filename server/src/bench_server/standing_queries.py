@@ -17,33 +17,60 @@ from sqlalchemy import (
 )
 
 from .rank import Figure
-from .standing_rows import RESULT_COLUMNS, RESULTS, TABLE, figure, figure_of_result
+from .standing_rows import (
+    LEVELS,
+    RESULT_COLUMNS,
+    RESULTS,
+    TABLE,
+    Child,
+    child_of_result,
+    child_of_standing,
+    figure,
+    figure_of_result,
+)
 
-# So many children are read whole, those of all standings in one statement; among more the median
-# moves along the index, in statements of its own.
+# So many children are read whole, those of all standings at once; among more the median moves along
+# the index, in statements of its own.
 FEW = 30
 
 
 class Children(NamedTuple):
-    """Where the children of a level are: their columns, what they belong to, their order."""
+    """Where the children of a level are: what they belong to, which count, their order, and their
+    columns: all that make a figure, and those of a :class:`.standing_rows.Child`."""
 
-    columns: tuple[ColumnElement[Any], ...]
     parent: ColumnElement[str]
     counted: ColumnElement[bool]
     key: tuple[ColumnElement[Any], ColumnElement[Any]]
+    columns: tuple[ColumnElement[Any], ...]
     read: Callable[[Any], Figure]
+    child_columns: tuple[ColumnElement[Any], ...]
+    read_child: Callable[[Any], Child]
 
 
+_EVIDENCE = ("spread", "accuracy", "joules_per_sample", "energy_scope")
 _RESULT_KEY = (RESULTS.c.ns_per_sample, RESULTS.c.submission_id)
-_RESULT_COLUMNS = tuple(RESULTS.c[name] for name in RESULT_COLUMNS)
+_STANDING_KEY = (TABLE.c.ns_per_sample, TABLE.c.id)
+_VALUES = ("value_unit", "value_count", "value_log_mean", "value_log_variance")
 _STANDINGS = Children(
-    tuple(TABLE.c), TABLE.c.parent_id, true(), (TABLE.c.ns_per_sample, TABLE.c.id), figure
+    TABLE.c.parent_id,
+    true(),
+    _STANDING_KEY,
+    tuple(TABLE.c),
+    figure,
+    (*_STANDING_KEY, *(TABLE.c[name] for name in (*_VALUES, "result_id", *_EVIDENCE))),
+    child_of_standing,
 )
 
 
 def _results(parent: str) -> Children:
     return Children(
-        _RESULT_COLUMNS, RESULTS.c[parent], RESULTS.c.rankable, _RESULT_KEY, figure_of_result
+        RESULTS.c[parent],
+        RESULTS.c.rankable,
+        _RESULT_KEY,
+        tuple(RESULTS.c[name] for name in RESULT_COLUMNS),
+        figure_of_result,
+        (*_RESULT_KEY, *(RESULTS.c[name] for name in _EVIDENCE)),
+        child_of_result,
     )
 
 
@@ -60,41 +87,45 @@ def children_of(level: str, identity: str) -> Select[Any]:
     return select(*of.columns).where(of.parent == identity, of.counted).order_by(*of.key)
 
 
-def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """All children of those standings that have few, each one's in their order."""
+def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, dict[str, Child]]:
+    """All children, by their ids, of those standings that have few.
+
+    A machine's results are those of its environments: what is read for it serves them too.
+    """
     few: dict[str, list[str]] = defaultdict(list)
     for row in rows:
         if row.children <= FEW:
             few[row.level].append(row.id)
-    found: dict[str, list[Any]] = {identity: [] for ids in few.values() for identity in ids}
-    for level, ids in few.items():
-        for child in connection.execute(CHILDREN_OF[level], {"ids": ids}):
-            found[child.parent].append(child)
+    found: defaultdict[str, dict[str, Child]] = defaultdict(dict)
+    if machines := few["machine"]:
+        for row in connection.execute(RESULTS_OF, {"ids": machines}):
+            child = child_of_result(row)
+            found[row.machine_standing][child.id] = child
+            found[row.environment_standing][child.id] = child
+    if others := few["owner"] + few["hardware"]:
+        for row in connection.execute(STANDINGS_OF, {"ids": others}):
+            found[row.parent_id][row.id] = child_of_standing(row)
+    return dict(found)
+
+
+def _among(column: Any, name: str) -> ColumnElement[bool]:
+    found: ColumnElement[bool] = column.in_(bindparam(name, expanding=True))
     return found
-
-
-def locked(identity: str) -> Select[Any]:
-    return select(TABLE).where(TABLE.c.id == identity).with_for_update()
 
 
 # Statements of every ingest, put together once.
 OWNERS = select(TABLE.c.parent_id, TABLE.c.owner, TABLE.c.ns_per_sample).where(
-    TABLE.c.parent_id.in_(bindparam("parents", expanding=True))
+    _among(TABLE.c.parent_id, "parents")
 )
-LOCKED = (
-    select(TABLE)
-    .where(TABLE.c.id.in_(bindparam("ids", expanding=True)))
-    .order_by(TABLE.c.id)
-    .with_for_update()
-)
+HELD = select(TABLE).where(_among(TABLE.c.id, "ids"))
 NEW = insert(TABLE)
 MOVE = update(TABLE).where(TABLE.c.id == bindparam("identity"))
-CHILDREN_OF = {
-    level: select(of.parent.label("parent"), *of.columns)
-    .where(of.parent.in_(bindparam("ids", expanding=True)), of.counted)
-    .order_by(of.parent, *of.key)
-    for level, of in CHILDREN.items()
-}
+RESULTS_OF = select(
+    *CHILDREN["machine"].child_columns, RESULTS.c.machine_standing, RESULTS.c.environment_standing
+).where(_among(RESULTS.c.machine_standing, "ids"), RESULTS.c.rankable)
+STANDINGS_OF = select(*_STANDINGS.child_columns, TABLE.c.parent_id).where(
+    _among(TABLE.c.parent_id, "ids")
+)
 
 
 def _steps(of: Children, *, backwards: bool) -> Select[Any]:
@@ -102,7 +133,7 @@ def _steps(of: Children, *, backwards: bool) -> Select[Any]:
     key, pivot = tuple_(*of.key), tuple_(bindparam("ns"), bindparam("id"))
     order = [column.desc() if backwards else column.asc() for column in of.key]
     return (
-        select(*of.columns)
+        select(*of.child_columns)
         .where(of.parent == bindparam("parent"), of.counted)
         .where(key < pivot if backwards else key >= pivot)
         .order_by(*order)
@@ -111,5 +142,5 @@ def _steps(of: Children, *, backwards: bool) -> Select[Any]:
     )
 
 
-BACKWARDS = {level: _steps(of, backwards=True) for level, of in CHILDREN.items()}
-ONWARDS = {level: _steps(of, backwards=False) for level, of in CHILDREN.items()}
+BACKWARDS = {level: _steps(CHILDREN[level], backwards=True) for level in LEVELS}
+ONWARDS = {level: _steps(CHILDREN[level], backwards=False) for level in LEVELS}

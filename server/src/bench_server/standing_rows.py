@@ -26,12 +26,54 @@ RESULT_COLUMNS = (
     *("ns_per_sample", "spread", "accuracy", "joules_per_sample", "energy_scope"),
 )
 ABOVE = {"machine": "owner", "owner": "hardware"}
+# What a level's subjects say nothing of.
+LEFT_OUT: dict[str, dict[str, Any]] = {
+    "environment": {},
+    "machine": {"environment_id": ""},
+    "owner": {"environment_id": "", "machine_id": ""},
+    "hardware": {"environment_id": "", "machine_id": "", "owner": ""},
+}
+
+
+class Child(NamedTuple):
+    """What a standing takes of the child in its middle; children sort by time, then id."""
+
+    ns_per_sample: float
+    id: str
+    unit: Unit
+    values: LogSample
+    evidence: Evidence
+
+
+def child_of_result(row: Any) -> Child:
+    time = row.ns_per_sample
+    values = LogSample(1, math.log(time), 0.0)
+    return Child(time, row.submission_id, "repeats", values, _evidence(row, row.submission_id))
+
+
+def child_of_standing(row: Any) -> Child:
+    values = LogSample(row.value_count, row.value_log_mean, row.value_log_variance)
+    return Child(row.ns_per_sample, row.id, row.value_unit, values, _evidence(row, row.result_id))
+
+
+def child_of_figure(found: Figure) -> Child:
+    return Child(found.ns_per_sample, found.id, found.unit, found.values, found.evidence)
+
+
+def _evidence(row: Any, result_id: str) -> Evidence:
+    return Evidence(
+        result_id, row.spread or 0.0, row.accuracy, row.joules_per_sample, row.energy_scope
+    )
 
 
 def place(result: Measurement | NewRow) -> str:
     """Id of the standing of a result's hardware in its set-up."""
-    whole = subject_of_result(result)
-    return replace(whole, owner="", machine_id="", environment_id="").id
+    return at_level("hardware", subject_of_result(result)).id
+
+
+def at_level(level: str, subject: Subject) -> Subject:
+    """Whose figure a subject's counts in at a level, its own or one above."""
+    return replace(subject, **LEFT_OUT[level])
 
 
 def subject_of_result(row: Measurement | NewRow) -> Subject:
@@ -64,13 +106,7 @@ def figure_of_result(row: Any) -> Figure:
         owners=1,
         trust_level=row.trust_level,
         newest_at=row.received_at,
-        evidence=Evidence(
-            row.submission_id,
-            row.spread or 0.0,
-            row.accuracy,
-            row.joules_per_sample,
-            row.energy_scope,
-        ),
+        evidence=_evidence(row, row.submission_id),
     )
 
 
@@ -98,9 +134,7 @@ def figure(row: Any) -> Figure:
         owners=row.owners,
         trust_level=row.trust_level,
         newest_at=row.newest_at,
-        evidence=Evidence(
-            row.result_id, row.spread, row.accuracy, row.joules_per_sample, row.energy_scope
-        ),
+        evidence=_evidence(row, row.result_id),
         published=row.level == "published",
     )
 
@@ -115,14 +149,9 @@ def standing_values(level: str, found: Figure, children: Sequence[Figure]) -> di
     return _identity(level, found.subject) | columns_of(found, key, logs)
 
 
-def subject_above(level: str, subject: Subject) -> Subject:
-    owner = subject.owner if level == "machine" else ""
-    return replace(subject, machine_id="", environment_id="", owner=owner)
-
-
 def _identity(level: str, subject: Subject) -> dict[str, Any]:
     fields = {name: getattr(subject, name) for name in Subject.__slots__ if name != "setup"}
-    parent = subject_above(level, subject).id if level in ABOVE else None
+    parent = at_level(ABOVE[level], subject).id if level in ABOVE else None
     return {
         "id": subject.id,
         "level": level,

@@ -5,9 +5,7 @@ cost grows with the logarithm of the results there are, not with their number. :
 computes anew, by :func:`.rank.combine`, where results ceased to count, count again, or changed
 their owner or trust. Both give the same rows; a property test holds them to it.
 
-Rows are taken in one order (from below upwards, then by id), so that writers on PostgreSQL wait for
-each other and never in a circle. Two that make the same new row meet in its key: the second is to
-be repeated.
+Whoever writes here has the log's turn (:func:`.log.take_turn`), so no two do at a time.
 """
 
 import math
@@ -23,26 +21,27 @@ from .rank import Figure, Subject, combine
 from .standing_queries import (
     BACKWARDS,
     CHILDREN,
-    LOCKED,
+    HELD,
     MOVE,
     NEW,
     ONWARDS,
     OWNERS,
     children_of,
     few_children,
-    locked,
 )
 from .standing_rows import (
     ABOVE,
     LEVELS,
     TABLE,
     UNIT_OF_LEVEL,
+    Child,
     Logs,
+    at_level,
+    child_of_figure,
     columns_of,
     figure,
     figure_of_result,
     standing_values,
-    subject_above,
 )
 from .tables import Measurement, NewRow
 
@@ -60,22 +59,26 @@ Arrivals = dict[Subject, list[Arrival]]
 def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     """Take new results into the standings they count in; those that do not count are passed over.
 
-    The rows themselves must have been written.
+    The rows themselves must have been written. The standings of all levels are read at once, moved
+    from below upwards, and written at once.
     """
-    arrivals: Arrivals = defaultdict(list)
-    for row in rows:
-        if row.rankable:
-            arrival = Arrival(figure_of_result(row), None)
-            whole = arrival.child.subject
-            arrivals[whole].append(arrival)
-            arrivals[replace(whole, environment_id="")].append(arrival)
-    while arrivals:
-        above: Arrivals = defaultdict(list)
-        for arrival in _arrive(session, arrivals):
-            subject, level = arrival.child.subject, arrival.child.subject.level
+    counted = [figure_of_result(row) for row in rows if row.rankable]
+    arrivals: dict[str, Arrivals] = {level: defaultdict(list) for level in LEVELS}
+    ids = set()
+    for result in counted:
+        ids |= {at_level(level, result.subject).id for level in LEVELS}
+        for level in ("environment", "machine"):
+            arrivals[level][at_level(level, result.subject)].append(Arrival(result, None))
+    if not counted:
+        return
+    held = Standings(session.connection(), ids)
+    for level in LEVELS:
+        for subject, own in arrivals[level].items():
+            arrival = held.take(subject, own)
             if level in ABOVE:
-                above[subject_above(level, subject)].append(arrival)
-        arrivals = above
+                above = ABOVE[level]
+                arrivals[above][at_level(above, subject)].append(arrival)
+    held.write()
 
 
 def refresh(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
@@ -102,79 +105,85 @@ def owner_times(session: Session, places: Iterable[str]) -> dict[str, dict[str, 
     return found
 
 
-def _arrive(session: Session, arrivals: Arrivals) -> list[Arrival]:
-    """Bring standings up to date with children that are new or have moved.
+class Standings:
+    """Standings while results are taken in: read at once, moved in memory, written at once."""
 
-    Returns:
-        These standings, as arrivals of the level above.
-    """
-    connection = session.connection()
-    subjects = {subject.id: subject for subject in arrivals}
-    rows = {row.id: row for row in connection.execute(LOCKED, {"ids": sorted(subjects)})}
-    children = few_children(connection, rows.values())
-    made, moved, done = [], [], []
-    for identity, subject in sorted(subjects.items()):
-        own = arrivals[subject]
-        if identity not in rows:
-            figures = [arrival.child for arrival in own]
-            found = combine(figures, UNIT_OF_LEVEL[subject.level], subject)
-            made.append(standing_values(subject.level, found, figures))
-            done.append(Arrival(found, None))
-            continue
-        before = figure(rows[identity])
-        found, columns = _moved(connection, before, rows[identity], own, children.get(identity))
-        moved.append(columns | {"identity": identity})
-        done.append(Arrival(found, before))
-    if made:
-        connection.execute(NEW, made)
-    if moved:
-        connection.execute(MOVE, moved)
-    return done
+    def __init__(self, connection: Connection, ids: Iterable[str]) -> None:
+        self._connection = connection
+        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": list(ids)})}
+        self._children = few_children(connection, self._rows.values())
+        self._new: list[dict[str, Any]] = []
+        self._moved: list[dict[str, Any]] = []
 
+    def take(self, subject: Subject, arrivals: list[Arrival]) -> Arrival:
+        """Bring one up to date with children that are new or have moved.
 
-def _moved(
-    connection: Connection,
-    old: Figure,
-    row: Any,
-    arrivals: list[Arrival],
-    children: list[Any] | None,
-) -> tuple[Figure, dict[str, Any]]:
-    """A standing after its arrivals, and its columns. ``children``: its rows as they are now, in
-    their order, where they are few; else the middle is found from where it was."""
-    logs = Logs(row.children, row.log_mean, row.log_m2)
-    pivot = (row.middle_ns, row.middle_id)
-    below = (row.children - 1) // 2
-    for child, before in arrivals:
-        if before is not None:
-            below -= (before.ns_per_sample, child.id) < pivot
-            logs = logs.without(math.log(before.ns_per_sample))
-        below += (child.ns_per_sample, child.id) < pivot
-        logs = logs.plus(math.log(child.ns_per_sample))
-    if children is None:
-        middle, upper = _middle(connection, row, logs.n, below)
-    else:
-        read = CHILDREN[row.level].read
-        middle = read(children[(logs.n - 1) // 2])
-        upper = middle if logs.n % 2 else read(children[logs.n // 2])
-    unit = UNIT_OF_LEVEL[row.level]
-    alone = logs.n == 1 and unit != "repeats"
-    found = replace(
-        old,
-        ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
-        fastest_ns=min(old.fastest_ns, *(a.child.fastest_ns for a in arrivals)),
-        slowest_ns=max(old.slowest_ns, *(a.child.slowest_ns for a in arrivals)),
-        values=middle.values if alone else logs.sample,
-        unit=middle.unit if alone else unit,
-        repeats=old.repeats + sum(_more(a, "repeats") for a in arrivals),
-        machines=old.machines + sum(_more(a, "machines") for a in arrivals)
-        if unit != "repeats"
-        else 1,
-        owners=logs.n if unit == "owners" else 1,
-        trust_level=min(old.trust_level, *(a.child.trust_level for a in arrivals)),
-        newest_at=max(old.newest_at, *(a.child.newest_at for a in arrivals)),
-        evidence=middle.evidence,
-    )
-    return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
+        Returns:
+            It, as an arrival of the level above.
+        """
+        row, level = self._rows.get(subject.id), subject.level
+        if row is None:
+            children = [arrival.child for arrival in arrivals]
+            found = combine(children, UNIT_OF_LEVEL[level], subject)
+            self._new.append(standing_values(level, found, children))
+            return Arrival(found, None)
+        before = figure(row)
+        found, columns = self._after(row, before, arrivals)
+        self._moved.append(columns | {"identity": subject.id})
+        return Arrival(found, before)
+
+    def write(self) -> None:
+        """Write what is not written yet."""
+        if self._new:
+            self._connection.execute(NEW, self._new)
+        if self._moved:
+            self._connection.execute(MOVE, self._moved)
+        self._new, self._moved = [], []
+
+    def _after(
+        self, row: Any, old: Figure, arrivals: list[Arrival]
+    ) -> tuple[Figure, dict[str, Any]]:
+        """A standing after its arrivals, and its columns."""
+        logs = Logs(row.children, row.log_mean, row.log_m2)
+        pivot = (row.middle_ns, row.middle_id)
+        below = (row.children - 1) // 2
+        for child, before in arrivals:
+            if before is not None:
+                below -= (before.ns_per_sample, child.id) < pivot
+                logs = logs.without(math.log(before.ns_per_sample))
+            below += (child.ns_per_sample, child.id) < pivot
+            logs = logs.plus(math.log(child.ns_per_sample))
+        unit = UNIT_OF_LEVEL[row.level]
+        if row.id in self._children:
+            middle, upper = self._middle_of_few(row, arrivals)
+        else:
+            if unit != "repeats":
+                self.write()  # the children are standings that may just have moved
+            middle, upper = _middle(self._connection, row, logs.n, below)
+        alone = logs.n == 1 and unit != "repeats"
+        found = replace(
+            old,
+            ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
+            fastest_ns=min(old.fastest_ns, *(a.child.fastest_ns for a in arrivals)),
+            slowest_ns=max(old.slowest_ns, *(a.child.slowest_ns for a in arrivals)),
+            values=middle.values if alone else logs.sample,
+            unit=middle.unit if alone else unit,
+            repeats=old.repeats + sum(_more(a, "repeats") for a in arrivals),
+            machines=old.machines + sum(_more(a, "machines") for a in arrivals)
+            if unit != "repeats"
+            else 1,
+            owners=logs.n if unit == "owners" else 1,
+            trust_level=min(old.trust_level, *(a.child.trust_level for a in arrivals)),
+            newest_at=max(old.newest_at, *(a.child.newest_at for a in arrivals)),
+            evidence=middle.evidence,
+        )
+        return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
+
+    def _middle_of_few(self, row: Any, arrivals: list[Arrival]) -> tuple[Child, Child]:
+        """The two children in the middle of those at hand, which may just have moved."""
+        moved = {child.id: child_of_figure(child) for child, _ in arrivals}
+        children = sorted((self._children[row.id] | moved).values())
+        return children[(len(children) - 1) // 2], children[len(children) // 2]
 
 
 def _more(arrival: Arrival, name: str) -> int:
@@ -182,12 +191,13 @@ def _more(arrival: Arrival, name: str) -> int:
     return int(getattr(arrival.child, name)) - before
 
 
-def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[Figure, Figure]:
-    """The two children in the middle, twice the same where their number is odd.
+def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[Child, Child]:
+    """The two children in the middle, found from where it was; twice the same where their number is
+    odd.
 
     ``below`` children stand before the middle of the row, so it takes only the difference in steps.
     """
-    read = CHILDREN[row.level].read
+    read = CHILDREN[row.level].read_child
     place = (count - 1) // 2
     start = {"parent": row.id, "ns": row.middle_ns, "id": row.middle_id}
     if place < below:
@@ -208,17 +218,13 @@ def _refresh(session: Session, level: str, identity: str) -> set[str]:
         The standings above it, before and now.
     """
     connection = session.connection()
-    row = connection.execute(locked(identity)).first()
-    above = {row.parent_id} if row else set()
+    above = set(
+        connection.scalars(delete(TABLE).where(TABLE.c.id == identity).returning(TABLE.c.parent_id))
+    )
     found = connection.execute(children_of(level, identity)).all()
-    connection.execute(delete(TABLE).where(TABLE.c.id == identity))
     if found:
         children = [CHILDREN[level].read(child) for child in found]
-        subject = children[0].subject
-        if level == "machine":
-            subject = replace(subject, environment_id="")
-        elif level != "environment":
-            subject = subject_above("machine" if level == "owner" else "owner", subject)
+        subject = at_level(level, children[0].subject)
         figure_now = combine(children, UNIT_OF_LEVEL[level], subject)
         values = standing_values(level, figure_now, children)
         connection.execute(insert(TABLE), [values])
