@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from statistics import median
 from typing import Any, Literal
 
@@ -71,6 +72,11 @@ class Case:
     measured: Measurement
     workload: Workload
     arrival: Arrival
+
+    @cached_property
+    def conformance(self) -> conformance.Verdict:
+        """What the traces show."""
+        return conformance.verdict(self.result.cell, self.measured.traces)
 
 
 @dataclass(frozen=True)
@@ -321,7 +327,7 @@ def _accuracy(case: Case) -> Finding:
 
 def _right_computation(case: Case) -> Finding:
     """No loss of the traces is so far off that another computation was timed."""
-    found = conformance.verdict(case.result.cell, case.measured.traces)
+    found = case.conformance
     wrong = found.kind == "wrong_result"
     sentence = found.reason if wrong else "nothing shows that another computation was timed"
     held = found.deviation is not None
@@ -330,7 +336,7 @@ def _right_computation(case: Case) -> Finding:
 
 def _conformance(case: Case) -> Finding:
     """Every loss of the traces is within the measured tolerance of the reference's."""
-    found = conformance.verdict(case.result.cell, case.measured.traces)
+    found = case.conformance
     off = found.deviation
     numbers = {"verdict": found.kind, "deviation": None if off == math.inf else off}
     return Finding(found.kind == "conformant", found.reason, numbers)

@@ -112,6 +112,8 @@ def _set_up_sqlite(dbapi_connection: Any, _record: object) -> None:
         f"busy_timeout = {BUSY_TIMEOUT_MS}",
         "journal_mode = WAL",
         "synchronous = FULL",
+        # 16 MB until pages go from the log into the file: those that many results touch go once.
+        "wal_autocheckpoint = 4000",
         "foreign_keys = ON",
         "secure_delete = ON",  # what is withdrawn is overwritten, not only unlinked
     ):

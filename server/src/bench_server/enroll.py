@@ -81,7 +81,7 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
                 leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
-        receipt = log.append(session, authority, leaves, now)[0]
+        receipt = log.append(session, authority, log.size(session), leaves, now)[0]
         return Told(key, receipt, created=True)
 
 

@@ -69,7 +69,11 @@ def _any_of(column: Any, name: str) -> ColumnElement[bool]:
 
 
 # Statements of every ingest, put together once.
-KEYS = select(SigningKey.__table__).where(_any_of(SigningKey.key_id, "ids"))  # type: ignore[attr-defined]
+_KEYS = SigningKey.__table__.c  # type: ignore[attr-defined]
+KEYS = select(
+    *(_KEYS[name] for name in ("key_id", "owner", "first_key_id", "status")),
+    *(_KEYS[name] for name in ("revoked_reason", "compromised_since")),
+).where(_any_of(SigningKey.key_id, "ids"))
 CHALLENGES = select(Challenge.__table__).where(_any_of(Challenge.id, "ids"))  # type: ignore[attr-defined]
 WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(
     _any_of(Withdrawn.payload_sha256, "digests")

@@ -52,15 +52,17 @@ def take_turn(session: Session) -> None:
 
 
 def append(
-    session: Session, authority: Authority, leaves: Sequence[Leaf], now: datetime
+    session: Session, authority: Authority, first: int, leaves: Sequence[Leaf], now: datetime
 ) -> list[Receipt]:
-    """Append entries and sign one checkpoint over them all, in the session's transaction.
+    """Append entries and sign one checkpoint over them all, in the session's transaction, which has
+    the log's turn.
+
+    Args:
+        first: the log's size.
 
     Returns:
         The receipt of each, in their order.
     """
-    take_turn(session)
-    first = size(session)
     edge = merkle.subtrees(0, first)
     # The edge of the old tree and what grows on it are all that the new entries' paths are of.
     tree = nodes(session, edge)

@@ -85,7 +85,7 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Do
             return Done(act, None)
         apply(session, act, now, body.display_name)
         leaf = log.Leaf("act", opened, submission_id=act.result, key_chain=_key_chain(session, act))
-        (receipt,) = log.append(session, authority, [leaf], now)
+        (receipt,) = log.append(session, authority, log.size(session), [leaf], now)
         if act.act == "withdraw" and act.result is not None:
             erase(session, act.result)
         return Done(act, receipt)

@@ -5,6 +5,7 @@ from other results follows one after the other, in the order in which the log ha
 the log finds the same, whatever came together.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
@@ -73,7 +74,7 @@ def save_all(
     receipts: dict[str | None, Receipt] = {}
     if group.leaves:
         now = max(one.submission.received_at for one in arrived)
-        logged = log.append(session, authority, group.leaves, now)
+        logged = log.append(session, authority, group.first, group.leaves, now)
         receipts = {
             leaf.submission_id: receipt for leaf, receipt in zip(group.leaves, logged, strict=True)
         }
@@ -114,8 +115,6 @@ def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
         session.add(environment_row(new[identity]))
     session.flush()
     connection.execute(NEW_MEASUREMENT, [vars(row) for row in own.values()])
-    if bound := {row.challenge_id for row in own.values()} - {None}:
-        connection.execute(USED, {"ids": list(bound)})
     standings.add(session, own.values())
     for row in judge.may_be_reproduced(session, own.values()):
         changed = judge.reproduce(session, row)
@@ -132,8 +131,9 @@ class Group:
         self.session = session
         self.origin = origin
         self.leaves: list[log.Leaf] = []
-        self._first = log.size(session)
+        self.first = log.size(session)
         self._unsaved: list[tuple[Arrived, NewRow]] = []
+        self._unsaved_owners: defaultdict[str, set[str]] = defaultdict(set)
         digests = [one.submission.payload_sha256 for one in arrived]
         self._known = known(session.connection(), [one.result for one in arrived], digests)
         self._taken: dict[Repeat, Any] = dict(self._known.repeats)
@@ -164,14 +164,16 @@ class Group:
             raise Gone("this result was withdrawn", field="payload", mend="measure again")
         registry.refuse_inactive(key)
         row, place = self._rows[submission.id], self._places[submission.id]
-        row.log_index = self._first + len(self.leaves)
+        row.log_index = self.first + len(self.leaves)
         arrival = _arrival(row, arrived.result, self._known.challenges, self.origin)
         self._refuse_second(row)
-        if any(self._is_peer(row, place, earlier) for _, earlier in self._unsaved):
+        if self._unsaved_owners[place] - {row.owner}:
+            # Another owner's result, which has a say in what is judged of this one.
             self.save()
             self._owner_times = standings.owner_times(self.session, self._places.values())
         _judge(row, key, arrived.result, arrival, self._owner_times[place])
         self._unsaved.append((arrived, row))
+        self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
         self._kept[digest] = Kept(submission, row, False)
         self._taken |= dict.fromkeys(repeats_of(row), row)
@@ -181,14 +183,15 @@ class Group:
         """Write what is not written yet."""
         if not self._unsaved:
             return
+        connection = self.session.connection()
         submissions = [vars(arrived.submission) for arrived, _ in self._unsaved]
-        self.session.connection().execute(NEW_SUBMISSION, submissions)
+        connection.execute(NEW_SUBMISSION, submissions)
+        bound = {row.challenge_id for _, row in self._unsaved if row.challenge_id is not None}
+        if fresh := [id for id in bound if not self._known.challenges[id].used]:
+            connection.execute(USED, {"ids": fresh})
         save_rows(self.session, [(row, arrived.result) for arrived, row in self._unsaved])
         self._unsaved = []
-
-    def _is_peer(self, row: NewRow, place: str, other: NewRow) -> bool:
-        """Whether another owner's result has a say in what is judged of this one."""
-        return bool(other.owner != row.owner and self._places[other.submission_id] == place)
+        self._unsaved_owners.clear()
 
     def _refuse_second(self, row: NewRow) -> None:
         """One payload for a repeat: what a second one would mean, nobody could say."""
@@ -243,6 +246,6 @@ ENVIRONMENTS = select(col(EnvironmentRow.id)).where(
 )
 USED = (
     update(Challenge)
-    .where(col(Challenge.id).in_(bindparam("ids", expanding=True)), col(Challenge.used).is_(False))
+    .where(col(Challenge.id).in_(bindparam("ids", expanding=True)))
     .values(used=True)
 )
