@@ -20,15 +20,15 @@ BOARD = "/api/v1/leaderboard"
 
 @pytest.fixture
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Grows by one for each board that is worked out."""
+    """Grows by one each time that boards are worked out."""
     calls: list[Any] = []
-    board = boards.board
+    boards_of = boards.boards_of
 
-    def counting(session: Any, workload: Any, filters: Any) -> Any:
-        calls.append(workload)
-        return board(session, workload, filters)
+    def counting(session: Any, workloads: Any, filters: Any) -> Any:
+        calls.append(workloads)
+        return boards_of(session, workloads, filters)
 
-    monkeypatch.setattr(boards, "board", counting)
+    monkeypatch.setattr(boards, "boards_of", counting)
     return calls
 
 

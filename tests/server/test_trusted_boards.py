@@ -43,7 +43,8 @@ def session(store: Store) -> Iterator[Session]:
 def test_hardware_by_trust(session: Session) -> None:
     for workload in CATALOGUE:
         asked = BoardFilters(workload=workload.name, trust=2)
-        found = {f.id: f for f in board_queries.figures(session, workload, asked)}
+        (figures,) = board_queries.figures(session, [workload], asked).values()
+        found = {f.id: f for f in figures}
         machines = session.execute(
             select(TABLE).where(
                 TABLE.c.level == "machine",
@@ -66,7 +67,7 @@ def test_machines_are_read_only_where_they_differ_in_trust(session: Session) -> 
     seen: list[tuple[str, object]] = []
     connection = session.connection()
     event.listen(connection, "before_cursor_execute", lambda *a: seen.append((a[2], a[3])))
-    board_queries.figures(session, CATALOGUE[0], BoardFilters(trust=1))
+    board_queries.figures(session, CATALOGUE, BoardFilters(trust=1))
     assert len(seen) == 1
-    board_queries.figures(session, CATALOGUE[0], BoardFilters(trust=2))
+    board_queries.figures(session, CATALOGUE, BoardFilters(trust=2))
     assert len(seen) == 3

@@ -195,10 +195,11 @@ def _replay(
         filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
         found = {
             _name(
-                figure.setup._asdict() | {"hardware_slug": figure.hardware_slug}, workload.name
+                figure.setup._asdict() | {"hardware_slug": figure.hardware_slug},
+                figure.subject.workload,
             ): 1e9 / figure.ns_per_sample
-            for workload in CATALOGUE
-            for figure in board_queries.figures(session, workload, filters)
+            for figures in board_queries.figures(session, CATALOGUE, filters).values()
+            for figure in figures
         }
     store.close()
     return found, faults

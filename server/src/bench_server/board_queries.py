@@ -1,9 +1,10 @@
 """Reads of a leaderboard's page: its figures, its results, and what stands at its foot."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
 from sqlmodel import Session
 
 from bench_protocol.workloads import Workload
@@ -12,6 +13,7 @@ from . import cursors
 from .filters import BoardFilters
 from .queries import (
     cell_conditions,
+    cell_values,
     environments_where,
     figures_where,
     moment_of,
@@ -19,9 +21,26 @@ from .queries import (
 )
 from .rank import Figure, of_environments, of_machines
 from .standing_rows import RESULTS, TABLE, figure_of_result
-from .tables import Measurement, Withdrawn
+from .tables import Withdrawn
 
 MOST_UNRANKED = 12
+# What the foot of a board shows of a result that does not count, or that was withdrawn.
+_FOOT = (
+    *("hardware", "hardware_slug", "workload", "framework", "device", "recipe", "batch_size"),
+    *("precision", "data", "received_at"),
+)
+GONE = Withdrawn.__table__  # type: ignore[attr-defined]
+UNRANKED = (
+    select(
+        *(RESULTS.c[name] for name in _FOOT),
+        *(RESULTS.c[name] for name in ("submission_id", "moderation", "unranked_reason")),
+    )
+    .where(RESULTS.c.rankable.is_(False))
+    .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
+)
+WITHDRAWN = select(*(GONE.c[name] for name in (*_FOOT, "id"))).order_by(
+    GONE.c.received_at.desc(), GONE.c.id.desc()
+)
 SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
     "time": (RESULTS.c.ns_per_sample, False),
     "throughput": (RESULTS.c.ns_per_sample, False),
@@ -32,16 +51,27 @@ SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
 }
 
 
-def figures(session: Session, workload: Workload, filters: BoardFilters) -> list[Figure]:
-    """Figures of hardware, or with ``group=machine`` of machines, in a workload's set-ups.
+def figures(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> dict[str, list[Figure]]:
+    """Figures of hardware, or with ``group=machine`` of machines, in each workload's set-ups, by
+    the workloads' digests.
+    """
+    found: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
+    for figure in _figures(session, workloads, filters):
+        found[figure.subject.workload_digest].append(figure)
+    return found
+
+
+def _figures(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> list[Figure]:
+    """Figures in the set-ups of all workloads, asked for at once.
 
     Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
     machines' figures, and hardware is ranked from those.
     """
-    conditions = [
-        TABLE.c.workload_digest == workload.digest,
-        *_board_conditions(TABLE, workload, filters),
-    ]
+    conditions = _board_conditions(TABLE, workloads, filters)
     trusted = TABLE.c.trust_level >= (filters.trust or 0)
     if filters.where:
         environments = TABLE.c.environment_id.in_(environments_where(filters.where))
@@ -83,10 +113,9 @@ def results(
     ``limit``, and the cursor of the next ones."""
     value, descending = SORTS[filters.sort or "time"]
     query = select(RESULTS).where(
-        RESULTS.c.workload_digest == workload.digest,
         RESULTS.c.rankable,
         value.is_not(None),
-        *_board_conditions(RESULTS, workload, filters),
+        *_board_conditions(RESULTS, [workload], filters),
         *result_conditions(filters),
     )
     if filters.energy_scope is not None:
@@ -106,32 +135,46 @@ def results(
     return [figure_of_result(row) for row in page], cursor
 
 
-def unranked(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Measurement]:
+def unranked(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Any]:
     """The newest results that do not count there."""
-    query = (
-        select(Measurement)
-        .where(RESULTS.c.workload_digest == workload.digest, RESULTS.c.rankable.is_(False))
-        .where(*_board_conditions(RESULTS, workload, filters), *result_conditions(filters))
-        .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
-        .limit(MOST_UNRANKED)
-    )
-    return session.scalars(query).all()
+    return _newest(session, UNRANKED, RESULTS, workload, filters, result_conditions(filters))
 
 
-def withdrawn(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Withdrawn]:
+def withdrawn(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Any]:
     """The newest that whoever sent them took back. Too little is left of them to be asked for by
     machine, trust level or attribute."""
     if filters.machine_id or filters.trust is not None or filters.where:
         return ()
-    table = Withdrawn.__table__  # type: ignore[attr-defined]
-    query = (
-        select(Withdrawn)
-        .where(table.c.workload_digest == workload.digest)
-        .where(*_board_conditions(table, workload, filters))
-        .order_by(table.c.received_at.desc(), table.c.id.desc())
-        .limit(MOST_UNRANKED)
-    )
-    return session.scalars(query).all()
+    return _newest(session, WITHDRAWN, GONE, workload, filters, [])
+
+
+def _newest(
+    session: Session,
+    query: Select[Any],
+    table: Any,
+    workload: Workload,
+    filters: BoardFilters,
+    conditions: list[ColumnElement[bool]],
+) -> Sequence[Any]:
+    """The first of a query's rows in a workload's set-ups that fulfil the filters."""
+    equal = {"workload_digest": workload.digest, **cell_values(filters)}
+    if filters.batch_size != "any":
+        equal["batch_size"] = filters.batch_size or workload.batch_size
+    if filters.precision != "any":
+        equal["precision"] = filters.precision or "float32"
+    if filters.q:
+        conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
+    found = _with_values(query, table, tuple(equal))
+    if conditions:
+        found = found.where(*conditions)
+    return session.connection().execute(found, equal).all()
+
+
+@cache
+def _with_values(query: Select[Any], table: Any, names: tuple[str, ...]) -> Select[Any]:
+    """A query for rows with given values, put together once for each choice of columns: every board
+    asks two, and making a statement takes longer than answering it."""
+    return query.where(*(table.c[name] == bindparam(name) for name in names)).limit(MOST_UNRANKED)
 
 
 def _place(filters: BoardFilters) -> tuple[Any, str]:
@@ -143,11 +186,18 @@ def _place(filters: BoardFilters) -> tuple[Any, str]:
 
 
 def _board_conditions(
-    table: Any, workload: Workload, filters: BoardFilters
+    table: Any, workloads: Sequence[Workload], filters: BoardFilters
 ) -> list[ColumnElement[bool]]:
     conditions = cell_conditions(table, filters)
-    if filters.batch_size != "any":
-        conditions.append(table.c.batch_size == (filters.batch_size or workload.batch_size))
+    digest, batch_size = table.c.workload_digest, table.c.batch_size
+    conditions.append(digest.in_([workload.digest for workload in workloads]))
+    if filters.batch_size is None:
+        conditions.append(batch_size.in_({workload.batch_size for workload in workloads}))
+        conditions.append(
+            or_(*(and_(digest == w.digest, batch_size == w.batch_size) for w in workloads))
+        )
+    elif filters.batch_size != "any":
+        conditions.append(batch_size == filters.batch_size)
     if filters.precision != "any":
         conditions.append(table.c.precision == (filters.precision or "float32"))
     return conditions

@@ -1,7 +1,8 @@
 """The leaderboard: query -> rank -> answer. Page and API show what this returns."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from sqlmodel import Session
 
@@ -21,7 +22,6 @@ from .answers import (
 from .filters import BoardFilters
 from .peaks import peak_flops
 from .problems import InvalidQuery, NotFound
-from .tables import Measurement, Withdrawn
 
 # What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
 # as the peak over the time.
@@ -41,15 +41,50 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
     Raises:
         InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
     """
-    return tuple(board(session, workload, filters) for workload in asked_for(filters))
+    return boards_of(session, asked_for(filters), filters)
 
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
-    by_energy, by_result = filters.sort == "energy", filters.group == "result"
-    figures = (
-        board_queries.figures(session, workload, filters) if by_energy or not by_result else []
+    (found,) = boards_of(session, (workload,), filters)
+    return found
+
+
+def boards_of(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> tuple[Board, ...]:
+    """Boards of workloads, whose figures are read at once.
+
+    Raises:
+        NotFound: there is no hardware that is asked for as the baseline.
+    """
+    if filters.baseline and not queries.is_hardware(session, filters.baseline):
+        raise NotFound(
+            f"no hardware {filters.baseline!r} has a figure",
+            field="baseline",
+            mend="GET /api/v1/hardware lists what there is",
+        )
+    figures = {}
+    if filters.sort == "energy" or filters.group != "result":
+        figures = board_queries.figures(session, workloads, filters)
+    baselines = board_queries.figures(session, workloads, _baselines(filters))
+    return tuple(
+        _board(
+            session, workload, filters, figures.get(workload.digest, []), baselines[workload.digest]
+        )
+        for workload in workloads
     )
+
+
+def _board(
+    session: Session,
+    workload: Workload,
+    filters: BoardFilters,
+    figures: Sequence[rank.Figure],
+    baselines: Sequence[rank.Figure],
+) -> Board:
+    """A workload's board from its figures, and from those of the hardware to compare with."""
+    by_energy, by_result = filters.sort == "energy", filters.group == "result"
     scopes = _energy_scopes(figures) if by_energy else ()
     if scopes and filters.energy_scope is None:
         filters = filters.model_copy(update={"energy_scope": scopes[0]})
@@ -59,7 +94,7 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     else:
         places = _sorted(figures, filters)
         page, cursor = _page(places, filters)
-    baseline = _baseline(session, workload, filters, [row.figure for row in places])
+    baseline = _baseline(filters, [row.figure for row in places], baselines)
     return Board(
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,
@@ -73,13 +108,13 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     )
 
 
-def _energy_scopes(figures: list[rank.Figure]) -> tuple[str, ...]:
+def _energy_scopes(figures: Sequence[rank.Figure]) -> tuple[str, ...]:
     """What energies on the board are of, the commonest first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
-def _sorted(figures: list[rank.Figure], filters: BoardFilters) -> list[rank.RankedRow]:
+def _sorted(figures: Sequence[rank.Figure], filters: BoardFilters) -> list[rank.RankedRow]:
     """Every place of a board."""
     value = SORTS[filters.sort or "time"]
     scope = filters.energy_scope
@@ -136,31 +171,29 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     return found
 
 
-def _baseline(
-    session: Session, workload: Workload, filters: BoardFilters, places: list[rank.Figure]
-) -> rank.Figure | None:
-    """The chosen hardware's best figure, or the default's, where there is one; else the slowest of
-    the board, whichever page of it is asked for.
+def _baselines(filters: BoardFilters) -> BoardFilters:
+    """What finds the hardware to compare with: the chosen one, or the default."""
+    return BoardFilters.model_validate(
+        {
+            "hardware": filters.baseline or published.DEFAULT_BASELINE,
+            "batch_size": filters.batch_size,
+            "precision": filters.precision,
+        }
+    )
 
-    Raises:
-        NotFound: there is no such hardware.
-    """
-    if filters.baseline and not queries.is_hardware(session, filters.baseline):
-        raise NotFound(
-            f"no hardware {filters.baseline!r} has a figure",
-            field="baseline",
-            mend="GET /api/v1/hardware lists what there is",
-        )
+
+def _baseline(
+    filters: BoardFilters, places: Sequence[rank.Figure], baselines: Sequence[rank.Figure]
+) -> rank.Figure | None:
+    """The best figure of the hardware to compare with, as it stands on the board if it does; where
+    it has none, the slowest of the board, whichever page of it is asked for."""
     if not places:
         return None
     slug = filters.baseline or published.DEFAULT_BASELINE
     on_board = next((figure for figure in places if figure.hardware_slug == slug), None)
     if on_board is not None and filters.group != "result":
         return on_board
-    everyone = BoardFilters.model_validate(
-        {"hardware": slug, "batch_size": filters.batch_size, "precision": filters.precision}
-    )
-    rows = rank.ranked(board_queries.figures(session, workload, everyone), one_each=True)
+    rows = rank.ranked(baselines, one_each=True)
     return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
@@ -196,9 +229,7 @@ def _foot(session: Session, workload: Workload, filters: BoardFilters) -> tuple[
     return tuple(newest[: board_queries.MOST_UNRANKED])
 
 
-def _unranked(
-    row: Measurement | Withdrawn, result_id: str, state: UnrankedState, reason: str
-) -> UnrankedRow:
+def _unranked(row: Any, result_id: str, state: UnrankedState, reason: str) -> UnrankedRow:
     return UnrankedRow(
         result_id=result_id,
         state=state,

@@ -237,22 +237,24 @@ def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:
 
 
 def cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool]]:
-    conditions = [
-        table.c[column] == value
-        for column, value in (
-            ("workload", filters.workload),
-            ("framework", filters.framework),
-            ("device", filters.device),
-            ("recipe", filters.recipe),
-            ("data", filters.data),
-            ("hardware_slug", filters.hardware),
-            ("machine_id", filters.machine_id),
-        )
-        if value is not None
-    ]
+    conditions = [table.c[name] == value for name, value in cell_values(filters).items()]
     if filters.q:
         conditions.append(table.c.hardware.icontains(filters.q, autoescape=True))
     return conditions
+
+
+def cell_values(filters: CellFilters) -> dict[str, Any]:
+    """What columns must be, by their names."""
+    asked = {
+        "workload": filters.workload,
+        "framework": filters.framework,
+        "device": filters.device,
+        "recipe": filters.recipe,
+        "data": filters.data,
+        "hardware_slug": filters.hardware,
+        "machine_id": filters.machine_id,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
 
 
 def result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
