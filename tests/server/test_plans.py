@@ -15,6 +15,8 @@ from tests.fakes.client import Poster
 from bench_protocol.matrix import Device
 from bench_server import queries
 from bench_server.db import Store
+from bench_server.standing_queries import OWNERS
+from bench_server.standing_rows import TABLE
 from bench_server.tables import Measurement, Submission
 
 LARGE = r"(measurement|submission)"
@@ -178,3 +180,8 @@ def check(store: Store, seen: list[tuple[str, Any]]) -> None:
             assert not re.search(WHOLE[connection.dialect.name], found + "\n", re.MULTILINE), (
                 f"{statement}\n{found}"
             )
+
+
+def test_the_times_of_other_owners_are_all_in_an_index() -> None:
+    (index,) = (index for index in TABLE.indexes if index.name == "ix_standing_children")
+    assert {column.name for column in OWNERS.selected_columns} <= set(index.columns.keys())

@@ -222,7 +222,8 @@ def _judge(
     arrival: checks.Arrival,
     owner_times: Mapping[str, float],
 ) -> None:
-    peers_ns = [time for owner, time in owner_times.items() if owner != row.owner]
+    own = standing_rows.place(row, "owner")
+    peers_ns = [time for owner, time in owner_times.items() if owner != own]
     derive.check(row, result, replace(arrival, peers_ns=peers_ns))
     judge.judge(row, key)
 

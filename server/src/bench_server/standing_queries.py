@@ -114,7 +114,8 @@ def _among(column: Any, name: str) -> ColumnElement[bool]:
 
 
 # Statements of every ingest, put together once.
-OWNERS = select(TABLE.c.parent_id, TABLE.c.owner, TABLE.c.ns_per_sample).where(
+# No more columns than its index has: an owner's row is then not read.
+OWNERS = select(TABLE.c.parent_id, TABLE.c.id, TABLE.c.ns_per_sample).where(
     _among(TABLE.c.parent_id, "parents")
 )
 HELD = select(TABLE).where(_among(TABLE.c.id, "ids"))

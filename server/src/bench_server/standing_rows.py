@@ -66,9 +66,9 @@ def _evidence(row: Any, result_id: str) -> Evidence:
     )
 
 
-def place(result: Measurement | NewRow) -> str:
-    """Id of the standing of a result's hardware in its set-up."""
-    return at_level("hardware", subject_of_result(result)).id
+def place(result: Measurement | NewRow, level: str = "hardware") -> str:
+    """Id of the standing of a result's hardware, or of its owner on that, in its set-up."""
+    return at_level(level, subject_of_result(result)).id
 
 
 def at_level(level: str, subject: Subject) -> Subject:

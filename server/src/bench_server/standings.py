@@ -98,10 +98,11 @@ def refresh(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
 
 
 def owner_times(session: Session, places: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Nanoseconds per sample of each owner, one value each, by :func:`place`."""
+    """Nanoseconds per sample of each owner, one value each by the id of its standing, by the
+    hardware's (:func:`.standing_rows.place`)."""
     found: dict[str, dict[str, float]] = {place: {} for place in places}
-    for row in session.connection().execute(OWNERS, {"parents": list(found)}):
-        found[row.parent_id][row.owner] = row.ns_per_sample
+    for place, owner, time in session.connection().execute(OWNERS, {"parents": list(found)}):
+        found[place][owner] = time
     return found
 
 
