@@ -25,6 +25,7 @@ _blas.preload()
 
 import mlx.core as mx  # noqa: E402
 from mlx import nn, optimizers  # noqa: E402
+from mlx.utils import tree_map  # noqa: E402
 
 
 class Adam(optimizers.Adam):
@@ -85,8 +86,11 @@ def naive(seconds: float) -> list[float]:
 
 
 def tuned(seconds: float) -> list[float]:
-    """Data on the device, a compiled step, evaluated every eight steps."""
+    """Data on the device, a compiled step, evaluated every eight steps; each half of a batch in a
+    stream of its own, with one BLAS thread."""
+    _blas.set_threads(1)
     model, optimizer, loss_and_gradients = build()
+    streams = (mx.default_stream(mx.default_device()), mx.new_stream(mx.default_device()))
     data_x, data_y = mx.array(pictures()), mx.array(labels())
     order = mx.random.permutation(len(data_x))
     optimizer.init(model.trainable_parameters())
@@ -96,7 +100,11 @@ def tuned(seconds: float) -> list[float]:
 
     @partial(mx.compile, inputs=state, outputs=state)
     def step(data_x: Any, data_y: Any, rows: Any) -> Any:
-        loss, gradients = loss_and_gradients(data_x[rows], data_y[rows])
+        halves = []
+        for stream, half in zip(streams, mx.split(rows, 2), strict=True):
+            with mx.stream(stream):
+                halves.append(loss_and_gradients(data_x[half], data_y[half]))
+        loss, gradients = tree_map(lambda a, b: (a + b) / 2, *halves)
         optimizer.update(model, gradients)
         return loss
 

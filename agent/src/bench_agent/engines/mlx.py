@@ -13,7 +13,7 @@ from bench_protocol.workloads import Workload
 from ..job import FoundDevice
 from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
 from . import _blas, _chains
-from ._common import why_not_here
+from ._common import available_cores, why_not_here
 from .seam import Data, Engine, Session
 
 
@@ -96,6 +96,8 @@ class Mlx:
     def gemm(self, size: int) -> Callable[[], None]:
         import mlx.core as mx
 
+        if self._blas_threads:
+            _blas.set_threads(available_cores())  # the chains are done; all cores for one product
         matrix = mx.random.uniform(-1.0, 1.0, (size, size)).astype(getattr(mx, self._compute))
         mx.eval(matrix)
 
