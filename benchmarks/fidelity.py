@@ -114,14 +114,14 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
 def together(
     framework: str, recipe: Recipe, seconds: float, clock: str, pairs: int
 ) -> Iterator[tuple[float, float]]:
-    """Agent and bare loop, at the same time, their blocks in turns."""
-    for _ in range(pairs):
+    """Agent and bare loop, at the same time, their blocks in turns; who begins changes."""
+    for number in range(pairs):
         with ThreadPoolExecutor() as threads, Turns(2) as turns:
-            sides = [
-                threads.submit(side, framework, recipe, seconds, clock, turns.address)
-                for side in (agent, bare)
-            ]
-            yield sides[0].result(), sides[1].result()
+            running = {
+                side: threads.submit(side, framework, recipe, seconds, clock, turns.address)
+                for side in ((agent, bare) if number % 2 else (bare, agent))
+            }
+            yield running[agent].result(), running[bare].result()
 
 
 def row(name: str, pairs: Iterable[tuple[float, float]]) -> str:

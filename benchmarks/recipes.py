@@ -69,12 +69,14 @@ def _gemm_flops_per_second(measurement: Measurement) -> float | None:
 
 
 def in_turns(sides: Sequence[Side], rounds: int) -> list[list[Speed]]:
-    """The speeds of each round, in the order of the sides."""
+    """The speeds of each round, in the order of the sides; round n begins with side n."""
     found = []
-    for _ in range(rounds):
+    for number in range(rounds):
+        begin = number % len(sides)
+        order = [*range(begin, len(sides)), *range(begin)]
         with ThreadPoolExecutor() as threads, Turns(len(sides)) as turns:
-            running = [threads.submit(side, turns.address) for side in sides]
-            found.append([one.result() for one in running])
+            running = {index: threads.submit(sides[index], turns.address) for index in order}
+            found.append([running[index].result() for index in range(len(sides))])
     return found
 
 

@@ -14,6 +14,7 @@ from bench_agent.paces import Paces
 from bench_agent.plan import Selection
 from bench_agent.problems import UsageProblem
 from bench_agent.runner import Listener
+from bench_protocol import doubts
 from bench_protocol.result import Failed, Measured
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
@@ -52,8 +53,8 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     assert verdict.kind == "faster"
     assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
     said = lines(document(a, b, done, verdict))
-    assert "B is 1.20× as fast as A" in said[0]
-    assert said[1].startswith("B against A: 20 % faster, 95 % CI 20 to 20")
+    assert "B over A: 1.20×" in said[0]
+    assert said[-1].startswith("B against A: 20 % faster, 95 % CI 20 to 20")
 
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
@@ -92,7 +93,20 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert found["a"]["cell"]["recipe"] == "naive"
     assert found["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert found["b"]["samples_per_second"] == [pair.b for pair in done]
-    assert lines(found)[1] == "B against A: too few runs (2 pairs)"
+    assert lines(found)[-1] == "B against A: too few runs (2 pairs)"
+
+
+def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
+    a, b = a_side("A"), a_side("B")
+    few = doubts.of_blocks(make_measurement(a.cell, 1_000_000, block_count=3).blocks)
+    done = [ab.Pair(1.0, 1.0, tuple(few)), ab.Pair(1.0, 1.0)]
+    busy = doubts.of_other_load(1.5, 2)
+    found = document(a, b, done, ab.judge(done), busy)
+    assert [warning["code"] for warning in found["warnings"]] == ["other_load", "few_blocks"]
+    assert lines(found)[1:3] == [
+        f"Warning, {doubts.words(busy[0])}",
+        f"Warning, 1 of 4 runs: {doubts.words(few[0])}",
+    ]
 
 
 def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:
@@ -127,6 +141,7 @@ def test_without_a_device_the_accelerator_is_meant() -> None:
         (lambda: a_side("A", "batch-size=70000"), "side A cannot run here"),
         (lambda: a_side("B", base=Selection(frameworks=("mlx",))), "side B is one cell, but"),
         (lambda: ab.choose(MLX, [], "/nowhere/python"), "no Python at /nowhere/python"),
+        (lambda: ab.choose(MLX, [], "false"), "false has no bench-agent: install it there too"),
     ],
 )
 def test_what_is_no_side_is_said(make: Callable[[], object], says: str) -> None:

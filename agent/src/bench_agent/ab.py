@@ -10,15 +10,19 @@ Where both do not fit into memory, whole runs take turns instead, A B, B A.
 """
 
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from bench_protocol import doubts
 from bench_protocol.figures import samples_per_second
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Failed
+from bench_protocol.result import Failed, Measurement, Warn
 from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.verdicts import Verdict, compare_pairs
 
@@ -33,6 +37,7 @@ from .turns import Turns
 PAIRS = 7
 SECONDS = 3.0
 DEFAULT_RECIPE = "tuned"
+HAS_AGENT = "import sys, importlib.util as i; sys.exit(i.find_spec('bench_agent') is None)"
 # Every run times for the whole budget: that one side settles sooner must not matter.
 AB = Preset(
     name="ab",
@@ -83,10 +88,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Samples per second of one run of each side."""
+    """Samples per second of one run of each side, and what there is to doubt in their blocks."""
 
     a: float
     b: float
+    doubts: tuple[Warn, ...] = ()
 
 
 class RunFailed(Exception):
@@ -102,10 +108,15 @@ def choose(base: Selection, assignments: list[str], python: str) -> Choice:
     environment variables of the worker.
 
     Raises:
-        UsageProblem: a text is neither, or there is no such interpreter.
+        UsageProblem: a text is neither, or there is no such interpreter with bench-agent in it.
     """
     if shutil.which(python) is None:
         raise UsageProblem(f"no Python at {python}")
+    if (
+        python != sys.executable
+        and subprocess.run([python, "-c", HAS_AGENT], check=False).returncode
+    ):
+        raise UsageProblem(f"{python} has no bench-agent: install it there too")
     chosen: dict[str, Any] = {}
     environ: dict[str, str] = {}
     for text in assignments:
@@ -185,7 +196,7 @@ def pairs(
         RunFailed: a run gave no figure.
     """
 
-    def speed(own: Side, number: int, *arguments: str) -> float:
+    def ran(own: Side, number: int, *arguments: str) -> Measurement:
         log = logs / f"{number:03d}-{own.name}.log"
         planned = own.planned
         job = Job(
@@ -197,21 +208,26 @@ def pairs(
         outcome = run_job(job, log, listener, (*own.command, *arguments)).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(own, outcome, log)
-        return samples_per_second(outcome.measurement, own.cell.batch_size)
+        return outcome.measurement
 
     for number in range(1, count + 1):
+        # Whatever the first of two has by being the first, each side has in turn.
+        order = (a, b) if number % 2 else (b, a)
         if whole_runs:
-            order = (a, b) if number % 2 else (b, a)
-            speeds = {own.name: speed(own, number) for own in order}
+            found = {own.name: ran(own, number) for own in order}
         else:
             # Without turns a worker ends soon: whatever goes wrong, nothing is waited for in vain.
             with ThreadPoolExecutor() as threads, Turns(2) as turns:
                 running = {
-                    threads.submit(speed, own, number, "--turns", turns.address): own.name
-                    for own in (a, b)
+                    threads.submit(ran, own, number, "--turns", turns.address): own.name
+                    for own in order
                 }
-                speeds = {running[done]: done.result() for done in as_completed(running)}
-        yield Pair(speeds[a.name], speeds[b.name])
+                found = {running[done]: done.result() for done in as_completed(running)}
+        speed_a, speed_b = (
+            samples_per_second(found[own.name], own.cell.batch_size) for own in (a, b)
+        )
+        doubted = [doubts.of_blocks(found[own.name].blocks) for own in (a, b)]
+        yield Pair(speed_a, speed_b, tuple(chain(*doubted)))
 
 
 def judge(done: list[Pair]) -> Verdict:

@@ -1,6 +1,8 @@
 """What a person and a program see of A against B."""
 
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import geometric_mean
 from typing import Any
@@ -8,7 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
+from bench_protocol import doubts
 from bench_protocol import format as people
+from bench_protocol.result import Warn
 from bench_protocol.verdicts import Verdict
 
 from .ab import Pair, Side
@@ -64,8 +68,14 @@ class AbDisplay:
         self._status.update(f"pair {self._done + 1} of {self._count}, about {left} left")
 
 
-def document(a: Side, b: Side, done: list[Pair], verdict: Verdict) -> Document:
-    """Both sides with every run, and how many times as fast B is as A."""
+def document(
+    a: Side, b: Side, done: list[Pair], verdict: Verdict, before: Sequence[Warn] = ()
+) -> Document:
+    """Both sides with every run, how many times as fast B is as A, and what there is to doubt.
+
+    Args:
+        before: doubts about the machine before the first run.
+    """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     return {
         **{
@@ -78,7 +88,21 @@ def document(a: Side, b: Side, done: list[Pair], verdict: Verdict) -> Document:
         },
         "pairs": len(done),
         **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
+        "warnings": [
+            *({"code": doubt.code, "words": doubts.words(doubt)} for doubt in before),
+            *_of_runs([doubt for pair in done for doubt in pair.doubts], 2 * len(done)),
+        ],
     }
+
+
+def _of_runs(found: Sequence[Warn], runs: int) -> list[dict[str, str]]:
+    """Each code once, with the words of its first run."""
+    first = {doubt.code: doubt for doubt in reversed(found)}
+    counts = Counter(doubt.code for doubt in found)
+    return [
+        {"code": code, "words": f"{counts[code]} of {runs} runs: {doubts.words(first[code])}"}
+        for code in counts
+    ]
 
 
 def lines(answer: Document) -> list[str]:
@@ -90,6 +114,7 @@ def lines(answer: Document) -> list[str]:
         interval = f" (95 % CI {low} to {high})"
     return [
         f"A {people.rate(speed['a'])}, B {people.rate(speed['b'])} samples/s; "
-        f"B is {people.ratio(answer['speed_up'])} as fast as A{interval}",
+        f"B over A: {people.ratio(answer['speed_up'])}{interval}",
+        *(f"Warning, {warning['words']}" for warning in answer["warnings"]),
         f"B against A: {answer['verdict']}",
     ]

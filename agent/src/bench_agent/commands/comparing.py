@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 SideA = Annotated[
     list[str],
-    typer.Option("--a", help="key=value of side A, as recipe=naive or OMP_NUM_THREADS=1."),
+    typer.Option(
+        "--a", help="key=value of side A: recipe=naive, or a variable as OMP_NUM_THREADS=1."
+    ),
 ]
 SideB = Annotated[list[str], typer.Option("--b", help="key=value of side B.")]
 PythonA = Annotated[
@@ -42,12 +44,15 @@ def ab(
     """Compare two cells or two environments: pairs of fresh processes whose blocks are timed in
     turns, a ratio, a verdict.
 
-    The usual filters hold for both sides; --repeats says how many pairs (7), --budget-seconds how
-    long each process is timed (3).
+    The usual filters hold for both sides. --repeats: how many pairs (7). --budget-seconds: how long
+    each process is timed (3). Nothing of it is kept or sent.
     """
     from rich.console import Console
 
+    from bench_protocol import doubts
+
     from .. import ab as compare
+    from .. import idle
     from ..ab_display import AbDisplay, document, lines
     from ..alone import alone
     from ..display import failure
@@ -60,6 +65,7 @@ def ab(
     side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
     count = selection.repeats or compare.PAIRS
     done: list[compare.Pair] = []
+    before = doubts.of_conditions(idle.look(side_a.cell.device))
     try:
         console = Console(stderr=as_json)
         with alone(home), AbDisplay(console, side_a, side_b, count) as display:
@@ -72,7 +78,9 @@ def ab(
     except compare.RunFailed as error:
         message = f"side {error.side.name} ({error.side.cell}) failed: {failure(error.failed)}"
         stop(Exit.SOME_FAILED, f"{message}; its log is {error.log}")
-    answer = document(side_a, side_b, done, compare.judge(done))
+    except KeyboardInterrupt:
+        stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is kept")
+    answer = document(side_a, side_b, done, compare.judge(done), before)
     if as_json:
         print_json(answer)
     else:
