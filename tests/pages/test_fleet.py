@@ -59,6 +59,7 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
     browser: Browser, fleet: Fleet, widths: tuple[int, ...]
 ) -> None:
     page = browser.new_page()
+    _slow_down(page)
     said: list[str] = []
     page.on("console", lambda message: said.append(f"{page.url}: {message.text}"))
     page.on("pageerror", lambda error: said.append(f"{page.url}: {error}"))
@@ -81,6 +82,13 @@ def test_pages_fit_stay_still_and_ask_no_other_host(
     page.close()
     assert said == []
     assert hosts == {urlsplit(fleet.address).netloc}
+
+
+def _slow_down(page: Page) -> None:
+    """100 kB/s, so that a page comes in parts."""
+    pace = {"downloadThroughput": 100_000, "uploadThroughput": 100_000, "latency": 1}
+    chromium = page.context.new_cdp_session(page)
+    chromium.send("Network.emulateNetworkConditions", {"offline": False, **pace})
 
 
 def _layout_shift(page: Page) -> float:
