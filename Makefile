@@ -29,15 +29,17 @@ help: ## Show the targets.
 $(VENV)/installed-$(EXTRAS): $(PARTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install -q -c constraints.txt -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
+	@echo 'Installing Trainmark and its frameworks ($(EXTRAS)) into $(VENV): this takes some minutes.'
+	$(PIP) install -c constraints.txt -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
-	$(PIP) install -q -c constraints.txt -r requirements-dev.txt
+	@echo 'Installing what the tests need into $(VENV).'
+	$(PIP) install -c constraints.txt -r requirements-dev.txt
 	@touch $@
 
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
-	$(PIP) install -q -c constraints.txt -e './agent[jax,torch]'
+	$(PIP) install -c constraints.txt -e './agent[jax,torch]'
 
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)

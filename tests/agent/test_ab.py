@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -139,7 +140,17 @@ def test_without_a_device_the_accelerator_is_meant() -> None:
         (lambda: a_side("A", "batch-size=big"), "batch-size is a whole number from 1 on"),
         (lambda: a_side("A", "recipe=fast"), "unknown recipe 'fast'; choose one of: naive"),
         (lambda: a_side("A", "batch-size=70000"), "side A cannot run here"),
-        (lambda: a_side("B", base=Selection(frameworks=("mlx",))), "side B is one cell, but"),
+        (
+            lambda: a_side("B", base=Selection(frameworks=("mlx",))),
+            r"side B is one cell, but 8 fit; give one --workload \(mnist-cnn, [^)]*\), for "
+            "example:\nbench-agent ab --workload mnist-cnn --framework mlx "
+            "--a recipe=naive --b recipe=tuned$",
+        ),
+        (
+            lambda: a_side("B", base=replace(MLX, batch_sizes=(32, 64))),
+            r"2 fit; give one --batch-size \(32, 64\), for example:\nbench-agent ab "
+            "--workload fashion-mlp --framework mlx --batch-size 32 --a",
+        ),
         (lambda: ab.choose(MLX, [], "/nowhere/python"), "no Python at /nowhere/python"),
         (lambda: ab.choose(MLX, [], "false"), "false has no bench-agent: install it there too"),
     ],

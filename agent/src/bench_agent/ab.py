@@ -166,12 +166,28 @@ def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: Paces) -
         why = "; ".join(f"{left.what}: {left.reason}" for left in plan.excluded)
         raise UsageProblem(f"side {name} cannot run here: {why}")
     if len(cells) > 1:
-        found = ", ".join(str(planned.cell) for planned in cells[:3])
-        raise UsageProblem(
-            f"side {name} is one cell, but {len(cells)} fit: {found}...; "
-            "name workload, framework and the others that differ"
-        )
+        raise UsageProblem(_several(name, [planned.cell for planned in cells]))
     return Side(name, cells[0], choice.command)
+
+
+def _several(name: str, cells: list[Cell]) -> str:
+    """Which options would leave one cell of these, and a command line that has them."""
+    main = ("workload", "framework")
+    # Another workload may have another default batch size: that need not be named.
+    alike = [cell for cell in cells if all(getattr(cell, a) == getattr(cells[0], a) for a in main)]
+    found = {
+        axis: list(dict.fromkeys(str(getattr(cell, axis.replace("-", "_"))) for cell in among))
+        for axis in AXES
+        for among in (cells if axis in main else alike,)
+    }
+    missing = {axis: values for axis, values in found.items() if len(values) > 1}
+    lists = " and ".join(f"one --{axis} ({', '.join(them)})" for axis, them in missing.items())
+    named = {*main, *missing} - {"recipe"}
+    options = " ".join(f"--{axis} {found[axis][0]}" for axis in AXES if axis in named)
+    return (
+        f"side {name} is one cell, but {len(cells)} fit; give {lists}, for example:\n"
+        f"bench-agent ab {options} --a recipe=naive --b recipe=tuned"
+    )
 
 
 def pairs(

@@ -1,4 +1,7 @@
-"""Figures for people. Everything that is printed or shown is formatted here."""
+"""Figures for people. Everything that is printed or shown is formatted here.
+
+Durations are told in minutes from a minute on and in hours from an hour on, everywhere alike.
+"""
 
 
 def seconds(value: float) -> str:
@@ -7,7 +10,7 @@ def seconds(value: float) -> str:
         return f"{_three(value * 1e6)} µs"
     if value < 0.9995:
         return f"{_three(value * 1e3)} ms"
-    if value < 119.5:
+    if value < 59.95:
         return f"{_three(value)} s"
     return rough(value)
 
@@ -17,7 +20,7 @@ def rough(value: float) -> str:
     if value < 59.5:
         return f"{value:.0f} s"
     minutes, rest = divmod(round(value), 60)
-    if minutes < 120:
+    if minutes < 60:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(round(value / 60), 60)
     return f"{hours} h {minutes} min"

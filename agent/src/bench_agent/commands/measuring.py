@@ -37,7 +37,8 @@ Yes = Annotated[
 Resume = Annotated[
     bool,
     typer.Option(
-        "--resume/--fresh", help="Go on with a run that was cut off (it keeps its own filters)."
+        "--resume/--fresh",
+        help="Go on with a run that was cut off (it keeps its own filters), or begin a new one.",
     ),
 ]
 

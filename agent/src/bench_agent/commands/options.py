@@ -69,7 +69,13 @@ DataOption = Annotated[
     ),
 ]
 Repeats = Annotated[
-    int | None, typer.Option("--repeats", min=1, max=1000, help="Processes per cell.")
+    int | None,
+    typer.Option(
+        "--repeats",
+        min=1,
+        max=1000,
+        help="How often each cell is measured, each time in a process of its own.",
+    ),
 ]
 Budget = Annotated[
     float | None,

@@ -1,0 +1,47 @@
+"""What a newcomer reads first is true: the README's commands, and what the Makefile says."""
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from bench_agent.cli import app
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+LINES = re.findall(r"^bench-agent .*", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_every_command_of_the_readme_has_the_options_it_is_shown_with(line: str) -> None:
+    command = get_command(app)
+    words = shlex.split(line, comments=True)[1:]
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
+    there = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+    assert {word for word in words if word.startswith("--")} <= there, line
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "ab"])
+def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
+    options = {option.name: option for option in get_command(app).commands[name].params}  # type: ignore[attr-defined]
+    assert [option for option in options.values() if not option.help] == []
+    assert "a process of its own" in options["repeats"].help
+    if name == "run":
+        assert "begin a new one" in options["resume"].help
+
+
+def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:
+    (line,) = [line for line in LINES if "run" in line and "--server" in line]
+    assert "scripts agree with --yes" in line
+
+
+def test_installing_says_that_it_takes_minutes_and_shows_pips_progress(tmp_path: Path) -> None:
+    asked = ["make", "-n", "demo", f"VENV={tmp_path}"]
+    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (install,) = [line for line in told.splitlines() if "pip" in line]
+    assert "-q" not in install.split()
+    assert told.index("this takes some minutes") < told.index(install)
