@@ -34,7 +34,7 @@ class Clock:
 
 def a_run(reporter: Any, clock: Clock | None = None) -> None:
     """Two repeats, the first doubtful, the second failed."""
-    reporter.planned(PLAN)
+    reporter.planned(PLAN, [NAIVE, TUNED])
     reporter.started(1, NAIVE)
     reporter.heard(PhaseBegan(phase="timing"))
     reporter.sensed({"load_average": 1.5, "gpu_temperature_celsius": None})
@@ -99,11 +99,12 @@ def test_time_left_follows_how_the_estimate_held(seconds_gone: float, left: floa
 def test_repeats_measured_before_count_as_gone_but_not_as_pace() -> None:
     clock, stream = Clock(), io.StringIO()
     with Display(Console(file=stream), clock) as display:
-        display.planned(PLAN)
+        display.planned(PLAN, [TUNED])
         display.skipped(NAIVE)
         display.started(1, TUNED)
         assert display._state is not None
         assert display._state.left_seconds(clock.now) == pytest.approx(40.0)
+    assert stream.getvalue().splitlines() == ["1 of 2 measurements left, about 40 s"]
 
 
 def test_a_terminal_gets_the_live_table_and_the_lines() -> None:
@@ -130,7 +131,7 @@ def test_events_are_json_lines_and_the_last_is_the_summary(tmp_path: Any) -> Non
         *("planned", "started", "phase", "sensors", "block", "finished", "started", "finished"),
         *("skipped", "delivered", "unreachable", "note", "summary"),
     ]
-    assert events[0] == {"event": "planned", "measurements": 2, "estimate_seconds": 60.0}
+    assert events[0] == {"event": "planned", "measurements": 2, "left": 2, "estimate_seconds": 60.0}
     assert events[4]["steps"] == 20
     words = "other programs kept 0.9 of 2 cores busy"
     assert events[5]["warnings"] == [{"code": "other_load", "words": words}]

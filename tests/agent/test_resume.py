@@ -1,7 +1,7 @@
 """Journal and resume: what was cut off goes on, and no repeat is measured or kept twice."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,6 +17,7 @@ from bench_agent.outbox import Outbox
 from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.presets import LIKE, PRESETS, Preset
 from bench_agent.problems import ServerUnreachable
+from bench_agent.report.figures import report_of
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
 from bench_agent.telemetry import Reading
@@ -33,8 +34,10 @@ class Quiet:
 
     def __init__(self) -> None:
         self.skips = 0
+        self.left: list[PlannedCell] = []
 
-    def planned(self, plan: Plan) -> None: ...
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
+        self.left = list(left)
 
     def skipped(self, planned: PlannedCell) -> None:
         self.skips += 1
@@ -102,15 +105,17 @@ def go_on(home: Home, run_job: Callable[..., Answer] = measure) -> tuple[RunSumm
 def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     home: Home, cut_at: int
 ) -> None:
-    begun(home)
+    planned = [note.cell for note in begun(home).cells]
     cut_off, _ = go_on(home, stop_at(cut_at, interrupt))
     assert cut_off.interrupted
     assert len(kept(home)) == cut_at - 1
     summary, quiet = go_on(home)
     assert quiet.skips == cut_at - 1
+    assert len(quiet.left) == 8 - quiet.skips
     assert len(summary.results) == 8
     assert len(kept(home)) == 8
     assert {r.run_id for r in summary.results} == {RUN_ID}
+    assert [one.cell for one in report_of(summary.results).cells] == planned
     assert journal.unfinished(home) is None
 
 

@@ -1,7 +1,7 @@
 """What a person sees of a run: a live table at a terminal, plain lines elsewhere."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -46,14 +46,13 @@ BELIEF_SECONDS = 60.0
 
 @dataclass
 class State:
-    """Where a run is."""
+    """Where a run is. ``estimate_seconds``: of what it began with left to measure."""
 
     total: int
     estimate_seconds: float
     began: float
     count: int = 0
     estimate_done: float = 0.0
-    skipped_estimate: float = 0.0
     current: PlannedCell | None = None
     doing: str = ""
     share_done: float = 0.0
@@ -64,7 +63,7 @@ class State:
         """The plan's estimate of what is left, corrected by how the estimate held so far."""
         share = self.share_done * self.current.estimate_seconds if self.current else 0.0
         done = self.estimate_done + share
-        left = max(0.0, self.estimate_seconds - self.skipped_estimate - done)
+        left = max(0.0, self.estimate_seconds - done)
         return left * (now - self.began + BELIEF_SECONDS) / (done + BELIEF_SECONDS)
 
 
@@ -87,16 +86,18 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self._live.stop()
 
-    def planned(self, plan: Plan) -> None:
-        self._state = State(len(plan), plan.estimate_seconds, self._clock())
-        left = people.rough(plan.estimate_seconds)
-        self.note(f"{len(plan)} measurement{'s' * (len(plan) != 1)}, about {left}")
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
+        """Say how much there is to measure; less than the plan where a run goes on."""
+        seconds = sum(planned.estimate_seconds for planned in left)
+        self._state = State(len(plan), seconds, self._clock())
+        total = f"{len(plan)} measurement{'s' * (len(plan) != 1)}"
+        what = total if len(left) == len(plan) else f"{len(left)} of {total} left"
+        self.note(f"{what}, about {people.rough(seconds)}")
 
     def skipped(self, planned: PlannedCell) -> None:
         """Count a repeat that an earlier start of this run has measured."""
         if self._state:
             self._state.count += 1
-            self._state.skipped_estimate += planned.estimate_seconds
 
     def started(self, repeat: int, planned: PlannedCell) -> None:
         if self._state:

@@ -1,6 +1,7 @@
 """A run as JSON lines: one event a line while it happens, for programs that follow along."""
 
 import json
+from collections.abc import Sequence
 from threading import Lock
 from typing import Any, TextIO
 
@@ -26,9 +27,9 @@ class EventLines:
 
     def __exit__(self, *_: object) -> None: ...
 
-    def planned(self, plan: Plan) -> None:
-        seconds = round(plan.estimate_seconds, 1)
-        self._write("planned", measurements=len(plan), estimate_seconds=seconds)
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
+        seconds = round(sum(planned.estimate_seconds for planned in left), 1)
+        self._write("planned", measurements=len(plan), left=len(left), estimate_seconds=seconds)
 
     def skipped(self, planned: PlannedCell) -> None:
         self._write("skipped", cell=planned.cell.model_dump(mode="json"))

@@ -1,6 +1,6 @@
 """Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -35,7 +35,7 @@ RunJob = Callable[[Job, Path, Limits, Listener], Answer]
 class Reporter(Protocol):
     """Is told what happens, to show it to a person."""
 
-    def planned(self, plan: Plan) -> None: ...
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None: ...
 
     def skipped(self, planned: PlannedCell) -> None: ...
 
@@ -106,7 +106,8 @@ def run_plan(
     outbox = Outbox(home.outbox)
     summary = RunSummary()
     post = Posting(server, home, key, run.machine.machine_hash, outbox, reporter, summary)
-    reporter.planned(plan)
+    left = [planned for n, planned in plan if not outbox.find(run.run_id, planned.cell, n)]
+    reporter.planned(plan, left)
     post.knock()
     measured_here = False
     try:

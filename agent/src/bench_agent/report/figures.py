@@ -65,7 +65,8 @@ class Report:
 def report_of(results: Sequence[Result]) -> Report:
     """Derive everything from the results of one run, one or more."""
     by_cell: dict[Cell, list[Result]] = {}
-    results = sorted(results, key=lambda result: result.clocks.started_ns)
+    # By the wall's clock: the run's own begins anew with each challenge and each resumption.
+    results = sorted(results, key=lambda result: result.clocks.started)
     for result in results:
         by_cell.setdefault(result.cell, []).append(result)
     first = results[0]
