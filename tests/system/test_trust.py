@@ -121,6 +121,27 @@ def test_nothing_is_sent_before_a_person_agreed(address: str, home: Home) -> Non
     assert agent("submit", "--server", address).code == 0
 
 
+def test_submit_says_what_no_challenge_and_an_expired_one_cost(
+    address: str, home: Home, client: Client, database: str
+) -> None:
+    agent = Agent(home.root)
+    put(home)
+    told = agent("submit", "--server", address).stdout
+    assert told.startswith("1 sent, 0 refused\n1 of 1 stay at trust level 1: measured without a ch")
+    put(home, 2, client)
+    store = Store(database)
+    with store.writing() as session:
+        expire = "UPDATE challenge SET expires_at = '2020-01-01 00:00:00.000000' WHERE id = :id"
+        expired = next(Outbox(home.outbox).pending()).result().challenge
+        assert expired is not None
+        session.connection().execute(text(expire), {"id": expired.id})
+    store.close()
+    told = agent("submit", "--server", address).stdout
+    assert "1 of 2 stay at trust level 1: its challenge had expired when it arrived; bench" in told
+    put(home, 1, client)
+    assert agent("submit", "--server", address).stdout == "1 sent, 0 refused\n"
+
+
 def rewind(database: str, keep: int) -> None:
     """Make the log forget its newest entries, as someone with the database could."""
     store = Store(database)

@@ -38,10 +38,30 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
         print_json({"sent": sent, "refused": refused})
     else:
         typer.echo(f"{len(sent)} sent, {len(refused)} refused")
+        if late := _late(sent):
+            typer.echo(late)
         for problem in refused:
             typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _late(answers: list[dict[str, Any]]) -> str | None:
+    """What lateness or a missing challenge cost, with the server's reason for the first."""
+    reasons = [
+        next((found["sentence"] for found in answer.get("verdicts", ()) if _stale(found)), None)
+        for answer in answers
+    ]
+    if not (stale := [reason for reason in reasons if reason]):
+        return None
+    return (
+        f"{len(stale)} of {len(answers)} stay at trust level 1: {stale[0]}; "
+        "bench-agent run --server URL asks for a challenge and sends as it measures"
+    )
+
+
+def _stale(verdict: dict[str, Any]) -> bool:
+    return verdict["effect"] == "stale" and not verdict["passed"]
 
 
 def agree(client: "Client", outbox: "Outbox | None", yes: bool) -> None:
