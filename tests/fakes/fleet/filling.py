@@ -81,7 +81,13 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
     given = challenges.give(acts.payload(asked), store, authority, run.at, 24)
     bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
     made = [
-        result_of(run, cell, repeat, bound, random.Random(f"{run.machine.machine_hash}{run.at}{cell.digest}{repeat}"))
+        result_of(
+            run,
+            cell,
+            repeat,
+            bound,
+            random.Random(f"{run.machine.machine_hash}{run.at}{cell.digest}{repeat}"),
+        )
         for cell in cells
         for repeat in (1, 2, 3)
     ]
