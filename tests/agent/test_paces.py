@@ -9,12 +9,13 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent import calibration, paces
 from bench_agent.home import Home
 from bench_agent.job import Answer, FoundDevice, Job, Probe, Timing
+from bench_agent.overview import plan_document, print_plan
 from bench_agent.paces import OVERHEAD_STEPS, Paces, pace_of
 from bench_agent.plan import Plan, Selection, make_plan
 from bench_agent.presets import PRESETS
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Blocks, Failed, Measured
+from bench_protocol.result import Blocks, Conditions, Failed, Measured
 
 BUDGET = Timing(budget_seconds=10)
 
@@ -122,7 +123,8 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
     cells = calibration.unknown(before, home)
-    calibration.calibrate(cells, home, told.append, run_job, clock=iter([10.0, 15.0]).__next__)
+    clock = iter([10.0, 15.0]).__next__
+    calibration.calibrate(cells, home, told.append, run_job, clock, look=lambda d: Conditions())
     assert told == ["calibrating: mlx on cpu"]
     least = min(
         before.cells, key=lambda p: p.cell.batch_size * p.workload.training_flops_per_sample
@@ -130,6 +132,40 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
     assert [(cell.framework, cell.workload) for cell in jobs] == [("mlx", least.cell.workload)]
     assert calibration.unknown(before, home) == []
     assert plan_of("quick", home).estimate_seconds != before.estimate_seconds
+
+
+def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    home = Home(tmp_path)
+
+    def calibrate(cpu_percent: float) -> list[str]:
+        """Frameworks that were calibrated."""
+        cells = calibration.unknown(plan_of("quick", home), home)
+        told: list[str] = []
+        seen = Conditions(cpu_utilisation_percent=cpu_percent)
+        calibration.calibrate(cells, home, told.append, measured, look=lambda device: seen)
+        return told
+
+    assert len(calibrate(96)) == 2
+    (warning,) = plan_document(busy := plan_of("quick", home))["warnings"]
+    assert warning["code"] == "not_idle"
+    print_plan(busy)
+    said = (
+        "the processor was 96 % busy before the start of the calibration, "
+        "so the estimate may be far too long"
+    )
+    assert warning["words"] == said
+    assert f"Warning: {said}; on an idle machine plan again\n" in capsys.readouterr().out
+    jax = make_cell(framework="jax")
+    paces.note(home.paces, jax, a_pace(jax))
+    assert calibrate(3) == ["calibrating: mlx on cpu"]
+    assert plan_of("quick", home).warnings == ()
+    assert calibrate(96) == []
+
+
+def measured(job: Job, log: Path) -> Answer:
+    return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
 def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:

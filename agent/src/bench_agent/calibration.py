@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from bench_protocol import doubts
+from bench_protocol.matrix import Device
+from bench_protocol.result import Conditions
 from bench_protocol.seeded import DEFAULT_SEED
 
-from . import paces
+from . import idle, paces
 from .home import Home
 from .job import Answer, Job, Timing
 from .plan import Plan, PlannedCell
@@ -45,8 +48,11 @@ def calibrate(
     tell: Callable[[str], None],
     run_job: RunJob = lambda job, log: run_job(job, log),
     clock: Callable[[], float] = time.monotonic,
+    look: Callable[[Device], Conditions] = idle.look,
 ) -> None:
-    """Run each cell for a moment and note its pace. A cell that fails is noted as nothing.
+    """Run each cell for a moment and note its pace, with a warning where the machine was busy.
+
+    A cell that fails is noted as nothing.
 
     Raises:
         HomeProblem: the paces cannot be written.
@@ -56,9 +62,11 @@ def calibrate(
         tell(f"calibrating: {cell.framework} on {cell.device}")
         job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
+        found = [w for w in doubts.of_conditions(look(cell.device)) if w.code in idle.IDLE_AND_COOL]
         began = clock()
         measurement = run_job(job, log).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             pace = paces.pace_of(cell, planned.workload, measurement, SHORT, wall_seconds)
+            pace = pace.model_copy(update={"warnings": tuple(found)})
             paces.note(home.paces, cell, pace)

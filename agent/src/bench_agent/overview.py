@@ -14,7 +14,7 @@ from bench_protocol.figures import energy_per_sample_mj, samples_per_second
 from bench_protocol.hardware import hardware_name
 from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
-from bench_protocol.result import Failed, Result
+from bench_protocol.result import Failed, Result, Warn
 
 from .display import failure, one_line
 from .home import Home
@@ -75,6 +75,7 @@ def plan_document(plan: Plan) -> Document:
         "preset": plan.preset.name,
         "repeats": plan.repeats,
         "estimate_seconds": round(plan.estimate_seconds, 1),
+        "warnings": [{"code": w.code, "words": _disturbed(w)} for w in plan.warnings],
         "cells": [
             {
                 **planned.cell.model_dump(mode="json"),
@@ -131,6 +132,18 @@ def print_plan(plan: Plan) -> None:
     if passes := len(plan.accuracy_passes):
         repeats += f", {passes} accuracy pass{'es' * (passes != 1)} over full epochs"
     console.print(f"{len(plan.cells)} cells, {repeats}, about {total}, on {data or 'no'} data")
+    for line in plan_warnings(plan):
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def plan_warnings(plan: Plan) -> list[str]:
+    """What is to be doubted about the estimate, and what mends it."""
+    return [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
+
+
+def _disturbed(warn: Warn) -> str:
+    words = doubts.words(warn)
+    return f"{words} of the calibration, so the estimate may be far too long"
 
 
 def summary_document(summary: RunSummary) -> Document:

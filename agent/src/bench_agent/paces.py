@@ -10,7 +10,7 @@ from statistics import fmean, median
 from pydantic import Field, ValidationError
 
 from bench_protocol.matrix import Cell, Device, DeviceKind
-from bench_protocol.result import Measurement
+from bench_protocol.result import Measurement, Warn
 from bench_protocol.units import Finite, Wire
 from bench_protocol.workloads import Workload
 
@@ -35,6 +35,8 @@ class Pace(Wire):
     ``overhead_seconds``: the whole repeat less warm-up and timed part. ``settled_seconds``: what
     its blocks took to settle, None where the budget ended first; ``tried_to_settle`` is false
     where whole epochs were asked for, or the budget left no time for enough blocks.
+    ``warnings``: a calibration's, whose machine was busy or hot; it counts until the next pace of
+    its framework and device.
     """
 
     framework: str
@@ -45,6 +47,7 @@ class Pace(Wire):
     overhead_seconds: Finite = Field(ge=0)
     tried_to_settle: bool
     settled_seconds: Finite | None = Field(default=None, gt=0)
+    warnings: tuple[Warn, ...] = ()
 
     def seconds_of_step(self, flops: float) -> float:
         """Expected seconds of another step on the same device, of ``flops`` operations."""
@@ -67,8 +70,12 @@ class Paces(Wire):
     cells: dict[str, Pace] = Field(default={})
 
     def knows(self, framework: str, device: Device) -> bool:
-        """Whether any repeat of this framework on this device was noted."""
-        return bool(self._of(framework, device))
+        """Whether any repeat of this framework on this device was noted, undisturbed."""
+        return bool(self._of(framework, device)) and not self.warnings(framework, device)
+
+    def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
+        """What was in the way when this framework and device were calibrated."""
+        return tuple(warn for pace in self._of(framework, device) for warn in pace.warnings)
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
         """Expected seconds of a repeat beside its warm-up and timed part."""
@@ -150,11 +157,16 @@ def load(path: Path) -> Paces:
 
 
 def note(path: Path, cell: Cell, pace: Pace) -> None:
-    """Keep a cell's pace in place of its last one.
+    """Keep a cell's pace in place of its last one, and of a disturbed calibration.
 
     Raises:
         HomeProblem: it cannot be written.
     """
-    paces = load(path)
-    kept = Paces(cells={**paces.cells, cell.digest: pace})
-    write_durably(path, kept.model_dump_json().encode())
+    place = (pace.framework, pace.device)
+    kept = {
+        digest: known
+        for digest, known in load(path).cells.items()
+        if not (known.warnings and (known.framework, known.device) == place)
+    }
+    paces = Paces(cells={**kept, cell.digest: pace})
+    write_durably(path, paces.model_dump_json().encode())

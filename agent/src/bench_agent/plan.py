@@ -8,6 +8,7 @@ from typing import TypeVar
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
 from bench_protocol.matrix import Cell, Device, Recipe, why_not
+from bench_protocol.result import Warn
 from bench_protocol.workloads import Workload
 
 from . import engines
@@ -62,6 +63,7 @@ class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
     An accuracy pass is one more repeat of its cell, over the workload's own number of epochs.
+    ``warnings``: what disturbed the calibration that the estimates rest on, each kind once.
     """
 
     preset: Preset
@@ -69,6 +71,7 @@ class Plan:
     excluded: tuple[Excluded, ...]
     repeats: int
     accuracy_passes: tuple[PlannedCell, ...] = ()
+    warnings: tuple[Warn, ...] = ()
 
     @property
     def estimate_seconds(self) -> float:
@@ -124,7 +127,9 @@ def make_plan(
     cells.sort(key=lambda planned: _position(planned, catalogue))
     repeats = selection.repeats or preset.repeats
     passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
-    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes)
+    places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
+    found = {warn.code: warn for place in places for warn in paces.warnings(*place)}
+    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(found.values()))
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:

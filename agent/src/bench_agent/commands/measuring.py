@@ -196,7 +196,11 @@ def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> 
 def _check_plan(made: "Plan", yes: bool) -> None:
     from bench_protocol import format as people
 
+    from ..overview import plan_warnings
+
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
+    for line in plan_warnings(made):
+        typer.echo(line, err=True)
     if made.estimate_seconds > LONG_PLAN_SECONDS:
         ask(f"This takes about {people.rough(made.estimate_seconds)}. Go on?", yes)
