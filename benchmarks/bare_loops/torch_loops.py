@@ -1,9 +1,13 @@
 """``fashion-mlp`` in PyTorch, written bare: ``python benchmarks/bare_loops/torch_loops.py
 naive|tuned``."""
 
+import itertools
+import math
+
 import torch
 from _shared import (
     BATCH,
+    BETA_2,
     EPSILON,
     RATE,
     STEPS_PER_EPOCH,
@@ -39,10 +43,22 @@ def samples() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(pictures()), torch.from_numpy(labels()).long()
 
 
+def adam(model: nn.Module, *, fused: bool | None = None) -> torch.optim.Optimizer:
+    """With Keras' epsilon, which is another one at each of PyTorch's steps."""
+    optimizer = torch.optim.Adam(model.parameters(), RATE, eps=EPSILON, fused=fused)
+    steps = itertools.count(1)
+
+    def keras_epsilon(*_: object) -> None:
+        optimizer.param_groups[0]["eps"] = EPSILON / math.sqrt(1 - BETA_2 ** next(steps))
+
+    optimizer.register_step_pre_hook(keras_epsilon)
+    return optimizer
+
+
 def naive(seconds: float) -> list[float]:
     """The loop of PyTorch's tutorials: a DataLoader, and the loss read every step."""
     model, criterion = build(), nn.CrossEntropyLoss()
-    optimizer = torch.optim.Adam(model.parameters(), RATE, eps=EPSILON)
+    optimizer = adam(model)
     loader = DataLoader(TensorDataset(*samples()), BATCH, shuffle=True, drop_last=True)
     batches = iter(loader)
 
@@ -66,7 +82,7 @@ def naive(seconds: float) -> list[float]:
 def tuned(seconds: float) -> list[float]:
     """Batches gathered from one tensor, fused updates, the loss never read."""
     model = build()
-    optimizer = torch.optim.Adam(model.parameters(), RATE, eps=EPSILON, fused=True)
+    optimizer = adam(model, fused=True)
     data_x, data_y = samples()
     order = torch.randperm(STEPS_PER_EPOCH * BATCH)
     trained = 0

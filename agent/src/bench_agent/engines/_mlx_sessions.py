@@ -13,7 +13,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _chains, _mlx_model
+from . import _chains, _malloc, _mlx_model
 from ._common import Score, evaluation_batches, resident
 from ._loop import SlicedLoop, host_batches, orders
 from .seam import Data
@@ -201,6 +201,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
             "compile": str(compiled).lower(),
             "chains": str(chains),
+            "memory_kept": str(on_cpu and _malloc.keep()).lower(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }

@@ -3,6 +3,7 @@
 Source of the formulas: ``bench_protocol.workloads``.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -69,20 +70,17 @@ def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
     """PyTorch's with a rate and an epsilon for each step that make its formula Keras'."""
     import torch
 
-    class KerasAdam(torch.optim.Adam):  # type: ignore[misc]
-        def __init__(self) -> None:
-            betas = (settings.beta_1, settings.beta_2)
-            super().__init__(
-                parameters, settings.learning_rate, betas, settings.epsilon, fused=fused
-            )
-            self._steps = 0
+    betas = (settings.beta_1, settings.beta_2)
+    adam = torch.optim.Adam(
+        parameters, settings.learning_rate, betas, settings.epsilon, fused=fused
+    )
+    steps = itertools.count(1)
 
-        def step(self, closure: None = None) -> None:
-            self._steps += 1
-            self.param_groups[0].update(torch_adam_values(settings, self._steps))
-            super().step()
+    def keras_values(*_: Any) -> None:
+        adam.param_groups[0].update(torch_adam_values(settings, next(steps)))
 
-    return KerasAdam()
+    adam.register_step_pre_hook(keras_values)
+    return adam
 
 
 def torch_adam_values(settings: Adam, step: int) -> dict[str, float]:

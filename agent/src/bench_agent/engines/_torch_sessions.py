@@ -11,7 +11,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _torch_model
+from . import _malloc, _torch_model
 from ._common import Score, as_floats, evaluation_batches, resident
 from ._loop import SlicedLoop, orders
 from ._torch_optimizer import optimizer
@@ -186,7 +186,10 @@ class FedSession(TorchSession):
 
 
 class TunedSession(SlicedLoop, TorchSession):
-    """Data on the device, batches gathered there, fused updates, the loss read when asked for."""
+    """Data on the device, batches gathered there, fused updates, the loss read when asked for.
+
+    On a CPU the process keeps the memory that a step frees.
+    """
 
     def __init__(
         self,
@@ -217,6 +220,7 @@ class TunedSession(SlicedLoop, TorchSession):
             "compile": "false",
             "data_on_device": str(pictures.dtype),
             "memory_format": "channels_last" if channels_last else "contiguous",
+            "memory_kept": str(device.type == "cpu" and _malloc.keep()).lower(),
             **mixed_settings(precision),
         }
 

@@ -1,0 +1,49 @@
+"""Memory that is freed and asked for again need not come from the system anew."""
+
+import subprocess
+import sys
+
+import pytest
+
+# Pages (minor faults) that ten blocks of 16 MB take, one after the other.
+FAULTS = """
+import resource
+import numpy as np
+from bench_agent.engines import _malloc
+
+kept = {keep} and _malloc.keep()
+def use():
+    np.ones(2**21).sum()
+use()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+for _ in range(10):
+    use()
+print(kept, resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def _run(keep: bool, **environment: str) -> tuple[bool, int]:
+    script = FAULTS.format(keep=keep)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONPATH": ":".join(sys.path), "NUMPY_MADVISE_HUGEPAGE": "0", **environment},
+    )
+    kept, faults = done.stdout.split()
+    return kept == "True", int(faults)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the C library is not glibc")
+def test_a_process_keeps_what_it_frees() -> None:
+    kept, faults = _run(keep=True)
+    if not kept:
+        pytest.skip("the C library is not glibc")
+    _, usual = _run(keep=False)
+    assert faults < 100
+    assert usual > 1000
+
+
+def test_a_users_choice_stays() -> None:
+    assert _run(keep=True, MALLOC_MMAP_THRESHOLD_="65536")[0] is False
