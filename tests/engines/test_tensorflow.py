@@ -168,7 +168,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     assert np.abs(fused_moved - composed).max() < 2e-6 * np.abs(composed).max()
 
 
-def test_a_first_dense_layer_by_units_trains_as_the_whole_one(
+def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from bench_agent.engines import _chains, _tf_units
@@ -188,21 +188,21 @@ def test_a_first_dense_layer_by_units_trains_as_the_whole_one(
 
 
 @pytest.mark.parametrize(
-    ("name", "chains", "index"),
+    ("name", "chains", "pair"),
     [
-        ("fashion-mlp", 2, 1),
+        ("fashion-mlp", 2, (1, 3)),
         ("fashion-mlp", 3, None),  # 512 units
         ("fashion-mlp", 1, None),
-        ("mnist-dense", 2, 1),
+        ("mnist-dense", 2, (1, 2)),
         ("fashion-cnn", 2, None),
         ("fashion-lstm", 2, None),
         ("resnet50-transfer", 2, None),
     ],
 )
-def test_which_layer_is_cut_by_units(name: str, chains: int, index: int | None) -> None:
+def test_which_layers_are_cut(name: str, chains: int, pair: tuple[int, int] | None) -> None:
     from bench_agent.engines import _tf_units
 
-    assert _tf_units.first_dense(workload_named(name), chains) == index
+    assert _tf_units.dense_pair(workload_named(name), chains) == pair
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])

@@ -56,12 +56,11 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._on_cpu = _tf_shared.on_cpu()
         self._chains = _chains.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
-        self._first_dense = (
-            _tf_units.first_dense(workload, self._chains) if layers == "stock" else None
-        )
-        if self._first_dense is not None:
-            self._units = _tf_units.Units(model.layers[self._first_dense], self._chains)
-            self._variables[: len(self._units.whole)] = self._units.variables
+        self._pair = _tf_units.dense_pair(workload, self._chains) if layers == "stock" else None
+        if self._pair is not None:
+            first, second = (model.layers[index] for index in self._pair)
+            self._by_units = _tf_units.DensePair(first, second, self._chains)
+            self._variables[: len(self._by_units.whole)] = self._by_units.variables
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
         unroll = _unroll(workload, batch_size)
         self._program = self._compile(unroll)
@@ -72,7 +71,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
             "chains": str(self._chains),
-            "first_dense_layer": "whole" if self._first_dense is None else "by units",
+            "first_dense_layer": "by units" if self._pair else "whole",
             "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
             **mixed_settings(precision),
         }
@@ -94,8 +93,8 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         return float(self._loss)
 
     def evaluate(self) -> tuple[float, float]:
-        if self._first_dense is not None:
-            self._units.write_back()
+        if self._pair is not None:
+            self._by_units.write_back()
         return super().evaluate()
 
     def close(self) -> None:
@@ -155,15 +154,16 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         """What the samples of each chain add to the batch's mean loss."""
         import tensorflow as tf
 
-        parts = tf.split(rows, self._chains)
-        if self._first_dense is None:
-            logits = [self._forward(slice(None), self._pictures(part), drop) for part in parts]
-        else:
-            x = self._forward(slice(self._first_dense), self._pictures(rows), drop)
-            after = slice(self._first_dense + 1, None)
-            chains = tf.split(self._units(x), self._chains)
-            logits = [self._forward(after, chain, drop) for chain in chains]
-        return [self._loss_of(*both) for both in zip(logits, parts, strict=True)]
+        if self._pair is None:
+            parts = tf.split(rows, self._chains)
+            return [
+                self._loss_of(self._forward(slice(None), self._pictures(part), drop), part)
+                for part in parts
+            ]
+        first, second = self._pair
+        x = self._forward(slice(first), self._pictures(rows), drop)
+        x = self._by_units(x, lambda own: self._forward(slice(first + 1, second), own, drop))
+        return [self._loss_of(self._forward(slice(second + 1, None), x, drop), rows)]
 
     def _pictures(self, rows: Any) -> Any:
         import tensorflow as tf

@@ -1,67 +1,88 @@
-"""A first dense layer of ``tuned`` on a CPU: each core has a share of its units.
+"""Two dense layers of ``tuned`` on a CPU, cut between the cores: the first by its units, the second
+by its inputs, so that a core computes the whole batch with weights that are its own, up to their
+update.
 
-Cut by samples, the chains' gradients of all weights are added up, and one core updates them. Cut by
-units, a core computes the whole batch for weights that are its own, up to their update.
-Source: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks"
-(arXiv 1404.5997): convolutions by samples, dense layers by units. Behind convolutions it loses
-here what it gains: their chains would wait for each other twice.
+Cut by samples, the chains' gradients of all weights are added up, and one core updates them.
+Sources: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks"
+(arXiv 1404.5997); by units and then by inputs: Shoeybi et al. 2019, "Megatron-LM" (arXiv
+1909.08053). Behind convolutions it loses here what it gains: their chains would wait for each other
+twice.
 """
 
+from collections.abc import Callable
 from typing import Any
 
-from bench_protocol.layers import Dense
+from bench_protocol.layers import Dense, Dropout
 from bench_protocol.workloads import Workload
 
 # 784 x 64 took a quarter longer by units, 784 x 128 a fifth less.
 LEAST_WEIGHTS = 75_000
+# Of the units in the first layer's kernel and bias, and of the inputs in the second's kernel.
+AXES = (1, 0, 0)
 
 
-def first_dense(workload: Workload, chains: int) -> int | None:
-    """Index of the layer to cut by units where a batch is cut into ``chains``, if there is one."""
-    shaped = enumerate(zip(workload.layers, workload.shapes[:-1], strict=True))
-    index, layer, shape = next((i, *both) for i, both in shaped if both[0].weight_shapes(both[1]))
+def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
+    """Indices of the two layers to cut where a batch is cut into ``chains``, if there are any.
+
+    The first is the first with weights, and no more than dropout lies between them.
+    """
+    layers, shapes = workload.layers, workload.shapes
+    weighted = [i for i, layer in enumerate(layers) if layer.weight_shapes(shapes[i])]
+    one, other = [*weighted, None, None][:2]
+    if one is None or other is None or one < workload.frozen_layers or chains == 1:
+        return None
+    first, between, second = layers[one], layers[one + 1 : other], layers[other]
     by_units = (
-        chains > 1
-        and index >= workload.frozen_layers
-        and isinstance(layer, Dense)
-        and layer.units % chains == 0
-        and shape[-1] * layer.units >= LEAST_WEIGHTS
+        isinstance(first, Dense)
+        and isinstance(second, Dense)
+        and all(isinstance(layer, Dropout) for layer in between)
+        and first.units % chains == 0
+        and shapes[one][-1] * first.units >= LEAST_WEIGHTS
     )
-    return index if by_units else None
+    return (one, other) if by_units else None
 
 
-class Units:
-    """A dense layer's weights in equal shares of its units, which train in place of Keras'."""
+class DensePair:
+    """Both layers' weights in equal shares, which train in place of Keras'.
 
-    def __init__(self, keras_layer: Any, shares: int) -> None:
+    ``whole``: those of Keras' variables whose place the shares take, which are the model's first.
+    """
+
+    def __init__(self, first: Any, second: Any, shares: int) -> None:
+        """``first``, ``second``: Keras' layers."""
         import tensorflow as tf
 
-        self._layer = keras_layer
-        self.whole = [variable.value for variable in keras_layer.trainable_variables]
-        kernels, biases = (tf.split(value, shares, axis=-1) for value in self.whole)
+        self._first, self._second = first, second
+        self.whole = [variable.value for variable in (first.kernel, first.bias, second.kernel)]
         self._shares = [
-            (tf.Variable(kernel), tf.Variable(bias))
-            for kernel, bias in zip(kernels, biases, strict=True)
+            [tf.Variable(part) for part in tf.split(value, shares, axis)]
+            for value, axis in zip(self.whole, AXES, strict=True)
         ]
 
     @property
     def variables(self) -> list[Any]:
-        """Kernel and bias of each share."""
-        return [variable for share in self._shares for variable in share]
+        """The shares, in the order of ``whole``."""
+        return [share for shares in self._shares for share in shares]
 
-    def __call__(self, x: Any) -> Any:
-        """The layer's output (samples, units) of its input (samples, features)."""
+    def __call__(self, x: Any, between: Callable[[Any], Any]) -> Any:
+        """The second layer's output (samples, units) of the first one's input.
+
+        Args:
+            between: what lies between them, for some of the first one's units.
+        """
         import tensorflow as tf
 
-        products = (
-            tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))
-            for kernel, bias in self._shares
-        )
-        return tf.concat([self._layer.activation(product) for product in products], axis=1)
+        parts = []
+        for weights in zip(*self._shares, strict=True):
+            kernel, bias, onward = (tf.cast(weight, x.dtype) for weight in weights)
+            own = self._first.activation(tf.nn.bias_add(tf.matmul(x, kernel), bias))
+            parts.append(tf.matmul(between(own), onward))
+        bias = tf.cast(self._second.bias.value, x.dtype)
+        return self._second.activation(tf.nn.bias_add(tf.add_n(parts), bias))
 
     def write_back(self) -> None:
-        """Put the weights as trained into Keras' layer."""
+        """Put the weights as trained into Keras' layers."""
         import tensorflow as tf
 
-        for whole, shares in zip(self.whole, zip(*self._shares, strict=True), strict=True):
-            whole.assign(tf.concat(shares, axis=-1))
+        for whole, shares, axis in zip(self.whole, self._shares, AXES, strict=True):
+            whole.assign(tf.concat(shares, axis))
