@@ -9,10 +9,9 @@ import ctypes
 import os
 import sys
 
-# mallopt(3). The first is the highest that glibc takes on a 64-bit machine.
-M_MMAP_THRESHOLD, MOST_BYTES = -3, 32 * 2**20
-M_TRIM_THRESHOLD, KEPT_BYTES = -1, 2**30
-CHOICES = ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
+# mallopt(3): no block by a mapping of its own, nothing given back, and 64 MB more at a time.
+KEEP = {"M_MMAP_MAX": (-4, 0), "M_TRIM_THRESHOLD": (-1, 2**31 - 1), "M_TOP_PAD": (-2, 2**26)}
+CHOICES = ("MALLOC_MMAP_MAX_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")
 
 
 def keep() -> bool:
@@ -20,6 +19,4 @@ def keep() -> bool:
     if sys.platform != "linux" or any(name in os.environ for name in CHOICES):
         return False
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    return mallopt is not None and bool(
-        mallopt(M_MMAP_THRESHOLD, MOST_BYTES) and mallopt(M_TRIM_THRESHOLD, KEPT_BYTES)
-    )
+    return mallopt is not None and all(mallopt(*option) for option in KEEP.values())

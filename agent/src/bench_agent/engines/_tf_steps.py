@@ -16,7 +16,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _chains, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
+from . import _chains, _malloc, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
 from ._common import resident
 from ._loop import SlicedLoop, orders
 from .seam import Data
@@ -73,6 +73,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             "chains": str(self._chains),
             "first_dense_layer": "by units" if self._pair else "whole",
             "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
+            "memory_kept": str(self._on_cpu and _malloc.keep()).lower(),
             **mixed_settings(precision),
         }
 
