@@ -146,6 +146,7 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
         "JAX_ACCESS_TOKEN": "secret",
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
         "MALLOC_ARENA_MAX": "2",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
     }
     passed = worker_environment(environ)
     assert set(environ) - set(passed) == {
