@@ -29,14 +29,14 @@ class CutsPower(Quiet):
         super().__init__()
         self.disk, self.home, self.folder = disk, home, folder
         self.told: list[set[tuple[str, int]]] = []
-        self.left: list[Home] = []
+        self.homes: list[Home] = []
 
     def finished(self, result: Result) -> None:
         before = self.told[-1] if self.told else set()
         self.told.append(before | {(result.cell.digest, result.repeat)})
-        target = self.folder / f"cut{len(self.left)}"
+        target = self.folder / f"cut{len(self.homes)}"
         self.disk.left_of(self.home.root.parent, target)
-        self.left.append(Home(target / self.home.root.name))
+        self.homes.append(Home(target / self.home.root.name))
 
 
 def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
@@ -48,8 +48,8 @@ def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
         hashed = machine_hash(home, b"x")
         cuts = CutsPower(disk, home, tmp_path)
         run_plan(note, home, None, cuts, run_job=measure, gate=OPEN)
-    assert len(cuts.left) == 8
-    for told, left in zip(cuts.told, cuts.left, strict=True):
+    assert len(cuts.homes) == 8
+    for told, left in zip(cuts.told, cuts.homes, strict=True):
         assert kept(left) == told
         assert key_id(load_or_create_key(left).public_key()) == owner
         assert machine_hash(left, b"x") == hashed
