@@ -48,13 +48,8 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
 # glibc asks the kernel for every large block anew until a process has freed one; the agent's have
 # (the conformance traces'), a bare loop's may not have, and PyTorch's naive loop is 1.5 times as
-# slow then. Both sides get what a process has learnt by then, and large pages: where small ones lie
-# makes two processes of the same PyTorch loop differ by 2 %, large ones by 1.
-ALLOCATOR = {
-    "MALLOC_MMAP_THRESHOLD_": str(2**25),
-    "MALLOC_TRIM_THRESHOLD_": str(2**27),
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-}
+# slow then. Both sides get what a process has learnt by then.
+ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
 Side = Callable[[], float]
 
