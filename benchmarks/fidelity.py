@@ -20,17 +20,16 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from repeats import cell_of, measured
+from repeats import cell_of, measured, rounds
 
 from bench_agent.job import Timing
-from bench_agent.turns import Turns
 from bench_agent.watch import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
@@ -111,20 +110,7 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
         yield first, second
 
 
-def together(
-    framework: str, recipe: Recipe, seconds: float, clock: str, pairs: int
-) -> Iterator[tuple[float, float]]:
-    """Agent and bare loop, at the same time, their blocks in turns; who begins changes."""
-    for number in range(pairs):
-        with ThreadPoolExecutor() as threads, Turns(2) as turns:
-            running = {
-                side: threads.submit(side, framework, recipe, seconds, clock, turns.address)
-                for side in ((agent, bare) if number % 2 else (bare, agent))
-            }
-            yield running[agent].result(), running[bare].result()
-
-
-def row(name: str, pairs: Iterable[tuple[float, float]]) -> str:
+def row(name: str, pairs: Iterable[Sequence[float]]) -> str:
     """Medians of both sides, the median ratio of the pairs, and its verdict."""
     done = list(pairs)
     first, second = ([pair[side] for pair in done] for side in (0, 1))
@@ -184,8 +170,9 @@ def main() -> None:
     print(heading("fashion-mlp, an epoch", "agent", "bare"))
     for framework in frameworks:
         for recipe in RECIPES:
-            done = together(framework, recipe, seconds, clock, pairs)
-            print(row(f"{framework} {recipe}", done), flush=True)
+            cell = (framework, recipe, seconds, clock)
+            pair = partial(agent, *cell), partial(bare, *cell)
+            print(row(f"{framework} {recipe}", rounds(pair, pairs)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

@@ -17,16 +17,14 @@ wait for each other.
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
 from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
-from repeats import cell_of, measured
+from repeats import cell_of, measured, rounds
 
 from bench_agent.job import Timing
-from bench_agent.turns import Turns
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.figures import samples_per_second
@@ -68,18 +66,6 @@ def _gemm_flops_per_second(measurement: Measurement) -> float | None:
     return 2 * gemm.size**3 * 1e9 / gemm.duration_ns if gemm else None
 
 
-def in_turns(sides: Sequence[Side], rounds: int) -> list[list[Speed]]:
-    """The speeds of each round, in the order of the sides; round n begins with side n."""
-    found = []
-    for number in range(rounds):
-        begin = number % len(sides)
-        order = [*range(begin, len(sides)), *range(begin)]
-        with ThreadPoolExecutor() as threads, Turns(len(sides)) as turns:
-            running = {index: threads.submit(sides[index], turns.address) for index in order}
-            found.append([running[index].result() for index in range(len(sides))])
-    return found
-
-
 def over(speeds: Sequence[Speed], base: Sequence[Speed]) -> str:
     """Two cells: the median ratio of the rounds, and their range."""
     ratios = sorted(
@@ -94,7 +80,7 @@ def rows(
     recipes: Sequence[Recipe],
     timing: Timing,
     clock: str,
-    rounds: int,
+    count: int,
 ) -> None:
     """Print a row for each recipe of one workload and framework."""
 
@@ -102,7 +88,7 @@ def rows(
         return partial(speed, framework, workload, recipe, timing, clock)
 
     chosen: list[Recipe] = [NAIVE, *recipes]
-    naive, *others = zip(*in_turns([side(recipe) for recipe in chosen], rounds), strict=True)
+    naive, *others = zip(*rounds([side(recipe) for recipe in chosen], count), strict=True)
     for recipe, speeds in zip(chosen, (naive, *others), strict=True):
         fractions = [s.gemm_fraction for s in speeds if s.gemm_fraction is not None]
         print(
@@ -115,7 +101,7 @@ def rows(
         )
 
 
-def bare_row(framework: str, timing: Timing, clock: str, rounds: int) -> None:
+def bare_row(framework: str, timing: Timing, clock: str, count: int) -> None:
     """Print ``tuned`` beside the better hand-written loop."""
     samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
 
@@ -126,7 +112,7 @@ def bare_row(framework: str, timing: Timing, clock: str, rounds: int) -> None:
 
     tuned = partial(speed, framework, WORKLOAD, "tuned", timing, clock)
     sides = [tuned, *map(written, BARE_RECIPES)]
-    agents, *loops = zip(*in_turns(sides, rounds), strict=True)
+    agents, *loops = zip(*rounds(sides, count), strict=True)
     best = max(loops, key=lambda speeds: median(s.samples_per_second for s in speeds))
     print(
         f"| {WORKLOAD.name}, {WORKLOAD.batch_size} | {framework} "

@@ -1,15 +1,22 @@
-"""One repeat of the agent's own worker, in a fresh process, for the benchmarks beside this file."""
+"""For the benchmarks beside this file: one repeat of the agent's own worker in a fresh process, and
+rounds of processes that time in turns."""
 
 import sys
 import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TypeVar
 
 from bench_agent.job import Job, Timing
 from bench_agent.runner import run_job, worker_command
+from bench_agent.turns import Turns
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
 from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.workloads import Workload
+
+Speed = TypeVar("Speed")
 
 # The worker as it is, but for its clock.
 CPU_CLOCK_WORKER = """
@@ -61,3 +68,19 @@ def measured(
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     return outcome.measurement
+
+
+def rounds(sides: Sequence[Callable[[str], Speed]], count: int) -> Iterator[list[Speed]]:
+    """What each side finds in a round, in the order of the sides; round n begins with side n.
+
+    Args:
+        sides: each is given where its turns are to be had; all live at the same time.
+    """
+    for number in range(count):
+        begin = number % len(sides)
+        with ThreadPoolExecutor() as threads, Turns(len(sides)) as turns:
+            running = {
+                index: threads.submit(sides[index], turns.address)
+                for index in (*range(begin, len(sides)), *range(begin))
+            }
+            yield [running[index].result() for index in range(len(sides))]

@@ -177,6 +177,7 @@ class TunedSession(SlicedLoop, MlxSession):
         self._steps_per_epoch = len(data.order) // batch_size
         device = mx.default_device()
         chains = _chains.chains(workload, batch_size) if on_cpu else 1
+        memory_kept = on_cpu and _malloc.keep()
         # The work of one stream is done by one core.
         self._streams = [
             mx.default_stream(device),
@@ -201,7 +202,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "steps_per_evaluation": str(STEPS_PER_EVALUATION),
             "compile": str(compiled).lower(),
             "chains": str(chains),
-            "memory_kept": str(on_cpu and _malloc.keep()).lower(),
+            "memory_kept": str(memory_kept).lower(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }

@@ -62,6 +62,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             self._by_units = _tf_units.DensePair(first, second, self._chains)
             self._variables[: len(self._by_units.whole)] = self._by_units.variables
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
+        memory_kept = self._on_cpu and _malloc.keep()
         unroll = _unroll(workload, batch_size)
         self._program = self._compile(unroll)
         self.settings = {
@@ -73,7 +74,7 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             "chains": str(self._chains),
             "first_dense_layer": "by units" if self._pair else "whole",
             "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
-            "memory_kept": str(self._on_cpu and _malloc.keep()).lower(),
+            "memory_kept": str(memory_kept).lower(),
             **mixed_settings(precision),
         }
 

@@ -214,13 +214,14 @@ class TunedSession(SlicedLoop, TorchSession):
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
         self._orders = orders(data)
         self._reorder(next(self._orders))
+        memory_kept = device.type == "cpu" and _malloc.keep()
         self.settings = {
             "loop": "eager",
             "input": "gather on the device",
             "compile": "false",
             "data_on_device": str(pictures.dtype),
             "memory_format": "channels_last" if channels_last else "contiguous",
-            "memory_kept": str(device.type == "cpu" and _malloc.keep()).lower(),
+            "memory_kept": str(memory_kept).lower(),
             **mixed_settings(precision),
         }
 
