@@ -158,7 +158,7 @@ def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
     }
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(strategies.from_regex(CHANGES_SPEED, fullmatch=True))
 def test_what_is_recorded_as_changing_speed_reaches_the_worker(name: str) -> None:
     assume(name.isascii() and not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))

@@ -65,6 +65,6 @@ def test_a_workload_of_one_literal_is_planned_for_every_framework(copy: Path) ->
 
 def test_it_is_measured(copy: Path) -> None:
     choice = ("--workload", "mnist-shallow", "--framework", "plain", "--budget-seconds", "0.5")
-    summary = ask(copy, "run", "--preset", "smoke", *choice)
+    summary = ask(copy, "run", "--preset", "smoke", "--wait-seconds", "0", *choice)
     (result,) = summary["results"]
     assert result["status"] == "measured", result

@@ -181,7 +181,7 @@ def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Sig
     assert process.returncode == (130 if how == signal.SIGINT else -9), output
     done = len(list(pending.glob("*.json")))
     assert 1 <= done < 6
-    ran = agent("run", "--resume", "--json")
+    ran = agent("run", "--resume", *AT_ONCE, "--json")
     assert ran.code == 0, ran.stderr
     assert len(ran.json()["results"]) == 6
     repeats = [json.loads(path.read_bytes()) for path in pending.glob("*.json")]

@@ -19,6 +19,7 @@ PLANTED_AGENT = Path(__file__).parents[1] / "fakes" / "planted_agent.py"
 RUN = (
     "run", "--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx",
     "--device", "cpu", "--recipe", "naive", "--budget-seconds", "0.5", "--yes", "--json", "--fresh",
+    "--wait-seconds", "0",
 )  # fmt: skip
 # Every worker prints the words, and one that shall crash raises them.
 SITE = f"""
