@@ -10,6 +10,9 @@ whole processes take turns, for the sampler watches the whole of one.
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
 
+Where a loop keeps one core busy, both sides have the same one: two cores may differ by the work of
+others beside them.
+
 One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
 other make times that say nothing about the loop. ``--threads 0`` leaves the choice to them.
 """
@@ -21,7 +24,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -45,6 +48,8 @@ FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
 FIT_EPOCHS = 3
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
+# Loops that cut a batch between the cores.
+ON_ALL_CORES = (("mlx", "tuned"), ("tensorflow", "tuned"))
 # glibc asks the kernel for every large block anew until a process has freed one; the agent's have
 # (the conformance traces'), a bare loop's may not have, and PyTorch's naive loop is 1.5 times as
 # slow then. Both sides get what a process has learnt by then.
@@ -110,6 +115,20 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
         yield first, second
 
 
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Processes that are started meanwhile share one core, where the system lets one choose."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    all_cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(all_cores)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, all_cores)
+
+
 def row(name: str, pairs: Iterable[Sequence[float]]) -> str:
     """Medians of both sides, the median ratio of the pairs, and its verdict."""
     done = list(pairs)
@@ -132,9 +151,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--pairs", type=int, default=9)
     parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=3.0)
+    parser.add_argument("--seconds", type=float, default=1.5)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     options = parser.parse_args()
@@ -172,7 +191,8 @@ def main() -> None:
         for recipe in RECIPES:
             cell = (framework, recipe, seconds, clock)
             pair = partial(agent, *cell), partial(bare, *cell)
-            print(row(f"{framework} {recipe}", rounds(pair, pairs)), flush=True)
+            with nullcontext() if (framework, recipe) in ON_ALL_CORES else on_one_core():
+                print(row(f"{framework} {recipe}", rounds(pair, pairs)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
