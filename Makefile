@@ -73,7 +73,7 @@ screenshots: $(VENV)/installed-dev ## The pictures in docs/screenshots, anew (ne
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py
 
-benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 15").
+benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)
 
 benchmark-accuracy: $(VENV)/installed-dev frameworks ## Accuracy of each recipe after all epochs, over seeds (hours, needs real data; ARGS="--workloads fashion-mlp --seeds 2").
