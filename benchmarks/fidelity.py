@@ -10,11 +10,10 @@ whole processes take turns, for the sampler watches the whole of one.
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
 
-Where a loop keeps one core busy, both sides have the same one: two cores may differ by the work of
-others beside them.
-
 One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
-other make times that say nothing about the loop. ``--threads 0`` leaves the choice to them.
+other make times that say nothing about the loop. Both sides then have one and the same core, for
+two may differ by the work of others beside them, but for loops that cut a batch between cores.
+``--threads 0`` leaves threads and cores to the libraries.
 """
 
 import argparse
@@ -191,7 +190,8 @@ def main() -> None:
         for recipe in RECIPES:
             cell = (framework, recipe, seconds, clock)
             pair = partial(agent, *cell), partial(bare, *cell)
-            with nullcontext() if (framework, recipe) in ON_ALL_CORES else on_one_core():
+            one_core = options.threads == 1 and (framework, recipe) not in ON_ALL_CORES
+            with on_one_core() if one_core else nullcontext():
                 print(row(f"{framework} {recipe}", rounds(pair, pairs)), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 

@@ -176,11 +176,11 @@ def _several(name: str, cells: list[Cell]) -> str:
     # Another workload may have another default batch size: that need not be named.
     alike = [cell for cell in cells if all(getattr(cell, a) == getattr(cells[0], a) for a in main)]
 
-    def values(axis: str) -> list[str]:
+    def values_of(axis: str) -> list[str]:
         among = cells if axis in main else alike
         return list(dict.fromkeys(str(getattr(cell, axis.replace("-", "_"))) for cell in among))
 
-    found = {axis: values(axis) for axis in AXES}
+    found = {axis: values_of(axis) for axis in AXES}
     missing = {axis: values for axis, values in found.items() if len(values) > 1}
     lists = " and ".join(f"one --{axis} ({', '.join(them)})" for axis, them in missing.items())
     named = {*main, *missing} - {"recipe"}
