@@ -3,8 +3,8 @@
 In Markdown: how far the reported median of one cell varies from process to process, what sampling
 the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
-The agent's process and the bare loop's live at the same time and time their blocks in turns
-(:mod:`bench_agent.turns`), so that what else the machine does meets both. With and without sampling
+The agent's process and the bare loop's live at the same time and time their blocks in turns, the
+other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. With and without sampling
 whole processes take turns, for the sampler watches the whole of one.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
@@ -44,7 +44,7 @@ BARE_LOOPS = Path(__file__).parent / "bare_loops"
 WORKLOAD = workload_named("fashion-mlp")
 RECIPES: tuple[Recipe, ...] = ("naive", "tuned")
 FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
-FIT_EPOCHS = 3
+FIT_EPOCHS = 5
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
 # Loops that cut a batch between the cores.

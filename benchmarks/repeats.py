@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from bench_agent.job import Job, Timing
-from bench_agent.runner import run_job, worker_command
+from bench_agent.runner import IN_TURNS, run_job, worker_command
 from bench_agent.turns import Turns
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
@@ -64,7 +64,7 @@ def measured(
         log = Path(folder) / "log"
         command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()
         command += ["--turns", turns] if turns else []
-        outcome = run_job(job, log, command=command).outcome
+        outcome = run_job(job, log, limits=IN_TURNS, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     return outcome.measurement

@@ -1,9 +1,13 @@
 """Blocks of several workers are timed one after the other, and nobody waits in vain."""
 
+import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count, pairwise
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +53,52 @@ def test_one_that_has_ended_is_left_out() -> None:
         for side in [threads.submit(timed, n, given.address, int(n), log) for n in "159"]:
             side.result()
     assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
+
+
+IN_TURNS = """
+import sys, time
+from bench_agent.turns import clock_in_turn
+read = clock_in_turn(time.monotonic, sys.argv[1])
+for _ in range(3):
+    read(), read()
+"""
+
+
+def state(process: int) -> str:
+    """As ``proc(5)`` has it; T is stopped by a signal."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(not turns.CAN_STOP, reason="only Linux ends a stopped process with its parent")
+def test_who_has_no_turn_is_stopped() -> None:
+    with Turns(2) as given:
+        other = subprocess.Popen([sys.executable, "-c", IN_TURNS, given.address])
+        seen = []
+
+        def clock() -> str:
+            deadline = time.monotonic() + 30
+            while (found := state(other.pid)) != "T" and time.monotonic() < deadline:
+                time.sleep(0.01)
+            seen.append(found)
+            return found
+
+        read = clock_in_turn(clock, given.address)
+        for _ in range(3):
+            read(), read()
+    assert other.wait(30) == 0
+    assert seen == ["T"] * 6
+
+
+@pytest.mark.skipif(not turns.CAN_STOP, reason="only Linux ends a stopped process with its parent")
+def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
+    with Turns(2) as given:
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", IN_TURNS, given.address], stderr=subprocess.DEVNULL
+        )
+        while state(waiting.pid) != "T":
+            assert waiting.poll() is None
+            time.sleep(0.01)
+    assert waiting.wait(30) == 1  # an EOFError
 
 
 def test_nobody_waits_for_one_that_never_calls() -> None:

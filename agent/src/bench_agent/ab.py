@@ -1,7 +1,7 @@
 """A against B on this machine: pairs of short repeats in fresh processes that time in turns.
 
-Both processes of a pair live at the same time, and one's block follows the other's
-(:mod:`.turns`): what slows the machine for a while meets both, and falls out of their ratio. Two
+Both processes of a pair live at the same time, and one's block follows the other's while the other
+stands still (:mod:`.turns`): what slows the machine for a while meets both, and falls out of their ratio. Two
 processes of one cell may differ for good, by where their memory lies: so there are several pairs,
 and the verdict is over them. A difference of a few per cent can be seen so on a machine whose pace
 moves by more than that.
@@ -31,7 +31,7 @@ from .paces import Paces
 from .plan import PlannedCell, Selection, make_plan
 from .presets import Preset
 from .problems import UsageProblem
-from .runner import Listener, run_job
+from .runner import IN_TURNS, Listener, run_job
 from .turns import Turns
 
 PAIRS = 7
@@ -198,7 +198,7 @@ def pairs(
     logs: Path,
     listener: Callable[[PhaseBegan | BlockDone], None] = lambda message: None,
     run_job: RunJob = lambda job, log, listener, command: run_job(
-        job, log, listener=listener, command=command
+        job, log, limits=IN_TURNS, listener=listener, command=command
     ),
     *,
     whole_runs: bool = False,

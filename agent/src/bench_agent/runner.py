@@ -44,6 +44,10 @@ class Limits:
     total_seconds: float = 3600.0
 
 
+# Between two of its blocks a worker stands still, while another does what is not timed.
+IN_TURNS = Limits(stall_seconds=300.0)
+
+
 @dataclass
 class _Progress:
     """What is known of a worker from its messages so far."""
