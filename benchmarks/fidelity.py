@@ -4,8 +4,8 @@ In Markdown: how far the reported median of one cell varies from process to proc
 the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
 The agent's process and the bare loop's live at the same time and time their blocks in turns, the
-other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. With and without sampling
-whole processes take turns, for the sampler watches the whole of one.
+other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. With
+and without sampling whole processes take turns, for the sampler watches the whole of one.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.

@@ -1,10 +1,10 @@
 """A against B on this machine: pairs of short repeats in fresh processes that time in turns.
 
 Both processes of a pair live at the same time, and one's block follows the other's while the other
-stands still (:mod:`.turns`): what slows the machine for a while meets both, and falls out of their ratio. Two
-processes of one cell may differ for good, by where their memory lies: so there are several pairs,
-and the verdict is over them. A difference of a few per cent can be seen so on a machine whose pace
-moves by more than that.
+stands still (:mod:`.turns`): what slows the machine for a while meets both, and falls out of their
+ratio. Two processes of one cell may differ for good, by where their memory lies: so there are
+several pairs, and the verdict is over them. A difference of a few per cent can be seen so on a
+machine whose pace moves by more than that.
 
 Where both do not fit into memory, whole runs take turns instead, A B, B A.
 """
