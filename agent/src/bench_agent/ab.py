@@ -34,7 +34,7 @@ from .problems import UsageProblem
 from .runner import IN_TURNS, Listener, run_job
 from .turns import Turns
 
-PAIRS = 7
+PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
 DEFAULT_RECIPE = "tuned"
 HAS_AGENT = "import sys, importlib.util as i; sys.exit(i.find_spec('bench_agent') is None)"
