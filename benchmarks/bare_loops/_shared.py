@@ -11,6 +11,7 @@ from statistics import median
 
 import numpy as np
 
+from bench_agent import orphan
 from bench_agent.turns import clock_in_turn
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
@@ -92,6 +93,7 @@ def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
     parser.add_argument("--clock", choices=clocks, default="wall")
     parser.add_argument("--turns", help="as the agent's worker has it")
     options = parser.parse_args()
+    orphan.die_with(os.getppid())
     now = clocks[options.clock]
     if options.turns:
         now = clock_in_turn(now, options.turns)
