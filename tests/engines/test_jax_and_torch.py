@@ -43,11 +43,11 @@ def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
 def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
     """Both formulas, in double precision, on the same moments."""
     settings = Adam(learning_rate=0.01, epsilon=1e-3)
-    values = _torch_optimizer.torch_adam_values(settings, step)
+    ((rate, epsilon),) = _torch_optimizer.torch_adam_values(settings, np.array([step]))
     mean, square = 0.3, 0.02
     corrections = [1 - beta**step for beta in (settings.beta_1, settings.beta_2)]
     root = math.sqrt(square) / math.sqrt(corrections[1])
-    torchs = values["lr"] / corrections[0] * mean / (root + values["eps"])
+    torchs = rate / corrections[0] * mean / (root + epsilon)
     alpha = settings.learning_rate * math.sqrt(corrections[1]) / corrections[0]
     keras = alpha * mean / (math.sqrt(square) + settings.epsilon)
     # Keras rounds 1 - beta^t in single precision, and so must this.
