@@ -70,6 +70,23 @@ def test_a_group_is_not_larger_than_it_may_be() -> None:
     assert sorted(map(len, saver.groups)) == [1, 5, MOST_TOGETHER]
 
 
+def test_who_comes_while_others_come_is_saved_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = Saver()
+    saver.go_on.set()
+    commit = GroupCommit(saver)
+    for waiting in commit.save([1, 2]):
+        waiting.result(30)
+    late, answers = iter([4, 5]), []
+
+    def another_comes(_: float) -> None:
+        answers.extend(commit.save([item for item in [next(late, 0)] if item]))
+
+    monkeypatch.setattr("bench_server.group_commit.time.sleep", another_comes)
+    assert commit.save([3])[0].result(30) == 3
+    assert [waiting.result(30) for waiting in answers] == [4, 5]
+    assert saver.groups == [[1, 2], [3, 4, 5]]
+
+
 def test_an_item_that_cannot_be_saved_fails_alone() -> None:
     answers = saved_by_many(Saver(refused=[5]), CLIENTS)
     assert answers == [*range(5), "[5]", *range(6, CLIENTS)]

@@ -1,15 +1,17 @@
 """Two processes serve one database: nothing is lost, nothing is there twice, one log."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 from tests.fakes import results
 from tests.fakes.client import JSON
 from tests.fakes.live import running_server
 
-from bench_server import schema
+from bench_server import schema, serving
 from bench_server.db import Store
 
 
@@ -34,3 +36,16 @@ def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         indices = {a.json()["receipt"]["log_index"] for a in answers}
         assert indices == set(range(1, 13))
         assert http.get("/api/v1/log", timeout=60).json()["size"] == 13
+        port = int(address.rpartition(":")[2])
+        if sys.platform == "linux":
+            assert len(_listening(port)) == 2, "each worker listens by itself"
+        with pytest.raises(OSError, match="in use"):
+            serving.bind("127.0.0.1", port)
+
+
+def _listening(port: int) -> set[int | None]:
+    return {
+        found.pid
+        for found in psutil.net_connections("tcp")
+        if found.laddr and found.laddr.port == port and found.status == psutil.CONN_LISTEN
+    }

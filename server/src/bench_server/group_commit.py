@@ -5,6 +5,7 @@ that a busy server saves more a second and an idle one makes nobody wait (DeWitt
 Implementation techniques for main memory database systems, 1984).
 """
 
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,8 @@ from sqlalchemy.exc import OperationalError
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST_TOGETHER = 64
+# Who is about to hand something over does so within this.
+SOON_SECONDS = 0.001
 
 
 class Waiting(NamedTuple, Generic[Item, Answer]):
@@ -34,6 +37,7 @@ class GroupCommit(Generic[Item, Answer]):
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
         self._save_all = save_all
         self._waiting: deque[Waiting[Item, Answer]] = deque()
+        self._together = 1
         self._thread = ThreadPoolExecutor(1, "group-commit")
 
     def save(self, items: Sequence[Item]) -> "list[Future[Answer]]":
@@ -52,8 +56,18 @@ class GroupCommit(Generic[Item, Answer]):
 
     def _save_waiting(self) -> None:
         while self._waiting:
-            together = min(len(self._waiting), MOST_TOGETHER)
-            self._save([self._waiting.popleft() for _ in range(together)])
+            if self._together > 1:
+                self._let_come()
+            self._together = min(len(self._waiting), MOST_TOGETHER)
+            self._save([self._waiting.popleft() for _ in range(self._together)])
+
+    def _let_come(self) -> None:
+        """Wait as long as more keep coming. Those who were answered together come back one after
+        the other; the first alone and then all others would make two groups of one."""
+        came = 0
+        while came < len(self._waiting) < MOST_TOGETHER:
+            came = len(self._waiting)
+            time.sleep(SOON_SECONDS)
 
     def _save(self, group: Sequence[Waiting[Item, Answer]]) -> None:
         try:

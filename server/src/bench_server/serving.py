@@ -3,11 +3,15 @@
 import asyncio
 import gc
 import socket
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
+
+START_SECONDS = 60
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -48,13 +52,41 @@ def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "")
         OSError: the address cannot be listened on.
     """
     bound = bind(host, port)
-    bound.listen()
     config = uvicorn.Config(
         "bench_server.app:from_environment", factory=True, **_options(trusted_proxies)
     )
     config.workers = workers
-    print(f"listening on {_address(host, bound)}", flush=True)
-    Multiprocess(config, [bound]).run()
+    address = _address(host, bound)
+    sockets: list[Any] = [bound]
+    if sys.platform == "linux":
+        # Of one socket for all, whoever wakes first would take nearly all that connects at once.
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        sockets = [OwnInEachWorker(host, bound.getsockname()[1])]
+    AnnouncingWorkers(config, sockets, address).run()
+
+
+class OwnInEachWorker:
+    """Stands for a socket on its way to a worker, where it becomes one of the worker's own; the
+    kernel spreads what connects over all of one address."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._address = (host, port)
+
+    def __reduce__(self) -> tuple[Callable[..., socket.socket], tuple[str, int, bool]]:
+        return bind, (*self._address, True)
+
+
+class AnnouncingWorkers(Multiprocess):
+    """Says on standard output where they listen, once all do."""
+
+    def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
+        super().__init__(config, sockets)
+        self._address = address
+
+    def init_processes(self) -> None:
+        super().init_processes()
+        if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
+            print(f"listening on {self._address}", flush=True)
 
 
 def spare_collector() -> None:
@@ -79,8 +111,10 @@ def _address(host: str, bound: socket.socket) -> str:
     return f"http://{shown}:{bound.getsockname()[1]}"
 
 
-def bind(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int, shared: bool = False) -> socket.socket:
     """A TCP socket bound to the address; port 0 takes a free one.
+
+    ``shared``: with others that are too. Who asks for it alone learns that others are there.
 
     The protocol is named and TCP_NODELAY set: asyncio sets it only on sockets whose protocol it
     can see, and without it every keep-alive answer waits 40 ms for the client's acknowledgement.
@@ -92,6 +126,8 @@ def bind(host: str, port: int) -> socket.socket:
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if shared:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         bound.bind(address)
     except OSError:
         bound.close()
