@@ -100,10 +100,11 @@ def tuned(seconds: float) -> list[float]:
 
     @partial(mx.compile, inputs=state, outputs=state)
     def step(data_x: Any, data_y: Any, rows: Any) -> Any:
-        halves = []
+        halves, trained = [], model.trainable_parameters()
         for stream, half in zip(streams, mx.split(rows, 2), strict=True):
             with mx.stream(stream):
                 halves.append(loss_and_gradients(data_x[half], data_y[half]))
+                model.update(trained)
         loss, gradients = tree_map(lambda a, b: (a + b) / 2, *halves)
         optimizer.update(model, gradients)
         return loss

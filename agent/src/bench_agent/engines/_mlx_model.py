@@ -29,30 +29,23 @@ def build(workload: Workload, weights: Weights) -> Any:
     """Build the model: ``mlx.nn.Module`` from (batch, *sample_shape) to logits (batch, classes)."""
     from mlx import nn
 
-    class Network(nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = [
-                _layer(layer, shape, values)
-                for layer, shape, values in zip(
-                    workload.layers, workload.shapes[:-1], weights, strict=True
-                )
-            ]
-
-        def __call__(self, x: Any) -> Any:
-            for layer in self.layers:
-                x = layer(x)
-            return x
-
-    model = Network()
-    for layer in model.layers[: workload.frozen_layers]:
-        if isinstance(layer, nn.Module):
-            layer.freeze()
-    return model
+    parts: list[Any] = []
+    for number, (layer, shape, values) in enumerate(
+        zip(workload.layers, workload.shapes[:-1], weights, strict=True)
+    ):
+        own = _parts(layer, shape, values)
+        for part in own:
+            if number < workload.frozen_layers and isinstance(part, nn.Module):
+                part.freeze()
+        parts += own
+    return nn.Sequential(*parts)
 
 
-def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
-    """A function or module for one layer; ``shape`` is its input's, without the batch."""
+def _parts(layer: Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
+    """Functions and modules of one layer; ``shape`` is its input's, without the batch.
+
+    All parts stand in one row: nested modules make every step go through the nests.
+    """
     import mlx.core as mx
     from mlx import nn
 
@@ -63,20 +56,20 @@ def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
             convolution.bias = mx.array(values["bias"])
             parts = [*_padding(layer, shape), convolution]
         case MaxPool2D():
-            return nn.MaxPool2d(layer.size, layer.stride)
+            return [nn.MaxPool2d(layer.size, layer.stride)]
         case ZeroPad2D():
             width = (layer.size, layer.size)
-            return lambda x: mx.pad(x, [(0, 0), width, width, (0, 0)])
+            return [lambda x: mx.pad(x, [(0, 0), width, width, (0, 0)])]
         case GlobalAveragePool2D():
-            return lambda x: mx.mean(x, axis=(1, 2))
+            return [lambda x: mx.mean(x, axis=(1, 2))]
         case BatchNorm():
             parts = [_normalisation(layer, values)]
         case Residual():
-            return _block(layer, shape, values)
+            return [_block(layer, shape, values)]
         case Flatten():
-            return lambda x: mx.flatten(x, start_axis=1)
+            return [lambda x: mx.flatten(x, start_axis=1)]
         case Dropout():
-            return nn.Dropout(layer.rate)
+            return [nn.Dropout(layer.rate)]
         case Dense():
             dense = nn.Linear(shape[-1], layer.units)
             dense.weight = mx.array(values["kernel"].T)
@@ -92,7 +85,7 @@ def _layer(layer: Layer, shape: tuple[int, ...], values: Any) -> Any:
             assert_never(layer)
     if getattr(layer, "activation", "linear") == "relu":
         parts.append(nn.relu)
-    return nn.Sequential(*parts)
+    return parts
 
 
 def _normalisation(layer: BatchNorm, values: Any) -> Any:
@@ -120,7 +113,11 @@ def _block(block: Residual, shape: Shape, values: Any) -> Any:
 
     def branch(parts: list[Part]) -> Any:
         return nn.Sequential(
-            *(_layer(part.layer, part.inputs, weights_of(part, values)) for part in parts)
+            *(
+                own
+                for part in parts
+                for own in _parts(part.layer, part.inputs, weights_of(part, values))
+            )
         )
 
     class Block(nn.Module):  # type: ignore[misc]

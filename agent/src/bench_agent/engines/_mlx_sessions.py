@@ -5,7 +5,10 @@ from functools import partial
 from itertools import islice
 from typing import Any, Literal
 
+import mlx.core as mx
 import numpy as np
+from mlx import nn
+from mlx.utils import tree_flatten, tree_map
 from numpy.typing import NDArray
 
 from bench_protocol.layers import LSTM
@@ -29,8 +32,6 @@ class MlxSession:
     settings: Mapping[str, str]
 
     def __init__(self, workload: Workload, model: Any, data: Data, precision: Precision) -> None:
-        import mlx.core as mx
-
         self._model = model
         self._data = data
         self._loss: Any = mx.array(float("nan"))
@@ -38,12 +39,12 @@ class MlxSession:
         self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
+        # Made once: making it takes as long as some of a small model's layers.
+        self._gradients = mx.value_and_grad(self._scaled_loss)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
 
     def sync(self) -> None:
-        import mlx.core as mx
-
         mx.eval(self._model.parameters(), self._optimizer.state, self._loss)
         mx.synchronize()
 
@@ -51,18 +52,12 @@ class MlxSession:
         return float(self._loss.item())
 
     def parameter_count(self) -> int:
-        from mlx.utils import tree_flatten
-
         return sum(array.size for _, array in tree_flatten(self._model.parameters()))
 
     def peak_memory_bytes(self) -> int | None:
-        import mlx.core as mx
-
         return int(mx.get_peak_memory())
 
     def evaluate(self) -> tuple[float, float]:
-        import mlx.core as mx
-
         self._model.eval()
         score = Score()
         for x, y in evaluation_batches(self._data):
@@ -73,11 +68,8 @@ class MlxSession:
     def _logits(self, trained: Any, x: Any) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes).
 
-        The model is left with the parameters it came with.
+        The model is left with the parameters it came with, or with those given.
         """
-        import mlx.core as mx
-        from mlx.utils import tree_map
-
         if self._compute == mx.float32:
             self._model.update(trained)
             return self._model(x)
@@ -89,30 +81,20 @@ class MlxSession:
         return logits
 
     def _loss_and_gradients(self, x: Any, y: Any) -> Any:
-        import mlx.core as mx
-        from mlx import nn
-        from mlx.utils import tree_map
-
         trained = self._model.trainable_parameters()
-
-        def loss_of(trained: Any) -> Any:
-            loss = nn.losses.cross_entropy(self._logits(trained, x), y, reduction="mean")
-            return loss if self._scale == 1 else loss * self._scale
-
-        loss, gradients = mx.value_and_grad(loss_of)(trained)
-        self._model.update(trained)
+        loss, gradients = self._gradients(trained, x, y)
         if self._scale != 1:
             loss, gradients = tree_map(lambda value: value / self._scale, (loss, gradients))
         return loss, gradients
 
-    def placement(self) -> str:
-        import mlx.core as mx
+    def _scaled_loss(self, trained: Any, x: Any, y: Any) -> Any:
+        loss = nn.losses.cross_entropy(self._logits(trained, x), y, reduction="mean")
+        return loss if self._scale == 1 else loss * self._scale
 
+    def placement(self) -> str:
         return str(mx.default_device())
 
     def close(self) -> None:
-        import mlx.core as mx
-
         mx.clear_cache()
 
 
@@ -145,8 +127,6 @@ class FedSession(MlxSession):
         }
 
     def train_block(self, steps: int) -> None:
-        import mlx.core as mx
-
         for x, y in islice(self._batches, steps):
             self._loss, gradients = self._loss_and_gradients(mx.array(x), mx.array(y))
             self._optimizer.update(self._model, gradients)
@@ -171,7 +151,6 @@ class TunedSession(SlicedLoop, MlxSession):
         may_compile: bool,
     ) -> None:
         super().__init__(workload, model, data, precision)
-        import mlx.core as mx
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
@@ -208,13 +187,9 @@ class TunedSession(SlicedLoop, MlxSession):
         }
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        import mlx.core as mx
-
         self._order = mx.array(order)
 
     def _train(self, first: int, count: int) -> None:
-        import mlx.core as mx
-
         batch = self._batch_size
         for step in range(first, first + count):
             rows = self._order[step * batch : (step + 1) * batch]
@@ -223,22 +198,18 @@ class TunedSession(SlicedLoop, MlxSession):
                 mx.eval(self._state, self._loss)
 
     def sync(self) -> None:
-        import mlx.core as mx
-
         mx.eval(self._state, self._loss)
         mx.synchronize()
 
     def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
-        import mlx.core as mx
-        from mlx.utils import tree_map
-
-        parts = []
+        parts, trained = [], self._model.trainable_parameters()
         for stream, own in zip(self._streams, mx.split(rows, len(self._streams)), strict=True):
             with mx.stream(stream):
                 x, y = data_x[own], data_y[own]
                 if x.dtype == mx.uint8:
                     x = x.astype(mx.float32) / 255
                 parts.append(self._loss_and_gradients(x, y))
+                self._model.update(trained)  # each stream begins with the same, none with another's
         loss, gradients = parts[0]
         if len(parts) > 1:
             loss, gradients = tree_map(lambda *values: sum(values) / len(values), *parts)
