@@ -37,21 +37,21 @@ def right_traces(factor: float = 1.0) -> tuple[Trace, ...]:
 
 
 @pytest.mark.parametrize(("factor", "conforms"), [(1.0, True), (1.001, False)])
-def test_a_repeat_is_traced_before_it_is_timed(
+def test_a_repeat_is_traced_after_it_was_timed(
     monkeypatch: pytest.MonkeyPatch, factor: float, conforms: bool
 ) -> None:
     clock = FakeClock()
     engine = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: engine)
-    # The fake's last word stands for the timed part.
-    losses = chain((loss * factor for loss in LOSSES), [0.5])
+    # The fake's first word stands for the timed part.
+    losses = chain([0.5], (loss * factor for loss in LOSSES))
     monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
     told: list[Any] = []
     job = job_of(WORKLOAD, warm_up_seconds=0.002, budget_seconds=0.01, block_seconds=0.001)
     ended = worker.work(job, told.append, clock)
     phases = [message.phase for message in told if isinstance(message, PhaseBegan)]
-    assert phases.index("warm_up") < phases.index("conformance") < phases.index("timing")
-    assert engine.session.blocks[1:11] == [1] * 10
+    assert phases.index("warm_up") < phases.index("timing") < phases.index("conformance")
+    assert engine.session.blocks[-10:] == [1] * 10
     outcome = ended.outcome
     assert outcome.measurement is not None
     assert outcome.measurement.traces == right_traces(factor)

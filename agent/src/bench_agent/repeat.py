@@ -16,7 +16,6 @@ from bench_protocol.result import (
     Phase,
     Placement,
     Startup,
-    Trace,
     Warn,
 )
 
@@ -56,9 +55,8 @@ class Repeat:
     def run(self) -> Measured | Failed:
         """Measure, or say what kept it from being measured; what was measured by then is kept."""
         try:
-            startup = self._start()
-            found = self._traces()
-            self._measured = self._measure(startup, found)
+            self._measured = self._measure(self._start())
+            self._measured = self._traced(self._measured)
             self._measured = self._evaluated(self._measured)
             return self._judged(self._measured)
         except Exception as error:
@@ -117,21 +115,7 @@ class Repeat:
         order = seeded.order(data_set.train_samples, 0, self._job.seed)
         return Data(*train, *test, order)
 
-    def _traces(self) -> tuple[Trace, ...]:
-        """The cell's own step on the trace's small job, in this process, after the start-up.
-
-        Before it, the frameworks would be warm when the start-up is timed. The sessions are closed
-        one by one, so what they hold is not there any more while blocks are timed.
-        """
-        job = self._job
-        if not traces.has_reference(job.workload):
-            return ()
-        self._enter("conformance")
-        found = traces.both(self._engine, job.workload, job.cell)
-        self._enter("warm_up")
-        return found
-
-    def _measure(self, startup: Startup, found: tuple[Trace, ...]) -> Measurement:
+    def _measure(self, startup: Startup) -> Measurement:
         job, session = self._job, self._open_session()
         blocks = measure(
             session,
@@ -152,11 +136,23 @@ class Repeat:
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             data_digest=self._data_digest,
-            traces=found,
             gemm=self._gemm(),
             placement=self._placement(session),
             recipe_settings=self._recipe_settings(session),
         )
+
+    def _traced(self, measurement: Measurement) -> Measurement:
+        """The measurement with the traces of the cell's own step, trained in this process.
+
+        After the timing: what they leave of their memory made the blocks of small models a
+        hundredth or two slower, and libraries know more of the machine by then.
+        """
+        job = self._job
+        if not traces.has_reference(job.workload):
+            return measurement
+        self._enter("conformance")
+        found = traces.both(self._engine, job.workload, job.cell)
+        return measurement.model_copy(update={"traces": found})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
         """Whether what was measured may count."""

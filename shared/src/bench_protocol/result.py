@@ -118,7 +118,7 @@ class Blocks(Wire):
 
 
 class Trace(Wire):
-    """Losses of the cell's own step before the timing, dropout off.
+    """Losses of the cell's own step in the process that was timed, dropout off.
 
     ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
     own.

@@ -116,7 +116,7 @@ class FedSession(MlxSession):
         pipeline: bool,
     ) -> None:
         super().__init__(workload, model, data, precision)
-        self._batches = host_batches(data, batch_size)
+        self._batches = map(_on_device, host_batches(data, batch_size))
         self._steps_per_evaluation = len(data.order) // batch_size if pipeline else 1
         self._trained = 0
         self.settings = {
@@ -128,12 +128,18 @@ class FedSession(MlxSession):
 
     def train_block(self, steps: int) -> None:
         for x, y in islice(self._batches, steps):
-            self._loss, gradients = self._loss_and_gradients(mx.array(x), mx.array(y))
+            self._loss, gradients = self._loss_and_gradients(x, y)
             self._optimizer.update(self._model, gradients)
             self._trained += 1
             if self._trained % self._steps_per_evaluation == 0:
                 mx.eval(self._model.parameters(), self._optimizer.state)
                 self._loss.item()
+
+
+def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[Any, Any]:
+    """Copies; NumPy's own are let go at once, so that the next batch takes their place."""
+    x, y = batch
+    return mx.array(x), mx.array(y)
 
 
 class TunedSession(SlicedLoop, MlxSession):
