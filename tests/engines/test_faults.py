@@ -160,7 +160,7 @@ def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) 
     nn = pytest.importorskip("mlx.nn")
     from bench_agent.engines import _mlx_model
 
-    right = _mlx_model._layer
+    right = _mlx_model._parts
 
     class Fused(nn.Module):  # type: ignore[misc]
         def __init__(self, dense: Any) -> None:
@@ -171,13 +171,13 @@ def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) 
             product = nn.relu(x @ self.dense.weight.T)
             return product + self.dense.bias if fault == "bias after relu" else product
 
-    def wrong(layer: Any, shape: Any, values: Any) -> Any:
-        built = right(layer, shape, values)
+    def wrong(layer: Any, shape: Any, values: Any) -> list[Any]:
+        parts = right(layer, shape, values)
         if layer.kind == "dense" and layer.activation == "relu":
-            return Fused(built.layers[0])
-        return built
+            return [Fused(parts[0])]
+        return list(parts)
 
-    monkeypatch.setattr(_mlx_model, "_layer", wrong)
+    monkeypatch.setattr(_mlx_model, "_parts", wrong)
     must_be_caught(found(name))
 
 
