@@ -44,8 +44,9 @@ def ab(
     """Compare two cells or two environments: pairs of fresh processes whose blocks are timed in
     turns, a ratio, a verdict.
 
-    The usual filters hold for both sides. --repeats: how many pairs (7). --budget-seconds: how long
-    each process is timed (3). Nothing of it is kept or sent.
+    The usual filters hold for both sides; what --a or --b does not name is as in a run, the recipe
+    tuned. --repeats: how many pairs (8). --budget-seconds: how long each process is timed (3).
+    Nothing of it is kept or sent.
     """
     from rich.console import Console
 

@@ -38,7 +38,8 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume/--fresh",
-        help="Go on with a run that was cut off (it keeps its own filters), or begin a new one.",
+        help="Go on with a run that was cut off (it keeps its own filters); where none was, as "
+        "with --fresh, begin a new one.",
     ),
 ]
 

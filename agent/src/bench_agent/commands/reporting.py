@@ -18,7 +18,11 @@ FILES = {"html": "trainmark-report.html", "png": "trainmark-report.png"}
 Format = Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")]
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", help="File to write; - for standard output."),
+    typer.Option(
+        "--output",
+        "-o",
+        help="File to write, - for standard output. Without it html and png go into this folder.",
+    ),
 ]
 
 
