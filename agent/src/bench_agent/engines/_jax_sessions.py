@@ -157,12 +157,13 @@ class FedSession(JaxSession):
         }
 
     def train_block(self, steps: int) -> None:
-        for x, y in islice(self._batches, steps):
+        for batch in islice(self._batches, steps):
             self._trained += 1
             self._state, loss = self._compiled(
-                self._state, self._frozen, x, y, self._key, self._trained
+                self._state, self._frozen, *batch, self._key, self._trained
             )
             self._loss = self._read(loss)
+            del batch  # so that the next takes its place, in memory that the caches hold
 
 
 def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
