@@ -49,9 +49,9 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
 # Loops that cut a batch between the cores.
 ON_ALL_CORES = (("mlx", "tuned"), ("tensorflow", "tuned"))
-# glibc asks the kernel for every large block anew until a process has freed one; the agent's have
-# (the conformance traces'), a bare loop's may not have, and PyTorch's naive loop is 1.5 times as
-# slow then. Both sides get what a process has learnt by then.
+# glibc asks the kernel for every large block anew until a process has freed one of that size, and a
+# loop can be 1.5 times as slow until then. Both sides get what a process has learnt by then, so
+# that it does not matter which of them freed what before its loop.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
 Side = Callable[[], float]
