@@ -21,7 +21,7 @@ JOBS ?= 2
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 
-.PHONY: help frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
@@ -37,6 +37,8 @@ $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
 	@echo 'Installing what the tests need into $(VENV).'
 	$(PIP) install -c constraints.txt -r requirements-dev.txt
 	@touch $@
+
+install: $(VENV)/installed-$(EXTRAS) ## Agent, server, and this platform's TensorFlow and MLX into .venv.
 
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
 	$(PIP) install -c constraints.txt -e './agent[jax,torch]'

@@ -1,15 +1,18 @@
 """A against B: what the sides are, that they take turns, and what is said of them."""
 
+import io
+import re
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from tests.fakes.results import make_measurement
 
 from bench_agent import ab
-from bench_agent.ab_display import document, lines
+from bench_agent.ab_display import AbDisplay, document, lines
 from bench_agent.job import Answer, FoundDevice, Job, Probe
 from bench_agent.paces import Paces
 from bench_agent.plan import Selection
@@ -108,6 +111,12 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
         f"Warning, {doubts.words(busy[0])}",
         f"Warning, 1 of 4 runs: {doubts.words(few[0])}",
     ]
+
+
+def test_how_long_it_takes_is_said_before_the_first_pair() -> None:
+    console = Console(file=io.StringIO())
+    AbDisplay(console, a_side("A"), a_side("B"), 8)
+    assert re.search(r"\n8 pairs, about \d+ min", console.file.getvalue())  # type: ignore[attr-defined]
 
 
 def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:

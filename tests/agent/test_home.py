@@ -24,6 +24,11 @@ def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
     assert find_home({}).root.name == "trainmark"
 
 
+def test_how_to_call_the_agent_for_a_folder() -> None:
+    assert find_home({}).command("report") == "bench-agent report"
+    assert Home(Path("/a b")).command("report") == "BENCH_HOME='/a b' bench-agent report"
+
+
 def test_the_key_is_made_once_and_only_its_owner_may_read_it(home: Home) -> None:
     first = load_or_create_key(home)
     again = load_or_create_key(home)

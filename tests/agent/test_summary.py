@@ -8,9 +8,10 @@ from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run
 
 from bench_agent.home import Home
+from bench_agent.report.figures import report_of
 from bench_agent.report.remarks import accuracy_lines, doubt_lines
 from bench_agent.run import RunSummary
-from bench_agent.summary import show_end
+from bench_agent.summary import show_end, summary_table
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Evaluation, Measured, Warn
 
@@ -61,7 +62,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, 95 % CI 3.3",
         "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
         "73 results kept in /home/of/agent/outbox, 1 sent now.",
-        "3 wait: bench-agent submit --server URL sends them.",
+        "3 wait: BENCH_HOME=/home/of/agent bench-agent submit --server URL sends them.",
     ):
         assert f"\n{line}" in text
 
@@ -71,5 +72,12 @@ def test_a_run_without_results_says_so() -> None:
     show_end(Console(file=stream), RunSummary(interrupted=True), Home(Path("/h")))
     assert stream.getvalue().splitlines() == [
         "0 results kept in /h/outbox, 0 sent now.",
-        "Interrupted: bench-agent run --resume goes on with what is missing.",
+        "Interrupted: BENCH_HOME=/h bench-agent run --resume goes on with what is missing.",
     ]
+
+
+def test_names_are_never_cut() -> None:
+    for width in (60, 70, 80):
+        stream = io.StringIO()
+        Console(file=stream, width=width).print(summary_table(report_of(a_run())))
+        assert "…" not in stream.getvalue()

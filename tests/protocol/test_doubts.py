@@ -35,6 +35,7 @@ def codes(durations: list[int]) -> list[str]:
         ([200 * MS] * 10, []),
         (STEADY[:9], ["few_blocks"]),
         ([200 * MS, 100 * MS], ["few_blocks"]),
+        ([100 * MS, 100 * MS, 500 * MS, 600 * MS], ["few_blocks", "unsteady"]),
         ([*STEADY, 800 * MS], ["outliers"]),
         ([*STEADY * 2, 800 * MS], []),  # one in twenty-five moves no median
         ([260 * MS, *STEADY * 2], ["slow_first_blocks"]),

@@ -31,6 +31,8 @@ class AbDisplay:
         self._began = time.monotonic()
         for side in (a, b):
             console.print(f"{side.name}: {side.cell}", markup=False, soft_wrap=True)
+        pairs = f"{count} pair{'s' * (count != 1)}"
+        console.print(f"{pairs}, about {people.rough(self._estimate)}", highlight=False)
 
     def __enter__(self) -> "AbDisplay":
         self._status.start()

@@ -1,6 +1,7 @@
 """Talks to a server: enrolls the key, posts what waits in the outbox."""
 
 import base64
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -60,6 +61,11 @@ class Delivery:
     def address(self, server: str) -> str:
         """Where what was sent can be looked at."""
         return f"{server}/results/{self.answer.get('id')}"
+
+
+def _words(error: httpx.HTTPError) -> str:
+    """What went wrong, without the system's number for it."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
 
 
 def checked_address(server: str) -> str:
@@ -130,7 +136,7 @@ class Client:
         try:
             self._http.get("/healthz").raise_for_status()
         except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self.server} does not answer: {error}") from error
+            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
 
     def enroll(
         self,
@@ -264,7 +270,9 @@ class Client:
             response = self._http.get(path)
             response.raise_for_status()
         except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self.server}{path} does not answer: {error}") from error
+            raise ServerUnreachable(
+                f"{self.server}{path} does not answer: {_words(error)}"
+            ) from error
         return response.content
 
     def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
@@ -326,7 +334,7 @@ class Client:
         try:
             response = self._http.request(method, path, content=content, headers=headers)
         except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self.server} does not answer: {error}") from error
+            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:

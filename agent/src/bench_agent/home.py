@@ -1,6 +1,7 @@
 """Where the agent keeps its things: key, salt, outbox, logs. ``BENCH_HOME`` moves it."""
 
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -19,6 +20,12 @@ class Home:
     """Paths inside the agent's folder. Nothing is created by looking."""
 
     root: Path
+
+    def command(self, words: str) -> str:
+        """How to call the agent for this folder, from any shell of a Unix."""
+        if self == find_home({}):
+            return f"bench-agent {words}"
+        return f"BENCH_HOME={shlex.quote(str(self.root))} bench-agent {words}"
 
     @property
     def key(self) -> Path:

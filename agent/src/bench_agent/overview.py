@@ -103,7 +103,10 @@ def print_plan(plan: Plan) -> None:
     """Table of the plan."""
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    for heading in ("workload", "on", "recipe", "precision", "memory", "time"):
+    # On a narrow terminal names go on in a second line.
+    for heading in ("workload", "on"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("recipe", "precision", "memory", "time"):
         justify: JustifyMethod = "right" if heading in ("memory", "time") else "left"
         table.add_column(heading, justify=justify, no_wrap=True)
     for planned in plan.cells:

@@ -38,8 +38,10 @@ def summary_table(report: Report) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    for heading in ("workload", "on", "recipe"):
-        table.add_column(heading, no_wrap=True)
+    # On a narrow terminal names go on in a second line.
+    for heading in ("workload", "on"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("recipe", no_wrap=True)
     for heading in ("samples/s", "epoch", "spread", "vs naive"):
         table.add_column(heading, justify="right", no_wrap=True)
     naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
@@ -68,11 +70,13 @@ def what_next(summary: RunSummary, home: Home) -> list[str]:
     lines = [f"{len(summary.results)} results kept in {home.outbox}, {summary.sent} sent now."]
     lines += [f"  {address}" for address in summary.addresses]
     if summary.results:
-        lines.append("bench-agent report writes them as a page with charts.")
+        lines.append(f"{home.command('report')} writes them as a page with charts.")
     if summary.waiting:
-        lines.append(f"{summary.waiting} wait: bench-agent submit --server URL sends them.")
+        submit = home.command("submit --server URL")
+        lines.append(f"{summary.waiting} wait: {submit} sends them.")
     if summary.interrupted:
-        lines.append("Interrupted: bench-agent run --resume goes on with what is missing.")
+        resume = home.command("run --resume")
+        lines.append(f"Interrupted: {resume} goes on with what is missing.")
     return lines
 
 

@@ -85,7 +85,12 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
             envelope.read(path.read_bytes())
             return Entry(path)
         return {name: document[name] for name in ("envelope", "receipt", "key", "log")}
-    except (OSError, ProtocolError, KeyError, TypeError) as error:
+    except OSError as error:
+        raise UsageProblem(
+            f"{path} cannot be read ({error.strerror}); give a result's address "
+            "(http://SERVER/results/ID), or a file: a bundle or an envelope of the outbox"
+        ) from None
+    except (ProtocolError, KeyError, TypeError) as error:
         raise UsageProblem(
             f"{path} is neither a bundle nor an envelope ({error}); bench-agent verify ADDRESS "
             "--save FILE makes a bundle, and envelopes are in the agent's outbox"

@@ -34,6 +34,7 @@ Code = Literal[
 ]
 
 ENOUGH_BLOCKS = 10
+ENOUGH_FOR_QUARTILES = 4
 UNSTEADY_SPREAD = 0.2
 # Tukey (1977) calls a value "far out" beyond three interquartile ranges from the quartiles; blocks
 # of a steady machine can lie so close together that a harmless one does, hence the least share.
@@ -59,8 +60,10 @@ def of_blocks(blocks: Blocks) -> list[Warn]:
     """Doubts that the block times themselves raise."""
     durations = blocks.durations_ns
     found = list(_few(durations))
+    if len(durations) >= ENOUGH_FOR_QUARTILES:
+        found += _unsteady(durations)
     if len(durations) >= ENOUGH_BLOCKS:
-        found += [*_unsteady(durations), *_outliers(durations)]
+        found += _outliers(durations)
         found += list(_drift(durations)) or list(_slow_first(durations))
     return found
 
