@@ -41,7 +41,8 @@ def test_how_many_chains(
     monkeypatch: pytest.MonkeyPatch, name: str, batch_size: int, cores: int, count: int
 ) -> None:
     monkeypatch.setattr(_chains, "available_cores", lambda: cores)
-    assert _chains.chains(workload_named(name), batch_size) == count
+    weights = workload_named(name).trained_parameter_count
+    assert _chains.chains(batch_size, weights) == count
 
 
 def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(

@@ -7,9 +7,9 @@ import pytest
 from tests.fakes.workloads import TINY, small, variant
 
 from bench_agent.engines.seam import WrongResult
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.seeded import initial_weights
-from bench_protocol.workloads import SGD, Adam, RMSprop
+from bench_protocol.workloads import SGD, Adam, RMSprop, Workload
 
 from .conftest import Opener, losses, tiny_data, without_dropout
 
@@ -187,6 +187,25 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
 
 
+def test_large_layers_cut_between_the_cores_train_as_whole_ones(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_agent.engines import _chains
+
+    workload = variant(
+        without_dropout(small(workload_named("cifar100-vgg16"), 32)), optimizer=SGD()
+    )
+    runs = []
+    for cores, how in ((2, "by units"), (1, "whole")):
+        monkeypatch.setattr(_chains, "available_cores", lambda cores=cores: cores)
+        session = opened("tensorflow", workload, "tuned", 8)
+        assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
+        assert session.parameter_count() == workload.parameter_count
+        runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
+        runs[-1].extend(session.evaluate())
+    assert runs[0] == pytest.approx(runs[1], rel=1e-5)
+
+
 @pytest.mark.parametrize(
     ("name", "chains", "pair"),
     [
@@ -203,6 +222,16 @@ def test_which_layers_are_cut(name: str, chains: int, pair: tuple[int, int] | No
     from bench_agent.engines import _tf_units
 
     assert _tf_units.dense_pair(workload_named(name), chains) == pair
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_only_vgg16_has_large_layers(workload: Workload) -> None:
+    from bench_agent.engines import _tf_units
+
+    large = _tf_units.large_layers(workload)
+    kinds = [type(workload.layers[index]).__name__ for index in large]
+    expected = ["Conv2D"] * 6 + ["Dense"] * 3 if workload.name == "cifar100-vgg16" else []
+    assert kinds == expected
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])

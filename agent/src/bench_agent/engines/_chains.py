@@ -6,7 +6,7 @@ in a chain of their own, one core works through them from the picture to the gra
 gradients together are the batch's.
 """
 
-from bench_protocol.workloads import Workload
+from collections.abc import Iterable
 
 from ._common import available_cores
 
@@ -15,12 +15,18 @@ MOST_CHAINS = 4
 MOST_WEIGHTS = 5_000_000
 
 
-def chains(workload: Workload, batch_size: int) -> int:
-    """Into how many equal chains to cut a batch on a CPU; 1 leaves it whole."""
-    if workload.trained_parameter_count > MOST_WEIGHTS:
+def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
+    """Into how many equal chains to cut a batch on a CPU; 1 leaves it whole.
+
+    Args:
+        weights: how many there are that every chain has a gradient of.
+        units: what else is to be cut into as many equal parts.
+    """
+    if weights > MOST_WEIGHTS:
         return 1
+    numbers = (batch_size, *units)
     most = min(available_cores(), MOST_CHAINS)
-    return max(count for count in range(1, most + 1) if batch_size % count == 0)
+    return max(c for c in range(1, most + 1) if all(number % c == 0 for number in numbers))
 
 
 def threads_each(chains: int) -> int:

@@ -161,7 +161,7 @@ class TunedSession(SlicedLoop, MlxSession):
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
         device = mx.default_device()
-        chains = _chains.chains(workload, batch_size) if on_cpu else 1
+        chains = _chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
         memory_kept = on_cpu and _malloc.keep()
         # The work of one stream is done by one core.
         self._streams = [

@@ -25,31 +25,33 @@ def forward(
     postponed = None
     for layer, keras_layer, pooled in zip(layers, keras_layers, pooled_next, strict=True):
         if stock and pooled and isinstance(layer, Conv2D):
-            x = _convolution(layer, keras_layer, x)
+            # Without bias and activation, which are cheaper on the pooled pictures. Neither changes
+            # which value of a window is the largest: both grow with it, rounding included.
+            x = product(layer, keras_layer.kernel.value, x)
             postponed = keras_layer
             continue
         x = _layer(layer, keras_layer, x, drop)
         if postponed:
-            x = _bias_and_activation(postponed, x)
+            x = bias_and_activation(postponed.activation, postponed.bias.value, x)
             postponed = None
     return x
 
 
-def _convolution(layer: Conv2D, keras_layer: Any, x: Any) -> Any:
-    """Without bias and activation, which are cheaper on the pooled pictures.
-
-    Neither changes which value of a window is the largest: both grow with it, rounding included.
-    """
+def product(layer: Layer, kernel: Any, x: Any) -> Any:
+    """A convolution's or a dense layer's, without bias and activation. ``kernel``: of all of its
+    units, or of some."""
     import tensorflow as tf
 
-    kernel = tf.cast(keras_layer.kernel.value, x.dtype)
-    return tf.nn.conv2d(x, kernel, strides=layer.stride, padding=layer.padding.upper())
+    kernel = tf.cast(kernel, x.dtype)
+    if isinstance(layer, Conv2D):
+        return tf.nn.conv2d(x, kernel, strides=layer.stride, padding=layer.padding.upper())
+    return tf.matmul(x, kernel)
 
 
-def _bias_and_activation(keras_layer: Any, x: Any) -> Any:
+def bias_and_activation(activation: Callable[[Any], Any], bias: Any, x: Any) -> Any:
     import tensorflow as tf
 
-    return keras_layer.activation(tf.nn.bias_add(x, tf.cast(keras_layer.bias.value, x.dtype)))
+    return activation(tf.nn.bias_add(x, tf.cast(bias, x.dtype)))
 
 
 def _layer(layer: Layer, keras_layer: Any, x: Any, drop: Drop) -> Any:

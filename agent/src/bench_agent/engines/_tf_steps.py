@@ -16,7 +16,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _chains, _malloc, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
+from . import _malloc, _tf_dropout, _tf_forward, _tf_shared, _tf_units, _tf_update
 from ._common import resident
 from ._loop import SlicedLoop, orders
 from .seam import Data
@@ -54,13 +54,12 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         self._orders = orders(data)
         self._order = tf.Variable(next(self._orders), trainable=False)
         self._on_cpu = _tf_shared.on_cpu()
-        self._chains = _chains.chains(workload, batch_size) if self._on_cpu else 1
+        self._chains = _tf_units.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
-        self._pair = _tf_units.dense_pair(workload, self._chains) if layers == "stock" else None
-        if self._pair is not None:
-            first, second = (model.layers[index] for index in self._pair)
-            self._by_units = _tf_units.DensePair(first, second, self._chains)
-            self._variables[: len(self._by_units.whole)] = self._by_units.variables
+        stock = layers == "stock"
+        self._cut = _tf_units.cut(workload, model, self._chains) if stock else None
+        if self._cut is not None:
+            self._variables = self._cut.in_place(self._variables)
         self._update = _tf_update.update(workload.optimizer, self._variables, fused=fused_updates)
         memory_kept = self._on_cpu and _malloc.keep()
         unroll = _unroll(workload, batch_size)
@@ -72,7 +71,8 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             "data_on_device": self._x.dtype.name,
             "updates": "fused" if fused_updates else "composed",
             "chains": str(self._chains),
-            "first_dense_layer": "by units" if self._pair else "whole",
+            "first_dense_layer": _how(isinstance(self._cut, _tf_units.DensePair)),
+            "large_layers": _how(isinstance(self._cut, _tf_units.LargeLayers)),
             "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
             "memory_kept": str(memory_kept).lower(),
             **mixed_settings(precision),
@@ -95,8 +95,8 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         return float(self._loss)
 
     def evaluate(self) -> tuple[float, float]:
-        if self._pair is not None:
-            self._by_units.write_back()
+        if self._cut is not None:
+            self._cut.write_back()
         return super().evaluate()
 
     def close(self) -> None:
@@ -156,16 +156,18 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
         """What the samples of each chain add to the batch's mean loss."""
         import tensorflow as tf
 
-        if self._pair is None:
-            parts = tf.split(rows, self._chains)
-            return [
-                self._loss_of(self._forward(slice(None), self._pictures(part), drop), part)
-                for part in parts
-            ]
-        first, second = self._pair
-        x = self._forward(slice(first), self._pictures(rows), drop)
-        x = self._by_units(x, lambda own: self._forward(slice(first + 1, second), own, drop))
-        return [self._loss_of(self._forward(slice(second + 1, None), x, drop), rows)]
+        def forward(some: slice, x: Any) -> Any:
+            layers, keras_layers = self._workload.layers[some], self._model.layers[some]
+            return _tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
+
+        # Before a first dense layer there is nothing to share.
+        whole = isinstance(self._cut, _tf_units.DensePair)
+        parts = [rows] if whole else tf.split(rows, self._chains)
+        before = slice(self._cut.first if self._cut else None)
+        outputs = [forward(before, self._pictures(part)) for part in parts]
+        if self._cut is None:
+            return [self._loss_of(x, part) for x, part in zip(outputs, parts, strict=True)]
+        return [self._loss_of(self._cut(tf.concat(outputs, 0), forward), rows)]
 
     def _pictures(self, rows: Any) -> Any:
         import tensorflow as tf
@@ -175,11 +177,6 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             x = tf.cast(x, tf.float32) / np.float32(255)
         return tf.cast(x, self._compute)
 
-    def _forward(self, some: slice, x: Any, drop: _tf_forward.Drop) -> Any:
-        """What comes out of some of the layers."""
-        layers, keras_layers = self._workload.layers[some], self._model.layers[some]
-        return _tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
-
     def _loss_of(self, logits: Any, rows: Any) -> Any:
         import tensorflow as tf
 
@@ -187,6 +184,10 @@ class StepsSession(SlicedLoop, _tf_shared.KerasSession):
             labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
         )
         return tf.reduce_sum(losses) / self._batch_size
+
+
+def _how(by_units: bool) -> str:
+    return "by units" if by_units else "whole"
 
 
 def _unroll(workload: Workload, batch_size: int) -> int:

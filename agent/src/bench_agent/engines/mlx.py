@@ -51,7 +51,8 @@ class Mlx:
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
-            threads = _chains.threads_each(_chains.chains(workload, cell.batch_size))
+            chains = _chains.chains(cell.batch_size, workload.trained_parameter_count)
+            threads = _chains.threads_each(chains)
             self._blas_threads = threads if _blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # Read when the first product is computed; MLX's default is TF32 where the GPU has it.

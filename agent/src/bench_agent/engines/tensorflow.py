@@ -11,7 +11,7 @@ from bench_protocol.workloads import Workload
 
 from ..job import FoundDevice
 from ..precision import ALL_PRECISIONS, COMPUTE_TYPES
-from . import _chains
+from . import _chains, _tf_units
 from ._common import why_not_here
 from .seam import Data, Engine, Session
 
@@ -55,7 +55,7 @@ class TensorFlow:
         os.environ["KERAS_BACKEND"] = "tensorflow"
         device, precision = cell.device, cell.precision
         if device.kind == "cpu" and cell.recipe == "tuned":
-            self._chains = _chains.chains(workload, cell.batch_size)
+            self._chains = _tf_units.chains(workload, cell.batch_size)
             # A user's choice stays.
             os.environ.setdefault(THREADS, str(_chains.threads_each(self._chains)))
         import tensorflow as tf
