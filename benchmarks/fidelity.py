@@ -129,20 +129,24 @@ def on_one_core() -> Iterator[None]:
 
 
 def row(name: str, pairs: Iterable[Sequence[float]]) -> str:
-    """Medians of both sides, the median ratio of the pairs, and its verdict."""
+    """Medians of both sides, the pairs' median ratio and range, the 95 % interval of their mean
+    ratio, and the verdict by that."""
     done = list(pairs)
     first, second = ([pair[side] for pair in done] for side in (0, 1))
     ratios = sorted(x / y for x, y in zip(first, second, strict=True))
-    verdict = compare_pairs(first, second)
+    verdict = compare_pairs(second, first)
+    interval = f"{verdict.low:.3f} to {verdict.high:.3f}" if verdict.low and verdict.high else ""
     return (
         f"| {name} | {people.seconds(median(first))} | {people.seconds(median(second))} "
-        f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {verdict.words} |"
+        f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {interval} "
+        f"| {compare_pairs(first, second).words} |"
     )
 
 
 def heading(what: str, a: str, b: str) -> str:
     """Of a table of :func:`row`."""
-    return f"| {what} | {a} | {b} | {a} / {b} | of the pairs | {a} is |\n|---|---|---|---|---|---|"
+    columns = (what, a, b, f"{a} / {b}", "of the pairs", "95 % CI of the mean", f"{a} is")
+    return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 
 
 def main() -> None:
