@@ -1,6 +1,7 @@
 """What is particular to the JAX and the PyTorch engine: other ways to the same result."""
 
 import math
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from tests.fakes.workloads import TINY, cell_of, small, variant
 from bench_agent import engines
 from bench_agent.engines import _common, _torch_optimizer
 from bench_protocol.catalogue import workload_named
+from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Device
 from bench_protocol.workloads import SGD, Adam, Workload
 
@@ -74,6 +76,33 @@ def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
 
 
 @pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
+@pytest.mark.parametrize("size", [1, 2, 3])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("padding", ["same", "valid"])
+def test_a_convolution_as_a_product(
+    size: int, stride: int, padding: Literal["same", "valid"]
+) -> None:
+    jax = pytest.importorskip("jax")
+    from bench_agent.engines import _jax_model
+
+    layer = Conv2D(filters=4, kernel=size, stride=stride, padding=padding)
+    values = np.random.default_rng(7)
+    x = values.normal(size=(2, 7, 6, _jax_model.MANY_CHANNELS)).astype(np.float32)
+    kernel = values.normal(size=(size, size, x.shape[-1], 4)).astype(np.float32)
+    found = []
+    for fast in (True, False):
+
+        def loss(x: Any, kernel: Any, fast: bool = fast) -> Any:
+            return (_jax_model._convolution(layer, x, kernel, fast) ** 2).sum()
+
+        assert ("conv_general" in str(jax.make_jaxpr(loss)(x, kernel))) != fast
+        found.append(
+            [_jax_model._convolution(layer, x, kernel, fast), *jax.grad(loss, (0, 1))(x, kernel)]
+        )
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
+
+
 def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None:
     import jax
 

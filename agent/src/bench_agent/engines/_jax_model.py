@@ -26,6 +26,11 @@ from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 Parameters = list[dict[str, Any]]
 """One dictionary a layer, as the seeds have them."""
+
+# With fewer, XLA's convolutions on a CPU are the faster ones; with more, a step of VGG16 takes five
+# times as long by them (JAX 0.10).
+MANY_CHANNELS = 256
+
 Forward = Callable[[Parameters, Any, Any], Any]
 
 
@@ -33,7 +38,7 @@ def forward(workload: Workload, *, fast: bool) -> Forward:
     """A function (parameters, inputs, key) to logits (batch, classes); ``key`` None: no dropout.
 
     Args:
-        fast: write pooling so that its gradient is cheap.
+        fast: write pooling and, on a CPU, large convolutions so that their gradients are cheap.
     """
 
     def apply(parameters: Parameters, x: Any, key: Any) -> Any:
@@ -63,14 +68,7 @@ def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -
 
     match layer:
         case Conv2D():
-            x = jax.lax.conv_general_dilated(
-                x,
-                values["kernel"],
-                (layer.stride, layer.stride),
-                layer.padding_zeros(x.shape[1:]),
-                dimension_numbers=("NHWC", "HWIO", "NHWC"),
-            )
-            x = x + values["bias"]
+            x = _convolution(layer, x, values["kernel"], fast) + values["bias"]
         case BatchNorm():
             mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
             scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
@@ -107,6 +105,42 @@ def _branch(
         own_key = None if key is None else jax.random.fold_in(key, index)
         x = _layer(part.layer, weights_of(part, values), x, own_key, fast)
     return x
+
+
+def _convolution(layer: Conv2D, x: Any, kernel: Any, fast: bool) -> Any:
+    import jax
+
+    zeros = layer.padding_zeros(x.shape[1:])
+    if fast and x.shape[-1] >= MANY_CHANNELS and jax.default_backend() == "cpu":
+        return convolution_as_product(x, kernel, layer.stride, zeros)
+    strides = (layer.stride, layer.stride)
+    return jax.lax.conv_general_dilated(
+        x, kernel, strides, zeros, dimension_numbers=("NHWC", "HWIO", "NHWC")
+    )
+
+
+def convolution_as_product(x: Any, kernel: Any, stride: int, zeros: Any) -> Any:
+    """A convolution whose gradients are matrix products too.
+
+    The inputs of each output are laid side by side (Chellapilla et al. 2006, "High performance
+    convolutional neural networks for document processing").
+
+    Args:
+        x: (batch, height, width, channels).
+        kernel: (size, size, channels, filters).
+        zeros: how many to put before and after rows and columns.
+    """
+    import jax.numpy as jnp
+
+    size = kernel.shape[0]
+    x = jnp.pad(x, ((0, 0), *zeros, (0, 0)))
+    last_row, last_column = (length - size for length in x.shape[1:3])
+    inputs = [
+        x[:, row : row + last_row + 1 : stride, column : column + last_column + 1 : stride]
+        for row in range(size)
+        for column in range(size)
+    ]
+    return jnp.concatenate(inputs, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
 
 
 def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:

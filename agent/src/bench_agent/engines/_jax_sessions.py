@@ -204,13 +204,15 @@ class TunedSession(SlicedLoop, JaxSession):
         self._orders = orders(data)
         self._reorder(next(self._orders))
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
-        self._looped = not (convolves and self._device().platform == "cpu")
+        on_cpu = self._device().platform == "cpu"
+        self._looped = not (convolves and on_cpu)
         program = self._steps if self._looped else self._single
         self._program = jax.jit(program, donate_argnums=0)
         self.settings = {
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
             "input": "gather on the device",
             "data_on_device": str(self._x.dtype),
+            "large_convolutions": "matrix products" if on_cpu else "XLA's",
             **mixed_settings(precision),
         }
 
