@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import fmean, stdev
 
-from fidelity import FRAMEWORKS, version_of
+from fidelity import FRAMEWORKS, some_of, version_of
 from repeats import cell_of, measured
 from rich.console import Console
 from rich.progress import track
 from scipy.stats import ttest_rel
 
 from bench_agent.job import Timing
-from bench_protocol.catalogue import workload_named
+from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import DataKind, Recipe
 from bench_protocol.workloads import Workload
 
@@ -67,19 +67,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--workloads", default=SMALL)
-    parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
+    names = [workload.name for workload in CATALOGUE]
+    parser.add_argument("--workloads", type=some_of(names), default=SMALL)
+    parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
     parser.add_argument("--data", choices=("real", "generated"), default="real")
     parser.add_argument("--seeds", type=int, default=5, help="at least two")
     parser.add_argument("--epochs", type=int, help="in place of each workload's own")
     options = parser.parse_args()
-    frameworks = options.frameworks.split(",")
+    frameworks = options.frameworks
     print(", ".join(f"{name} {version_of(name)}" for name in frameworks))
     print(f"{options.data} data, {options.seeds} seeds, {os.cpu_count()} cores\n")
     print("| workload, epochs | framework | recipe | accuracy | over seeds | against naive |")
     print("|---|---|---|---|---|---|", flush=True)
     console = Console(stderr=True)
-    for name, framework in product(options.workloads.split(","), frameworks):
+    for name, framework in product(options.workloads, frameworks):
         workload = workload_named(name)
         epochs = options.epochs or workload.epochs
         found: dict[Recipe, list[float]] = {recipe: [] for recipe in RECIPES}

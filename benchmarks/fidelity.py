@@ -153,7 +153,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
+    parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
     parser.add_argument("--pairs", type=int, default=6)
     parser.add_argument("--repeats", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=6.0)
@@ -163,7 +163,7 @@ def main() -> None:
     os.environ.update(ALLOCATOR)
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
-    frameworks, seconds, pairs = options.frameworks.split(","), options.seconds, options.pairs
+    frameworks, seconds, pairs = options.frameworks, options.seconds, options.pairs
     clock = options.clock
     versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
     load = os.getloadavg()[0]
@@ -200,11 +200,24 @@ def main() -> None:
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
+def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
+    """Reads names with commas between them, for :mod:`argparse`."""
+
+    def names(text: str) -> list[str]:
+        if unknown := [name for name in text.split(",") if name not in known]:
+            raise argparse.ArgumentTypeError(f"{unknown[0]!r} is none of {', '.join(known)}")
+        return text.split(",")
+
+    return names
+
+
 def version_of(framework: str) -> str:
-    try:
-        return version(framework)
-    except PackageNotFoundError:
-        return version(f"{framework}-cpu")
+    for distribution in (framework, f"{framework}-cpu"):
+        try:
+            return version(distribution)
+        except PackageNotFoundError:
+            continue
+    raise SystemExit(f"{framework} is not installed: make frameworks, or choose --frameworks")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, version_of
+from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, some_of, version_of
 from repeats import cell_of, measured, rounds
 
 from bench_agent.job import Timing
@@ -33,6 +33,7 @@ from bench_protocol.result import Measurement
 from bench_protocol.workloads import Workload
 
 NAIVE: Recipe = "naive"
+OTHERS: tuple[Recipe, ...] = ("pipeline", "tuned")
 BARE_RECIPES = ("naive", "tuned")
 
 
@@ -126,11 +127,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     names = [workload.name for workload in CATALOGUE]
-    parser.add_argument("--workloads", default=",".join(names))
-    parser.add_argument("--frameworks", default=",".join(FRAMEWORKS))
-    parser.add_argument("--recipes", default="pipeline,tuned")
-    parser.add_argument("--pairs", type=int, default=3, help="rounds of one process a side")
-    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--workloads", type=some_of(names), default=",".join(names))
+    parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
+    parser.add_argument("--recipes", type=some_of(OTHERS), default=",".join(OTHERS))
+    parser.add_argument("--pairs", type=int, default=3, help="rounds of one process a side (3)")
+    parser.add_argument("--seconds", type=float, default=5.0, help="timed in each process (5)")
     parser.add_argument("--epochs", type=int, help="time so many whole epochs instead")
     parser.add_argument("--threads", type=int, default=0, help="0: as many as the libraries take")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
@@ -138,7 +139,7 @@ def main() -> None:
     options = parser.parse_args()
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
-    frameworks = options.frameworks.split(",")
+    frameworks = options.frameworks
     timing = Timing(budget_seconds=options.seconds, target_spread=0.0, epochs=options.epochs)
     versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
     print(
@@ -152,13 +153,12 @@ def main() -> None:
             end="",
         )
         print("| over naive | of the rounds |\n|---|---|---|---|---|---|---|---|")
-        for name in options.workloads.split(","):
+        for name in options.workloads:
             for framework in frameworks:
-                recipes = options.recipes.split(",")
                 rows(
                     framework,
                     workload_named(name),
-                    recipes,
+                    options.recipes,
                     timing,
                     options.clock,
                     options.pairs,

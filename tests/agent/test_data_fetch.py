@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
     datasets.put(tmp_path, "taken", b"a file where a folder should be")
-    with pytest.raises(DataProblem, match=r"cannot write .*taken.*BENCH_DATA_DIR"):
+    with pytest.raises(DataProblem, match=r"taken is no folder.*BENCH_DATA_DIR"):
         fetch(file_at(mirror), tmp_path / "taken", client)
 
 

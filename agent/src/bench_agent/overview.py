@@ -134,7 +134,9 @@ def print_plan(plan: Plan) -> None:
         console.print(f"otherwise than published: {correction}", markup=False, soft_wrap=True)
     if passes := len(plan.accuracy_passes):
         repeats += f", {passes} accuracy pass{'es' * (passes != 1)} over full epochs"
-    console.print(f"{len(plan.cells)} cells, {repeats}, about {total}, on {data or 'no'} data")
+    cells = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
+    words = f"{cells}, {repeats}, about {total}, on {data} data" if plan.cells else "nothing to run"
+    console.print(words, soft_wrap=True)
     for line in plan_warnings(plan):
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

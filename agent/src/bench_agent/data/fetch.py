@@ -52,6 +52,11 @@ def fetch(
                 continue
             _settle(partial, target)
             return target
+    except (FileExistsError, NotADirectoryError) as error:
+        raise DataProblem(
+            f"{folder} is no folder, so nothing can be put into it; choose another with "
+            "BENCH_DATA_DIR"
+        ) from error
     except OSError as error:
         raise DataProblem(
             f"cannot write {partial}: {error.strerror}; make room there, or choose another folder "
@@ -59,7 +64,7 @@ def fetch(
         ) from error
     raise DataProblem(
         f"no mirror gave {file.path}:\n  " + "\n  ".join(failures) + "\n"
-        f"Try again (a cut download goes on where it stopped), or put the file into {folder}"
+        f"Try again (a cut download goes on where it stopped), or put it there as {target}"
     )
 
 

@@ -57,9 +57,10 @@ def _content(data: RealData, file: DataFile, places: Sequence[Path]) -> bytes:
         except DataProblem as problem:
             wrong.append(str(problem))
     found = "; ".join(wrong) or f"{data.name} is not on this machine"
+    files = ", ".join(file.path for file in data.files)
     raise DataProblem(
         f"{found}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
-        f"or put {file.path} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
+        f"or put {files} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
     )
 
 
