@@ -134,12 +134,13 @@ def row(name: str, pairs: Iterable[Sequence[float]]) -> str:
     done = list(pairs)
     first, second = ([pair[side] for pair in done] for side in (0, 1))
     ratios = sorted(x / y for x, y in zip(first, second, strict=True))
-    verdict = compare_pairs(second, first)
-    interval = f"{verdict.low:.3f} to {verdict.high:.3f}" if verdict.low and verdict.high else ""
+    verdict = compare_pairs(first, second)
+    bounds = (verdict.high, verdict.low)  # of how many times as fast, so the other way round
+    interval = " to ".join(f"{1 / bound:.3f}" for bound in bounds if bound)
     return (
         f"| {name} | {people.seconds(median(first))} | {people.seconds(median(second))} "
         f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {interval} "
-        f"| {compare_pairs(first, second).words} |"
+        f"| {verdict.words} |"
     )
 
 

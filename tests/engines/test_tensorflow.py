@@ -195,15 +195,21 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
     workload = variant(
         without_dropout(small(workload_named("cifar100-vgg16"), 32)), optimizer=SGD()
     )
-    runs = []
+    runs, moved = [], []
     for cores, how in ((2, "by units"), (1, "whole")):
         monkeypatch.setattr(_chains, "available_cores", lambda cores=cores: cores)
         session = opened("tensorflow", workload, "tuned", 8)
         assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
         assert session.parameter_count() == workload.parameter_count
+        before = session._model.get_weights()  # type: ignore[attr-defined]
         runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
         runs[-1].extend(session.evaluate())
+        after = session._model.get_weights()  # type: ignore[attr-defined]
+        moved.append([new - old for new, old in zip(after, before, strict=True)])
     assert runs[0] == pytest.approx(runs[1], rel=1e-5)
+    # Losses of a deep model that has seen little all lie near guessing: its weights say more.
+    for by_units, whole in zip(*moved, strict=True):
+        assert np.linalg.norm(by_units - whole) < 1e-3 * np.linalg.norm(whole)
 
 
 @pytest.mark.parametrize(
