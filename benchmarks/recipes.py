@@ -6,7 +6,7 @@ measured in the same process. The second: ``tuned`` beside the better of two pla
 loops (``bare_loops/``, of one workload). Every figure is from a fresh process of the agent's own
 worker. The sides of a round live at the same time and time their blocks in turns
 (:mod:`bench_agent.turns`), so that what else the machine does meets them all; ratios are medians
-over the rounds.
+over the rounds. The two large workloads are timed three times as long as ``--seconds`` says.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. A large workload on a small machine
 takes hours: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
@@ -35,6 +35,10 @@ from bench_protocol.workloads import Workload
 NAIVE: Recipe = "naive"
 OTHERS: tuple[Recipe, ...] = ("pipeline", "tuned")
 BARE_RECIPES = ("naive", "tuned")
+# A step of so many FLOPs takes about a second where a product of matrices reaches 200 GFLOP/s.
+# Three seconds of it are four blocks, too few for a median: large workloads are timed for longer.
+LARGE_STEP = 2e11
+LARGE_TIMES = 3
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,13 @@ def speed(
     flops = rate * workload.training_flops_per_sample
     peak = _gemm_flops_per_second(measurement)
     return Speed(rate, flops, flops / peak if peak else None)
+
+
+def timing_of(workload: Workload, seconds: float, epochs: int | None) -> Timing:
+    """The same for all sides of a round."""
+    large = workload.training_flops_per_sample * workload.batch_size >= LARGE_STEP
+    budget = seconds * LARGE_TIMES if large else seconds
+    return Timing(budget_seconds=budget, target_spread=0.0, epochs=epochs)
 
 
 def _gemm_flops_per_second(measurement: Measurement) -> float | None:
@@ -140,7 +151,7 @@ def main() -> None:
     if options.threads:
         os.environ.update(dict.fromkeys(THREADS, str(options.threads)))
     frameworks = options.frameworks
-    timing = Timing(budget_seconds=options.seconds, target_spread=0.0, epochs=options.epochs)
+    timing = partial(timing_of, seconds=options.seconds, epochs=options.epochs)
     versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
     print(
         f"{versions}; {options.pairs} rounds by the {options.clock} clock, "
@@ -153,13 +164,13 @@ def main() -> None:
             end="",
         )
         print("| over naive | of the rounds |\n|---|---|---|---|---|---|---|---|")
-        for name in options.workloads:
+        for workload in map(workload_named, options.workloads):
             for framework in frameworks:
                 rows(
                     framework,
-                    workload_named(name),
+                    workload,
                     options.recipes,
-                    timing,
+                    timing(workload),
                     options.clock,
                     options.pairs,
                 )
@@ -167,7 +178,7 @@ def main() -> None:
     print("\n| workload, batch | framework | best bare loop | tuned over it | of the rounds |")
     print("|---|---|---|---|---|")
     for framework in frameworks:
-        bare_row(framework, timing, options.clock, options.pairs)
+        bare_row(framework, timing(WORKLOAD), options.clock, options.pairs)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 
