@@ -1,5 +1,6 @@
 """Estimates: from what this machine did before, else from like cells, else from assumptions."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.fakes.results import make_cell, make_measurement
 from bench_agent import calibration, paces
 from bench_agent.home import Home
 from bench_agent.job import Answer, FoundDevice, Job, Probe, Timing
-from bench_agent.overview import plan_document, print_plan
+from bench_agent.overview import plan_document, plan_warnings, print_plan
 from bench_agent.paces import OVERHEAD_STEPS, Paces, pace_of
 from bench_agent.plan import Plan, Selection, make_plan
 from bench_agent.presets import PRESETS
@@ -156,12 +157,23 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
         "so the estimate may be far too long"
     )
     assert warning["words"] == said
+    assert calibration.is_worth_it(plan_of("smoke", home))
     assert f"Warning: {said}; on an idle machine plan again\n" in capsys.readouterr().out
     jax = make_cell(framework="jax")
     paces.note(home.paces, jax, a_pace(jax))
     assert calibrate(3) == ["calibrating: mlx on cpu"]
     assert plan_of("quick", home).warnings == ()
     assert calibrate(96) == []
+
+
+def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
+    short = plan_of("smoke", Home(tmp_path))
+    assert plan_warnings(short) == []
+    first, *rest = short.cells
+    long = replace(short, cells=(replace(first, estimate_seconds=2e5), *rest))
+    (line,) = plan_warnings(long)
+    assert "--budget-seconds" in line
+    assert "days" in line or " h" in line
 
 
 def measured(job: Job, log: Path) -> Answer:

@@ -16,7 +16,7 @@ from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Pro
 from bench_agent.outbox import Outbox
 from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.presets import LIKE, PRESETS, Preset
-from bench_agent.problems import ServerUnreachable
+from bench_agent.problems import ServerUnreachable, UsageProblem
 from bench_agent.report.figures import report_of
 from bench_agent.run import RunSummary, run_plan
 from bench_agent.runner import Limits, Listener
@@ -27,6 +27,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 RUN_ID = "a" * 32
 OPEN = Gate(look=lambda device: Conditions())
+CLOSED = Gate(strict=True, look=lambda device: Conditions(on_battery=True))
 
 
 class Quiet:
@@ -94,11 +95,13 @@ def kept(home: Home) -> set[tuple[str, int]]:
     return {(r.cell.digest, r.repeat) for r in results}
 
 
-def go_on(home: Home, run_job: Callable[..., Answer] = measure) -> tuple[RunSummary, Quiet]:
+def go_on(
+    home: Home, run_job: Callable[..., Answer] = measure, gate: Gate = OPEN
+) -> tuple[RunSummary, Quiet]:
     waiting = journal.unfinished(home)
     assert waiting is not None
     quiet = Quiet()
-    return run_plan(waiting, home, None, quiet, run_job=run_job, gate=OPEN), quiet
+    return run_plan(waiting, home, None, quiet, run_job=run_job, gate=gate), quiet
 
 
 @pytest.mark.parametrize("cut_at", range(1, 9))
@@ -117,6 +120,20 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     assert {r.run_id for r in summary.results} == {RUN_ID}
     assert [one.cell for one in report_of(summary.results).cells] == planned
     assert journal.unfinished(home) is None
+
+
+def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measured(
+    home: Home,
+) -> None:
+    begun(home)
+    with pytest.raises(UsageProblem, match="battery"):
+        go_on(home, gate=CLOSED)
+    assert journal.unfinished(home) is None
+    begun(home)
+    go_on(home, stop_at(2, interrupt))
+    with pytest.raises(UsageProblem, match="battery"):
+        go_on(home, gate=CLOSED)
+    assert len(go_on(home)[0].results) == 8
 
 
 def test_a_run_notes_the_pace_of_every_cell_and_what_is_doubtful(home: Home) -> None:

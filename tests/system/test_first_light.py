@@ -77,7 +77,9 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     assert len(agent("status", "--json").json()["pending"]) == 2
 
     port = int(address.rsplit(":", 1)[1])
-    assert agent("submit", "--yes", "--server", address).code == 3
+    away = agent("submit", "--yes", "--server", address)
+    assert away.code == 3
+    assert "0 sent, 2 waiting in the outbox" in away.stderr
     server.start(port)
     first = agent("submit", "--yes", "--server", address, "--json")
     assert first.code == 0, first.stderr
@@ -118,7 +120,7 @@ def test_enroll_names_the_key(agent: Agent, make_server: Callable[[], Server]) -
         (("run", "--workload", "nothing"), "choose one of: mnist-cnn"),
         (("plan", "--framework", "caffe"), "choose one of"),
         (("run", "--device", "tpu"), "no device 'tpu'"),
-        (("run", "--workload", "mnist-cnn", "--batch-size", "60001"), "nothing to run"),
+        (("run", "--workload", "mnist-cnn", "--batch-size", "60001"), "is larger than the"),
         (("run", "--preset", "huge"), "choose one of: smoke"),
         (("run", "--server", "localhost:80"), "no server address"),
         (("run", "--batch-size", "0"), "--batch-size"),

@@ -27,8 +27,8 @@ RunJob = Callable[[Job, Path], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
-    """Whether the plan is long enough for its estimate to matter."""
-    return plan.estimate_seconds > WORTH_SECONDS
+    """Whether the plan is long enough for its estimate to matter, or rests on a disturbed one."""
+    return plan.estimate_seconds > WORTH_SECONDS or bool(plan.warnings)
 
 
 def unknown(plan: Plan, home: Home) -> list[PlannedCell]:

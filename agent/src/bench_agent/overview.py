@@ -25,6 +25,7 @@ from .room import need_of
 from .run import RunSummary
 
 Document = dict[str, Any]
+LONG_PLAN_SECONDS = 24 * 3600
 
 
 def devices_document(machine: Machine, probes: Mapping[str, Probe]) -> Document:
@@ -106,8 +107,8 @@ def print_plan(plan: Plan) -> None:
     # On a narrow terminal names go on in a second line.
     for heading in ("workload", "on"):
         table.add_column(heading, overflow="fold")
-    for heading in ("recipe", "precision", "memory", "time"):
-        justify: JustifyMethod = "right" if heading in ("memory", "time") else "left"
+    for heading in ("recipe", "precision", "memory", "a repeat"):
+        justify: JustifyMethod = "right" if heading in ("memory", "a repeat") else "left"
         table.add_column(heading, justify=justify, no_wrap=True)
     for planned in plan.cells:
         cell, need = planned.cell, need_of(planned.cell, planned.workload)
@@ -121,12 +122,8 @@ def print_plan(plan: Plan) -> None:
         )
     if plan.cells:
         console.print(table)
-    by_reason: dict[str, list[str]] = {}
-    for item in plan.excluded:
-        by_reason.setdefault(item.reason, []).append(item.what)
-    for reason, left_out in by_reason.items():
-        what = left_out[0] if len(left_out) == 1 else f"{len(left_out)} cells"
-        console.print(f"left out: {what}: {reason}", markup=False, soft_wrap=True)
+    for line in left_out(plan):
+        console.print(line, markup=False, soft_wrap=True)
     total = people.rough(plan.estimate_seconds)
     repeats = f"{plan.repeats} repeat{'s' * (plan.repeats != 1)} each"
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
@@ -141,9 +138,26 @@ def print_plan(plan: Plan) -> None:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
 
+def left_out(plan: Plan) -> list[str]:
+    """A line for each reason why cells are not run."""
+    by_reason: dict[str, list[str]] = {}
+    for item in plan.excluded:
+        by_reason.setdefault(item.reason, []).append(item.what)
+    return [
+        f"left out: {cells[0] if len(cells) == 1 else f'{len(cells)} cells'}: {reason}"
+        for reason, cells in by_reason.items()
+    ]
+
+
 def plan_warnings(plan: Plan) -> list[str]:
-    """What is to be doubted about the estimate, and what mends it."""
-    return [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
+    """What is to be doubted about the plan, and what mends it."""
+    found = [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
+    if plan.estimate_seconds > LONG_PLAN_SECONDS:
+        found.append(
+            f"Warning: this takes {people.rough(plan.estimate_seconds)}; shorter with "
+            "--budget-seconds 10, fewer --repeats, or a choice of --workload, --framework, --device"
+        )
+    return found
 
 
 def _disturbed(warn: Warn) -> str:

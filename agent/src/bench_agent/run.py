@@ -21,7 +21,7 @@ from .keys import load_or_create_key
 from .machine import read_machine
 from .outbox import Outbox
 from .plan import Plan, PlannedCell
-from .problems import ServerUnreachable
+from .problems import ServerUnreachable, UsageProblem
 from .record import RunClock, RunIdentity, make_result, sign
 from .runner import Limits, Listener, run_job
 from .telemetry import Reading
@@ -92,7 +92,7 @@ def run_plan(
 
     Raises:
         HomeProblem: key or outbox cannot be used.
-        UsageProblem: a strict gate stays closed.
+        UsageProblem: a strict gate stays closed; before the first repeat nothing is left to resume.
     """
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
@@ -133,6 +133,10 @@ def run_plan(
                 post.waiting()
     except KeyboardInterrupt:
         summary.interrupted = True
+    except UsageProblem:
+        if not summary.results:
+            end(home)  # there is nothing to go on with
+        raise
     else:
         end(home)
     post.last_time()

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from ..journal import Journal
     from ..plan import Plan, Selection
 
-LONG_PLAN_SECONDS = 24 * 3600
-
 Yes = Annotated[
     bool,
     typer.Option(
@@ -197,10 +195,10 @@ def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> 
 def _check_plan(made: "Plan", yes: bool) -> None:
     from bench_protocol import format as people
 
-    from ..overview import plan_warnings
+    from ..overview import LONG_PLAN_SECONDS, left_out, plan_warnings
 
     if not made.cells:
-        stop(Exit.WRONG_USAGE, "nothing to run; bench-agent plan shows what is left out and why")
+        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "nothing to run")))
     for line in plan_warnings(made):
         typer.echo(line, err=True)
     if made.estimate_seconds > LONG_PLAN_SECONDS:

@@ -25,13 +25,15 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     outbox = Outbox(home.outbox)
     sent: list[dict[str, Any]] = []
     refused: list[dict[str, Any]] = []
+    waiting = len(list(outbox.pending()))
     client = open_client(server, home)
     try:
         agree(client, outbox, yes)
         for delivery in client.submit(outbox, read_machine(home).machine_hash):
             (sent if delivery.state == "sent" else refused).append(delivery.answer)
     except ServerUnreachable as error:
-        stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, the rest waits in the outbox")
+        left = waiting - len(sent) - len(refused)
+        stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} waiting in the outbox")
     finally:
         client.close()
     if as_json:

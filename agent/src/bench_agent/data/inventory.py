@@ -93,7 +93,7 @@ def print_list(document: Document) -> None:
     """Table of :func:`list_document`."""
     table = Table()
     for heading in ("data set", "size", "here", "workloads", "licence"):
-        table.add_column(heading)
+        table.add_column(heading, overflow="fold")
     for item in document["data_sets"]:
         found = [place for place in item["files"].values() if place]
         whole = len(found) == len(item["files"])
