@@ -27,7 +27,7 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import DataKind, Recipe
 from bench_protocol.workloads import Workload
 
-RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+OTHERS: tuple[Recipe, ...] = ("pipeline", "tuned")
 SMALL = "fashion-mlp,fashion-lstm,fashion-cnn,fashion-convnet,mnist-dense,mnist-cnn"
 
 
@@ -70,11 +70,13 @@ def main() -> None:
     names = [workload.name for workload in CATALOGUE]
     parser.add_argument("--workloads", type=some_of(names), default=SMALL)
     parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
+    parser.add_argument("--recipes", type=some_of(OTHERS), default=",".join(OTHERS))
     parser.add_argument("--data", choices=("real", "generated"), default="real")
     parser.add_argument("--seeds", type=int, default=5, help="at least two")
     parser.add_argument("--epochs", type=int, help="in place of each workload's own")
     options = parser.parse_args()
     frameworks = options.frameworks
+    recipes: list[Recipe] = ["naive", *options.recipes]
     print(", ".join(f"{name} {version_of(name)}" for name in frameworks))
     print(f"{options.data} data, {options.seeds} seeds, {os.cpu_count()} cores\n")
     print("| workload, epochs | framework | recipe | accuracy | over seeds | against naive |")
@@ -83,8 +85,8 @@ def main() -> None:
     for name, framework in product(options.workloads, frameworks):
         workload = workload_named(name)
         epochs = options.epochs or workload.epochs
-        found: dict[Recipe, list[float]] = {recipe: [] for recipe in RECIPES}
-        turns = list(product(range(options.seeds), RECIPES))
+        found: dict[Recipe, list[float]] = {recipe: [] for recipe in recipes}
+        turns = list(product(range(options.seeds), recipes))
         for seed, recipe in track(turns, f"{name} {framework}", console=console, transient=True):
             found[recipe].append(
                 accuracy(framework, workload, recipe, options.data, f"{seed:032x}", epochs)
