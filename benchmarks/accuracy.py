@@ -22,7 +22,9 @@ from rich.console import Console
 from rich.progress import track
 from scipy.stats import ttest_rel
 
+from bench_agent import data
 from bench_agent.job import Timing
+from bench_agent.problems import DataProblem
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import DataKind, Recipe
 from bench_protocol.workloads import Workload
@@ -32,10 +34,10 @@ SMALL = "fashion-mlp,fashion-lstm,fashion-cnn,fashion-convnet,mnist-dense,mnist-
 
 
 def accuracy(
-    framework: str, workload: Workload, recipe: Recipe, data: DataKind, seed: str, epochs: int
+    framework: str, workload: Workload, recipe: Recipe, kind: DataKind, seed: str, epochs: int
 ) -> float:
     """Share of the test samples that one fresh worker is right about after training."""
-    cell = cell_of(framework, workload, recipe, data)
+    cell = cell_of(framework, workload, recipe, kind)
     evaluation = measured(cell, workload, Timing(epochs=epochs), "wall", seed).evaluation
     if evaluation is None:
         raise SystemExit(f"{cell}: no evaluation")
@@ -63,6 +65,17 @@ def _against(shares: Sequence[float], naive: Sequence[float]) -> str:
     return f"{difference:+.4f} ({low:+.4f} to {high:+.4f}), {verdict}"
 
 
+def _require(workloads: Sequence[str]) -> None:
+    """
+    Raises:
+        SystemExit: their data are not here, with what mends it.
+    """
+    try:
+        data.require({workload_named(name).data_set.name: None for name in workloads})
+    except DataProblem as problem:
+        raise SystemExit(str(problem)) from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
@@ -75,6 +88,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=5, help="at least two")
     parser.add_argument("--epochs", type=int, help="in place of each workload's own")
     options = parser.parse_args()
+    if options.seeds < 2:
+        parser.error(f"argument --seeds: {options.seeds} tells no difference; give two or more")
+    if options.data == "real":
+        _require(options.workloads)
     frameworks = options.frameworks
     recipes: list[Recipe] = ["naive", *options.recipes]
     print(", ".join(f"{name} {version_of(name)}" for name in frameworks))

@@ -67,7 +67,8 @@ def remarks(report: Report) -> list[str]:
 
 def what_next(summary: RunSummary, home: Home) -> list[str]:
     """Where the results are, and how to go on."""
-    lines = [f"{len(summary.results)} results kept in {home.outbox}, {summary.sent} sent now."]
+    kept = len(summary.results)
+    lines = [f"{kept} result{'s' * (kept != 1)} kept in {home.outbox}, {summary.sent} sent now."]
     lines += [f"  {address}" for address in summary.addresses]
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")

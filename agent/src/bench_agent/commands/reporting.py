@@ -51,7 +51,7 @@ def report(
         target.write_bytes(raw)
     except OSError as error:
         stop(Exit.WRONG_USAGE, f"cannot write {target}: {error.strerror}; choose with --output")
-    typer.echo(f"wrote {target} ({len(entries)} results of the last run)", err=True)
+    typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
 
 
 def _writer(name: str) -> "Callable[[Report], str | bytes]":
