@@ -87,5 +87,5 @@ clean: ## Remove the virtual environments and the demo's database.
 benchmark-server: $(VENV)/installed-dev ## Results a second, questions on 1 million, LNT and MLflow beside it (half an hour, needs wrk; ARGS="--sizes 1000 --no-peers").
 	PYTHONPATH=. $(BIN)/python -m benchmarks.server $(ARGS)
 
-benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (an hour; ARGS="--workloads fashion-mlp --pairs 1").
+benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (an hour and a half; ARGS="--workloads fashion-mlp --pairs 1").
 	$(BIN)/python benchmarks/recipes.py $(ARGS)

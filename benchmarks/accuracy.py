@@ -66,9 +66,10 @@ def _against(shares: Sequence[float], naive: Sequence[float]) -> str:
 
 
 def _require(workloads: Sequence[str]) -> None:
-    """
+    """Check that their data are here.
+
     Raises:
-        SystemExit: their data are not here, with what mends it.
+        SystemExit: they are not; with what mends it.
     """
     try:
         data.require({workload_named(name).data_set.name: None for name in workloads})

@@ -8,8 +8,8 @@ worker. The sides of a round live at the same time and time their blocks in turn
 (:mod:`bench_agent.turns`), so that what else the machine does meets them all; ratios are medians
 over the rounds. The two large workloads are timed three times as long as ``--seconds`` says.
 
-``--epochs 1`` times whole epochs in place of ``--seconds``. A large workload on a small machine
-takes hours: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
+``--epochs 1`` times whole epochs in place of ``--seconds``. All of them take an hour and a half on
+two cores: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
 processor time instead (threads that wait do not show in it) and ``--threads 1`` leaves fewer to
 wait for each other.
 """
