@@ -4,39 +4,41 @@ In Markdown: how far the reported median of one cell varies from process to proc
 the machine costs the timed part, and the agent's seconds per epoch of ``fashion-mlp`` beside the
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
 The agent's process and the bare loop's live at the same time and time their blocks in turns, the
-other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. With
-and without sampling whole processes take turns, for the sampler watches the whole of one.
+other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. The
+ratio of a pair is the median of its turns': each block beside the other side's of that turn. With
+and without sampling whole processes take turns, for the sampler watches the whole of one, and the
+ratio is that of their medians.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
 
 One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
 other make times that say nothing about the loop. Both sides then have one and the same core, for
-two may differ by the work of others beside them, but for loops that cut a batch between cores,
-which are timed three times as long.
+two may differ by the work of others beside them, and this process, which listens to both, another;
+but for loops that cut a batch between cores, which are timed three times as long.
 ``--threads 0`` leaves threads and cores to the libraries.
 """
 
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median, stdev
 
-from repeats import cell_of, measured, rounds
+from repeats import cell_of, measured, rounds, times_as_long
 
 from bench_agent.job import Timing
 from bench_agent.watch import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
-from bench_protocol.figures import epoch_seconds, samples_per_second
 from bench_protocol.matrix import Device, Recipe
 from bench_protocol.result import Conditions
 from bench_protocol.verdicts import compare_pairs
@@ -57,20 +59,29 @@ ON_ALL_CORES_TIMES = 3
 # that it does not matter which of them freed what before its loop.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**27)}
 
-Side = Callable[[], float]
+Seconds = Sequence[float]
+"""Per epoch, one value a block."""
+Side = Callable[[], Seconds]
 
 
 def bare(
-    framework: str, recipe: str, seconds: float, clock: str, turns: str | None = None
-) -> float:
-    """Seconds per epoch of the bare loop in a fresh process."""
+    framework: str,
+    recipe: str,
+    seconds: float,
+    clock: str,
+    turns: str | None = None,
+    *,
+    launcher: Sequence[str] = (),
+) -> Seconds:
+    """What the bare loop takes in a fresh process."""
     script = BARE_LOOPS / f"{framework}_loops.py"
-    command = [sys.executable, str(script), recipe, "--seconds", str(seconds), "--clock", clock]
-    command += ["--turns", turns] if turns else []
+    command = [*launcher, sys.executable, str(script), recipe, "--seconds", str(seconds)]
+    command += ["--clock", clock, *(["--turns", turns] if turns else [])]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{script.name} {recipe}: {done.stderr[-2000:]}")
-    return float(json.loads(done.stdout.splitlines()[-1])["epoch_seconds"])
+    epochs: list[float] = json.loads(done.stdout.splitlines()[-1])["epoch_seconds"]
+    return epochs
 
 
 def agent(
@@ -80,18 +91,20 @@ def agent(
     clock: str,
     turns: str | None = None,
     *,
+    launcher: Sequence[str] = (),
     watched: bool = True,
-) -> float:
-    """Seconds per epoch as the agent reports them; ``watched``: with its sampler, as in a run."""
+) -> Seconds:
+    """What the agent's worker takes in a fresh process; ``watched``: with its sampler, as in a
+    run."""
     cell = cell_of(framework, WORKLOAD, recipe)
     timing = Timing(budget_seconds=seconds, target_spread=0.0)
     if (framework, recipe) == ("tensorflow", "naive"):
         # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
         timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
     with watch(cell.device) if watched else nullcontext():
-        measurement = measured(cell, WORKLOAD, timing, clock, turns=turns)
-    rate = samples_per_second(measurement, cell.batch_size)
-    return epoch_seconds(WORKLOAD, cell.batch_size, rate)
+        blocks = measured(cell, WORKLOAD, timing, clock, turns=turns, launcher=launcher).blocks
+    blocks_per_epoch = WORKLOAD.steps_per_epoch(cell.batch_size) / blocks.steps_per_block
+    return [duration_ns / 1e9 * blocks_per_epoch for duration_ns in blocks.durations_ns]
 
 
 def watch(device: Device) -> Watch:
@@ -107,7 +120,7 @@ def sampler_share() -> float:
     return (time.process_time() - began) / WATCHED_SECONDS
 
 
-def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
+def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[Seconds, Seconds]]:
     """A B, B A, A B, ..."""
     for number in range(pairs):
         if number % 2:
@@ -117,31 +130,31 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[float, float]]:
         yield first, second
 
 
-@contextmanager
-def on_one_core() -> Iterator[None]:
-    """Processes that are started meanwhile share one core, where the system lets one choose."""
-    if not hasattr(os, "sched_setaffinity"):
-        yield
-        return
-    all_cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(all_cores)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, all_cores)
+def one_core() -> list[str]:
+    """Starts a command on one core, the same each time, where the system lets one choose."""
+    if not (taskset := shutil.which("taskset")):
+        return []
+    return [taskset, "--cpu-list", str(max(os.sched_getaffinity(0)))]
 
 
-def row(name: str, pairs: Iterable[Sequence[float]]) -> str:
+def of_medians(a: Seconds, b: Seconds) -> float:
+    """How many times as long A took as B."""
+    return median(a) / median(b)
+
+
+def row(
+    name: str, pairs: Iterable[Sequence[Seconds]], ratio: Callable[[Seconds, Seconds], float]
+) -> str:
     """Medians of both sides, the pairs' median ratio and range, the 95 % interval of their mean
     ratio, and the verdict by that."""
     done = list(pairs)
-    first, second = ([pair[side] for pair in done] for side in (0, 1))
-    ratios = sorted(x / y for x, y in zip(first, second, strict=True))
-    verdict = compare_pairs(first, second)
+    first, second = (median(median(pair[side]) for pair in done) for side in (0, 1))
+    ratios = sorted(ratio(a, b) for a, b in done)
+    verdict = compare_pairs(ratios, [1.0] * len(ratios))
     bounds = (verdict.high, verdict.low)  # of how many times as fast, so the other way round
     interval = " to ".join(f"{1 / bound:.3f}" for bound in bounds if bound)
     return (
-        f"| {name} | {people.seconds(median(first))} | {people.seconds(median(second))} "
+        f"| {name} | {people.seconds(first)} | {people.seconds(second)} "
         f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {interval} "
         f"| {verdict.words} |"
     )
@@ -178,30 +191,30 @@ def main() -> None:
     )
     chosen = frameworks[0]
 
-    def sampled() -> float:
+    def sampled() -> Seconds:
         return agent(chosen, "tuned", seconds, clock)
 
-    def unsampled() -> float:
+    def unsampled() -> Seconds:
         return agent(chosen, "tuned", seconds, clock, watched=False)
 
     print(f"Watching takes {people.percent(sampler_share())} of one core in the agent's process.")
-    medians = [sampled() for _ in range(options.repeats)]
+    medians = [median(sampled()) for _ in range(options.repeats)]
     variation = people.percent(stdev(medians) / fmean(medians))
     print(
         f"{options.repeats} processes of {chosen} tuned: median {people.seconds(median(medians))} "
         f"an epoch, coefficient of variation {variation}\n"
     )
     print(heading(f"{chosen} tuned", "sampled", "not sampled"))
-    print(row("sampler", in_turns(sampled, unsampled, pairs)) + "\n", flush=True)
+    print(row("sampler", in_turns(sampled, unsampled, pairs), of_medians) + "\n", flush=True)
     print(heading("fashion-mlp, an epoch", "agent", "bare"))
     for framework in frameworks:
         for recipe in RECIPES:
             all_cores = (framework, recipe) in ON_ALL_CORES
             budget = seconds * ON_ALL_CORES_TIMES if all_cores else seconds
             cell = (framework, recipe, budget, clock)
-            pair = partial(agent, *cell), partial(bare, *cell)
-            with on_one_core() if options.threads == 1 and not all_cores else nullcontext():
-                print(row(f"{framework} {recipe}", rounds(pair, pairs)), flush=True)
+            launcher = one_core() if options.threads == 1 and not all_cores else []
+            pair = [partial(side, *cell, launcher=launcher) for side in (agent, bare)]
+            print(row(f"{framework} {recipe}", rounds(pair, pairs), times_as_long), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

@@ -5,8 +5,9 @@ equal batch in float32 on generated data, with achieved FLOP/s and their share o
 measured in the same process. The second: ``tuned`` beside the better of two plain hand-written
 loops (``bare_loops/``, of one workload). Every figure is from a fresh process of the agent's own
 worker. The sides of a round live at the same time and time their blocks in turns
-(:mod:`bench_agent.turns`), so that what else the machine does meets them all; ratios are medians
-over the rounds. The two large workloads are timed three times as long as ``--seconds`` says.
+(:mod:`bench_agent.turns`), so that what else the machine does meets them all; a round's ratio is
+the median of its turns', and those printed are medians over the rounds. The two large workloads
+are timed three times as long as ``--seconds`` says.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. All of them take an hour and a half on
 two cores: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts
@@ -22,12 +23,11 @@ from functools import partial
 from statistics import median
 
 from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, some_of, version_of
-from repeats import cell_of, measured, rounds
+from repeats import cell_of, measured, rounds, times_as_long
 
 from bench_agent.job import Timing
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.figures import samples_per_second
 from bench_protocol.matrix import Recipe
 from bench_protocol.result import Measurement
 from bench_protocol.workloads import Workload
@@ -43,11 +43,15 @@ LARGE_TIMES = 3
 
 @dataclass(frozen=True)
 class Speed:
-    """What one process reached."""
+    """What one process reached; ``seconds`` a sample, one value a block."""
 
-    samples_per_second: float
+    seconds: Sequence[float]
     flops_per_second: float = 0.0
     gemm_fraction: float | None = None
+
+    @property
+    def samples_per_second(self) -> float:
+        return 1 / median(self.seconds)
 
 
 Side = Callable[[str], Speed]
@@ -60,10 +64,11 @@ def speed(
     """Of one fresh worker."""
     cell = cell_of(framework, workload, recipe)
     measurement = measured(cell, workload, timing, clock, turns=turns)
-    rate = samples_per_second(measurement, workload.batch_size)
-    flops = rate * workload.training_flops_per_sample
+    samples = measurement.blocks.steps_per_block * cell.batch_size
+    seconds = [duration_ns / 1e9 / samples for duration_ns in measurement.blocks.durations_ns]
+    flops = workload.training_flops_per_sample / median(seconds)
     peak = _gemm_flops_per_second(measurement)
-    return Speed(rate, flops, flops / peak if peak else None)
+    return Speed(seconds, flops, flops / peak if peak else None)
 
 
 def timing_of(workload: Workload, seconds: float, epochs: int | None) -> Timing:
@@ -80,9 +85,7 @@ def _gemm_flops_per_second(measurement: Measurement) -> float | None:
 
 def over(speeds: Sequence[Speed], base: Sequence[Speed]) -> str:
     """Two cells: the median ratio of the rounds, and their range."""
-    ratios = sorted(
-        a.samples_per_second / b.samples_per_second for a, b in zip(speeds, base, strict=True)
-    )
+    ratios = sorted(times_as_long(b.seconds, a.seconds) for a, b in zip(speeds, base, strict=True))
     return f"{people.ratio(median(ratios))} | {ratios[0]:.2f} to {ratios[-1]:.2f}"
 
 
@@ -117,13 +120,12 @@ def bare_row(framework: str, timing: Timing, clock: str, count: int) -> None:
     """Print ``tuned`` beside the better hand-written loop."""
     samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
 
-    def written(recipe: str) -> Side:
-        return lambda turns: Speed(
-            samples / bare(framework, recipe, timing.budget_seconds, clock, turns)
-        )
+    def written(recipe: str, turns: str) -> Speed:
+        epochs = bare(framework, recipe, timing.budget_seconds, clock, turns)
+        return Speed([seconds / samples for seconds in epochs])
 
     tuned = partial(speed, framework, WORKLOAD, "tuned", timing, clock)
-    sides = [tuned, *map(written, BARE_RECIPES)]
+    sides = [tuned, *(partial(written, recipe) for recipe in BARE_RECIPES)]
     agents, *loops = zip(*rounds(sides, count), strict=True)
     best = max(loops, key=lambda speeds: median(s.samples_per_second for s in speeds))
     print(

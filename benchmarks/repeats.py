@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import TypeVar
 
 from bench_agent.job import Job, Timing
@@ -50,11 +51,13 @@ def measured(
     clock: str,
     seed: str = DEFAULT_SEED,
     turns: str | None = None,
+    launcher: Sequence[str] = (),
 ) -> Measurement:
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
 
     Args:
         turns: where its turns are to be had (:mod:`bench_agent.turns`), if it has to take any.
+        launcher: what stands before the worker's command line.
 
     Raises:
         SystemExit: it did not measure; with the end of its log.
@@ -63,11 +66,19 @@ def measured(
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()
-        command += ["--turns", turns] if turns else []
+        command = [*launcher, *command, *(["--turns", turns] if turns else [])]
         outcome = run_job(job, log, limits=IN_TURNS, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     return outcome.measurement
+
+
+def times_as_long(a: Sequence[float], b: Sequence[float]) -> float:
+    """How many times as long A took as B, whose blocks took turns: the median of the turns.
+
+    What slows the machine for a second meets both sides of a turn, and falls out of their ratio.
+    """
+    return median(x / y for x, y in zip(a, b, strict=False))
 
 
 def rounds(sides: Sequence[Callable[[str], Speed]], count: int) -> Iterator[list[Speed]]:
