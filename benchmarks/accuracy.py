@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from statistics import fmean, stdev
 
-from fidelity import FRAMEWORKS, some_of, version_of
+from fidelity import FRAMEWORKS, at_least, some_of, version_of
 from repeats import cell_of, measured
 from rich.console import Console
 from rich.progress import track
@@ -87,7 +87,7 @@ def main() -> None:
     parser.add_argument("--recipes", type=some_of(OTHERS), default=",".join(OTHERS))
     parser.add_argument("--data", choices=("real", "generated"), default="real")
     parser.add_argument("--seeds", type=int, default=5, help="at least two")
-    parser.add_argument("--epochs", type=int, help="in place of each workload's own")
+    parser.add_argument("--epochs", type=at_least(1), help="in place of each workload's own")
     options = parser.parse_args()
     if options.seeds < 2:
         parser.error(f"argument --seeds: {options.seeds} tells no difference; give two or more")

@@ -171,10 +171,10 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
-    parser.add_argument("--pairs", type=int, default=6)
-    parser.add_argument("--repeats", type=int, default=10)
-    parser.add_argument("--seconds", type=float, default=6.0)
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--pairs", type=at_least(3), default=6)
+    parser.add_argument("--repeats", type=at_least(2), default=10)
+    parser.add_argument("--seconds", type=at_least(0.5, float), default=6.0)
+    parser.add_argument("--threads", type=at_least(0), default=1)
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     options = parser.parse_args()
     os.environ.update(ALLOCATOR)
@@ -227,6 +227,17 @@ def some_of(known: Sequence[str]) -> Callable[[str], list[str]]:
         return text.split(",")
 
     return names
+
+
+def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str], float]:
+    """Reads a number, for :mod:`argparse`."""
+
+    def number(text: str) -> float:
+        if (value := kind(text)) < least:
+            raise argparse.ArgumentTypeError(f"{text} is less than {least:g}")
+        return value
+
+    return number
 
 
 def version_of(framework: str) -> str:

@@ -3,8 +3,8 @@
 Two tables, in Markdown. The first: each recipe beside ``naive``, per workload and framework, at
 equal batch in float32 on generated data, with achieved FLOP/s and their share of a matrix product
 measured in the same process. The second: ``tuned`` beside the better of two plain hand-written
-loops (``bare_loops/``, of one workload). Every figure is from a fresh process of the agent's own
-worker. The sides of a round live at the same time and time their blocks in turns
+loops (``bare_loops/``, of fashion-mlp alone). Every figure is from a fresh process of the agent's
+own worker. The sides of a round live at the same time and time their blocks in turns
 (:mod:`bench_agent.turns`), so that what else the machine does meets them all; a round's ratio is
 the median of its turns', and those printed are medians over the rounds. The two large workloads
 are timed three times as long as ``--seconds`` says.
@@ -22,7 +22,16 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import median
 
-from fidelity import ALLOCATOR, FRAMEWORKS, THREADS, WORKLOAD, bare, some_of, version_of
+from fidelity import (
+    ALLOCATOR,
+    FRAMEWORKS,
+    THREADS,
+    WORKLOAD,
+    at_least,
+    bare,
+    some_of,
+    version_of,
+)
 from repeats import cell_of, measured, rounds, times_as_long
 
 from bench_agent.job import Timing
@@ -143,10 +152,16 @@ def main() -> None:
     parser.add_argument("--workloads", type=some_of(names), default=",".join(names))
     parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
     parser.add_argument("--recipes", type=some_of(OTHERS), default=",".join(OTHERS))
-    parser.add_argument("--pairs", type=int, default=3, help="rounds of one process a side (3)")
-    parser.add_argument("--seconds", type=float, default=5.0, help="timed in each process (5)")
-    parser.add_argument("--epochs", type=int, help="time so many whole epochs instead")
-    parser.add_argument("--threads", type=int, default=0, help="0: as many as the libraries take")
+    parser.add_argument(
+        "--pairs", type=at_least(1), default=3, help="rounds of one process a side (3)"
+    )
+    parser.add_argument(
+        "--seconds", type=at_least(0.5, float), default=5.0, help="timed in each process (5)"
+    )
+    parser.add_argument("--epochs", type=at_least(1), help="time so many whole epochs instead")
+    parser.add_argument(
+        "--threads", type=at_least(0), default=0, help="0: as many as the libraries take"
+    )
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
     parser.add_argument("--bare", action="store_true", help="only the second table")
     options = parser.parse_args()
@@ -156,8 +171,8 @@ def main() -> None:
     timing = partial(timing_of, seconds=options.seconds, epochs=options.epochs)
     versions = ", ".join(f"{name} {version_of(name)}" for name in frameworks)
     print(
-        f"{versions}; {options.pairs} rounds by the {options.clock} clock, "
-        f"load {os.getloadavg()[0]:.1f} at the beginning\n",
+        f"{versions}; {options.pairs} round{'s' * (options.pairs != 1)} by the {options.clock} "
+        f"clock, ratios of blocks in turns; load {os.getloadavg()[0]:.1f} at the beginning\n",
         flush=True,
     )
     if not options.bare:

@@ -179,6 +179,21 @@ def test_filters_hold_in_a_plan_like_a_source_too() -> None:
     assert {p.workload.data_set.validation_samples for p in plan.cells} == {10_000}
 
 
+@pytest.mark.parametrize(
+    "filters",
+    [{"workloads": ("mnist-dense",)}, {"workloads": ("fashion-mlp",), "batch_sizes": (7,)}],
+)
+def test_a_plan_like_a_source_says_what_the_source_has_not(filters: dict[str, Any]) -> None:
+    plan = planned(LIKE["m2-max-article"], devices=("cpu",), **filters)
+    assert plan.cells == ()
+    assert [item.what for item in plan.excluded] == [f"{filters['workloads'][0]} tensorflow cpu"]
+    assert "fashion-mlp naive at batch 32, 128, 512, 1024; fashion-conv" in plan.excluded[0].reason
+
+
+def test_a_plan_like_a_source_is_silent_about_workloads_nobody_asked_for() -> None:
+    assert planned(LIKE["m2-max-article"], devices=("cpu",)).excluded == ()
+
+
 def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -> None:
     old = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability="7.5")
     new = FoundDevice(kind="cuda", index=1, name="GPU", compute_capability="9.0")

@@ -1,5 +1,6 @@
 """The end of a run in words."""
 
+import html
 import io
 from pathlib import Path
 
@@ -8,6 +9,8 @@ from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run
 
 from bench_agent.home import Home
+from bench_agent.overview import summary_document
+from bench_agent.report import page, tables
 from bench_agent.report.figures import report_of
 from bench_agent.report.remarks import accuracy_lines, doubt_lines
 from bench_agent.run import RunSummary
@@ -65,6 +68,21 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
         "3 wait: BENCH_HOME=/home/of/agent bench-agent submit --server URL sends them.",
     ):
         assert f"\n{line}" in text
+
+
+def test_a_run_like_a_source_says_where_it_differs() -> None:
+    results = [r.model_copy(update={"preset": "m2-max-article"}) for r in a_run()]
+    stream = io.StringIO()
+    show_end(Console(file=stream), RunSummary(results=results), Home(Path("/h")))
+    line = "otherwise than published: Adam with Keras' formula and the same weights"
+    assert f"\n{line}" in stream.getvalue()
+    document = summary_document(RunSummary(results=results))
+    assert document["corrections"][0] in stream.getvalue()
+    assert summary_document(RunSummary(results=a_run()))["corrections"] == []
+    report = report_of(results)
+    for written in (tables.markdown(report), html.unescape(page.html(report))):
+        assert "Like m2-max-article" in written
+        assert line in written
 
 
 def test_a_run_without_results_says_so() -> None:

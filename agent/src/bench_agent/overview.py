@@ -21,6 +21,8 @@ from .home import Home
 from .job import Probe
 from .outbox import Entry, Outbox
 from .plan import Plan
+from .presets import corrections
+from .report.remarks import published_lines
 from .room import need_of
 from .run import RunSummary
 
@@ -95,7 +97,7 @@ def plan_document(plan: Plan) -> Document:
             }
             for planned in plan.accuracy_passes
         ],
-        "corrections": list(plan.preset.published.corrections) if plan.preset.published else [],
+        "corrections": list(corrections(plan.preset.name)),
         "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
     }
 
@@ -127,8 +129,8 @@ def print_plan(plan: Plan) -> None:
     total = people.rough(plan.estimate_seconds)
     repeats = f"{plan.repeats} repeat{'s' * (plan.repeats != 1)} each"
     data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
-    for correction in plan.preset.published.corrections if plan.preset.published else ():
-        console.print(f"otherwise than published: {correction}", markup=False, soft_wrap=True)
+    for line in published_lines(plan.preset.name):
+        console.print(line, markup=False, soft_wrap=True)
     if passes := len(plan.accuracy_passes):
         repeats += f", {passes} accuracy pass{'es' * (passes != 1)} over full epochs"
     cells = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
@@ -169,6 +171,7 @@ def summary_document(summary: RunSummary) -> Document:
     """Every repeat of a run with its outcome."""
     return {
         "results": [result_document(result) for result in summary.results],
+        "corrections": list(corrections(summary.results[0].preset)) if summary.results else [],
         "addresses": summary.addresses,
         "failed": summary.failed,
         "refused": summary.refused,

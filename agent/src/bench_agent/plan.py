@@ -179,8 +179,11 @@ def _cells(
     engine = engines.engine_named(framework)
     precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
     data = _checked("data", (selection.data,), ALL_DATA)[0]
-    points = product(_points(preset, selection, workload), precisions)
-    for (recipe, batch_size), precision in points:
+    points = list(_points(preset, selection, workload))
+    if preset.published and not points:
+        what = f"{workload.name} {framework} {device.kind}"
+        yield Excluded(what, f"{preset.name} has no such cell; it has {preset.published}")
+    for (recipe, batch_size), precision in product(points, precisions):
         cell = Cell(
             workload=workload.name,
             workload_digest=workload.digest,
@@ -292,7 +295,8 @@ def _names(device: FoundDevice) -> set[str]:
 def _chosen_workloads(
     preset: Preset, selection: Selection, catalogue: tuple[Workload, ...]
 ) -> Iterator[Workload]:
-    names = selection.workloads or preset.workloads
+    published = {name for name, *_ in preset.published.points} if preset.published else None
+    names = selection.workloads or preset.workloads or published
     for workload in catalogue:
         if names is None or workload.name in names:
             yield workload

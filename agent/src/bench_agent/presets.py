@@ -24,6 +24,16 @@ class Published:
     frameworks: tuple[str, ...]
     corrections: tuple[str, ...]
 
+    def __str__(self) -> str:
+        """Its points in a line."""
+        found: dict[tuple[str, Recipe], list[int]] = {}
+        for workload, recipe, batch_size in self.points:
+            found.setdefault((workload, recipe), []).append(batch_size)
+        return "; ".join(
+            f"{workload} {recipe} at batch {', '.join(map(str, batch_sizes))}"
+            for (workload, recipe), batch_sizes in found.items()
+        )
+
 
 @dataclass(frozen=True)
 class Preset:
@@ -158,6 +168,12 @@ def like_named(name: str) -> Preset:
         UsageProblem: there is none of this name.
     """
     return _named("source", name, LIKE)
+
+
+def corrections(name: str | None) -> tuple[str, ...]:
+    """Where a run of a preset trains otherwise than the source that it is like; none for ours."""
+    published = LIKE[name].published if name in LIKE else None
+    return published.corrections if published else ()
 
 
 def _named(what: str, name: str, known: dict[str, Preset]) -> Preset:

@@ -9,7 +9,7 @@ from bench_protocol import format as people
 from .home import Home
 from .report.charts import charts_of
 from .report.figures import Report, report_of, speed_up
-from .report.remarks import accuracy_lines
+from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
 WIDE_ENOUGH = 100
@@ -62,7 +62,13 @@ def summary_table(report: Report) -> Table:
 def remarks(report: Report) -> list[str]:
     """What is to be said of the figures, and what gave none."""
     failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
-    return [*failed, *device_lines(report), *accuracy_lines(report.results), *report.doubts]
+    return [
+        *failed,
+        *device_lines(report),
+        *accuracy_lines(report.results),
+        *published_lines(report.preset),
+        *report.doubts,
+    ]
 
 
 def what_next(summary: RunSummary, home: Home) -> list[str]:

@@ -7,7 +7,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from . import tables
 from .charts import charts_of
 from .figures import Report
-from .remarks import accuracy_lines
+from .remarks import accuracy_lines, published_lines
 
 FOLDER = Path(__file__).parent
 DEVICES = {"cpu": "CPU", "cuda": "CUDA", "metal": "Metal"}
@@ -32,6 +32,7 @@ def html(report: Report) -> str:
         started=tables.started(report),
         kinds=[kind for kind in DEVICES if kind in {c.cell.device.kind for c in report.cells}],
         names=DEVICES,
+        corrections=published_lines(report.preset),
         accuracies=accuracy_lines(report.results),
         most_traces=MOST_TRACES,
         whiskers=any(one.low for one in report.cells),

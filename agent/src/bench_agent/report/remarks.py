@@ -8,6 +8,8 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Result, Warn
 
+from ..presets import corrections
+
 
 def accuracy_lines(results: Sequence[Result]) -> list[str]:
     """One line an accuracy pass: what was reached, and what that is held against."""
@@ -19,6 +21,11 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
             sentence = judge(workload, result.cell.data, measurement).sentence
             lines.append(f"{result.cell}: {sentence}")
     return lines
+
+
+def published_lines(preset: str | None) -> list[str]:
+    """One line for each way in which a run like a source trains otherwise than that."""
+    return [f"otherwise than published: {correction}" for correction in corrections(preset)]
 
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:

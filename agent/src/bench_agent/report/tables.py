@@ -15,7 +15,7 @@ from bench_protocol.result import Measured, Result
 from ..overview import result_document
 from .charts import BarGroup, charts_of
 from .figures import CellFigures, Report
-from .remarks import accuracy_lines
+from .remarks import accuracy_lines, published_lines
 
 HEADING = (
     *("workload", "batch", "on", "recipe", "precision"),
@@ -65,6 +65,8 @@ def markdown(report: Report) -> str:
     lines += ["", "## The figures", ""]
     lines += ["| " + " | ".join(row) + " |" for row in (table.heading, ["---"] * len(HEADING))]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    if corrections := published_lines(report.preset):
+        lines += ["", f"## Like {report.preset}", "", *(f"* {line}" for line in corrections)]
     if accuracies := accuracy_lines(report.results):
         lines += ["", "## Accuracy", "", *(f"* {line}" for line in accuracies)]
     if report.doubts:
