@@ -24,7 +24,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
 .PHONY: help install frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
-	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 16
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 20
 
 $(VENV)/installed-$(EXTRAS): $(PARTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'

@@ -62,10 +62,12 @@ def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
     assert (bar.note, bar.low, bar.high) == ("2.00× naive", None, None)
 
 
-def test_a_run_of_one_cell_compares_nothing() -> None:
+def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     report = report_of([make_result()])
     charts = charts_of(report)
-    assert charts.fastest == charts.devices == charts.recipes == charts.batches == ()
+    assert [[bar.share for bar in group.bars] for group in charts.fastest] == [[1.0]]
+    assert charts.fastest == places_of(report)
+    assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
     assert "Naive, pipeline" not in page.html(report)
     assert picture.svg(report).startswith("<svg")

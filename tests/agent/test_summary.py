@@ -99,3 +99,12 @@ def test_names_are_never_cut() -> None:
         stream = io.StringIO()
         Console(file=stream, width=width).print(summary_table(report_of(a_run())))
         assert "…" not in stream.getvalue()
+
+
+def test_a_precision_that_is_not_the_usual_one_is_named() -> None:
+    cells = (make_cell(), make_cell(precision="mixed_bfloat16"))
+    stream = io.StringIO()
+    report = report_of([make_result(cell=cell) for cell in cells])
+    Console(file=stream, width=100).print(summary_table(report))
+    rows = [line for line in stream.getvalue().splitlines() if line.startswith("mnist-cnn, 64")]
+    assert [", mixed_bfloat16" in row for row in rows] == [False, True]

@@ -73,7 +73,7 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     )
     ran = agent(*run)
     assert ran.code == 3
-    assert "bench-agent submit" in ran.stderr
+    assert f"bench-agent submit --server {address}" in ran.stderr
     assert len(agent("status", "--json").json()["pending"]) == 2
 
     port = int(address.rsplit(":", 1)[1])

@@ -7,7 +7,7 @@ from rich.table import Table
 from bench_protocol import format as people
 
 from .home import Home
-from .report.charts import charts_of
+from .report.charts import charts_of, unusual_precision
 from .report.figures import Report, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
@@ -48,7 +48,7 @@ def summary_table(report: Report) -> Table:
     for one in report.cells:
         naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
         table.add_row(
-            f"{one.cell.workload}, {one.cell.batch_size}",
+            f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,
             one.cell.recipe,
             people.rate(one.samples_per_second),

@@ -126,7 +126,8 @@ def run(
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
-        stop(Exit.SERVER_UNREACHABLE, "results are safe in the outbox: bench-agent submit")
+        submit = home.command(f"submit --server {server}")
+        stop(Exit.SERVER_UNREACHABLE, f"results are safe in the outbox: {submit}")
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 

@@ -12,6 +12,7 @@ from typing import Any
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.charts import BlockTrace, block_trace
+from bench_protocol.matrix import Cell
 from bench_protocol.verdicts import Verdict
 
 from . import scaling
@@ -106,8 +107,12 @@ def _task_place(one: CellFigures) -> Any:
 
 def _task_name(one: CellFigures) -> str:
     cell = one.cell
-    unusual = "" if cell.precision == "float32" else f", {cell.precision}"
-    return f"{cell.workload}, batch {cell.batch_size:,}{unusual}"
+    return f"{cell.workload}, batch {cell.batch_size:,}{unusual_precision(cell)}"
+
+
+def unusual_precision(cell: Cell) -> str:
+    """What follows a name where the precision is not the usual one."""
+    return "" if cell.precision == "float32" else f", {cell.precision}"
 
 
 def _task_place_name(one: CellFigures) -> str:
@@ -170,10 +175,11 @@ def _groups(
     order: Key,
     compared: bool = True,
 ) -> tuple[BarGroup, ...]:
-    """Groups of two or more; each bar is held against the first where they are ``compared``."""
+    """Bars group by group. Where they are ``compared``, each is held against its group's first, and
+    a group of one is left out."""
     found = []
     for group in grouped(cells, key):
-        if len(group) > 1:
+        if len(group) > 1 or not compared:
             ordered = sorted(group, key=order)
             base = ordered[0] if compared else None
             bars = tuple(_bar(one, ordered, base, label) for one in ordered)
