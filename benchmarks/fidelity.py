@@ -17,6 +17,10 @@ other make times that say nothing about the loop. Both sides then have one and t
 two may differ by the work of others beside them, and this process, which listens to both, another;
 but for loops that cut a batch between cores, which are timed three times as long.
 ``--threads 0`` leaves threads and cores to the libraries.
+
+``--sure 1`` goes on with a row, up to eight times as many pairs, until the 95 % interval of its
+mean ratio reaches no further than 1 % to either side: some loops differ more from process to
+process than others, TensorFlow's ``fit`` by a tenth.
 """
 
 import argparse
@@ -32,8 +36,9 @@ from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from statistics import fmean, median, stdev
+from typing import NamedTuple
 
-from repeats import cell_of, measured, rounds, times_as_long
+from repeats import cell_of, measured, rounds, times_as_long, until_sure
 
 from bench_agent.job import Timing
 from bench_agent.watch import Watch
@@ -54,6 +59,8 @@ WATCHED_SECONDS = 20.0
 # either shows, and their blocks vary more: they are timed for longer.
 ON_ALL_CORES = (("mlx", "tuned"), ("tensorflow", "tuned"))
 ON_ALL_CORES_TIMES = 3
+# At most so many times ``--pairs`` where they are to go on until they are sure.
+SURE_TIMES = 8
 # glibc asks the kernel for every large block anew until a process has freed one of that size, and a
 # loop can be 1.5 times as slow until then. Both sides get what a process has learnt by then, so
 # that it does not matter which of them freed what before its loop.
@@ -64,45 +71,41 @@ Seconds = Sequence[float]
 Side = Callable[[], Seconds]
 
 
-def bare(
-    framework: str,
-    recipe: str,
-    seconds: float,
-    clock: str,
-    turns: str | None = None,
-    *,
-    launcher: Sequence[str] = (),
-) -> Seconds:
+class Loop(NamedTuple):
+    """What both sides train, for how many seconds, and by which clock they are timed."""
+
+    framework: str
+    recipe: Recipe
+    seconds: float
+    clock: str
+
+
+def bare(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
     """What the bare loop takes in a fresh process."""
-    script = BARE_LOOPS / f"{framework}_loops.py"
-    command = [*launcher, sys.executable, str(script), recipe, "--seconds", str(seconds)]
-    command += ["--clock", clock, *(["--turns", turns] if turns else [])]
+    script = BARE_LOOPS / f"{loop.framework}_loops.py"
+    command = [*launcher, sys.executable, str(script), loop.recipe]
+    command += ["--seconds", str(loop.seconds), "--clock", loop.clock]
+    command += ["--turns", turns] if turns else []
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise SystemExit(f"{script.name} {recipe}: {done.stderr[-2000:]}")
+        raise SystemExit(f"{script.name} {loop.recipe}: {done.stderr[-2000:]}")
     epochs: list[float] = json.loads(done.stdout.splitlines()[-1])["epoch_seconds"]
     return epochs
 
 
 def agent(
-    framework: str,
-    recipe: Recipe,
-    seconds: float,
-    clock: str,
-    turns: str | None = None,
-    *,
-    launcher: Sequence[str] = (),
-    watched: bool = True,
+    loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = (), watched: bool = True
 ) -> Seconds:
     """What the agent's worker takes in a fresh process; ``watched``: with its sampler, as in a
     run."""
-    cell = cell_of(framework, WORKLOAD, recipe)
-    timing = Timing(budget_seconds=seconds, target_spread=0.0)
-    if (framework, recipe) == ("tensorflow", "naive"):
+    cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
+    timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
+    if (loop.framework, loop.recipe) == ("tensorflow", "naive"):
         # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
         timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
     with watch(cell.device) if watched else nullcontext():
-        blocks = measured(cell, WORKLOAD, timing, clock, turns=turns, launcher=launcher).blocks
+        found = measured(cell, WORKLOAD, timing, loop.clock, turns=turns, launcher=launcher)
+    blocks = found.blocks
     blocks_per_epoch = WORKLOAD.steps_per_epoch(cell.batch_size) / blocks.steps_per_block
     return [duration_ns / 1e9 * blocks_per_epoch for duration_ns in blocks.durations_ns]
 
@@ -130,11 +133,24 @@ def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[Seconds, Seconds]]:
         yield first, second
 
 
-def one_core() -> list[str]:
-    """Starts a command on one core, the same each time, where the system lets one choose."""
-    if not (taskset := shutil.which("taskset")):
-        return []
-    return [taskset, "--cpu-list", str(max(os.sched_getaffinity(0)))]
+class Cores(NamedTuple):
+    """What starts a command on one core, the same each time, and on all; nothing where the system
+    lets nobody choose."""
+
+    one: Sequence[str] = ()
+    all: Sequence[str] = ()
+
+
+def share_out_cores() -> Cores:
+    """Keep this process off the core of loops that have one."""
+    taskset = shutil.which("taskset")
+    if not taskset:
+        return Cores()
+    *others, last = cores = sorted(os.sched_getaffinity(0))
+    if others:
+        os.sched_setaffinity(0, others)
+    listed = (",".join(map(str, some)) for some in ([last], cores))
+    return Cores(*([taskset, "--cpu-list", some] for some in listed))
 
 
 def of_medians(a: Seconds, b: Seconds) -> float:
@@ -145,8 +161,8 @@ def of_medians(a: Seconds, b: Seconds) -> float:
 def row(
     name: str, pairs: Iterable[Sequence[Seconds]], ratio: Callable[[Seconds, Seconds], float]
 ) -> str:
-    """Medians of both sides, the pairs' median ratio and range, the 95 % interval of their mean
-    ratio, and the verdict by that."""
+    """How many pairs, medians of both sides, the pairs' median ratio and range, the 95 % interval
+    of their mean ratio, and the verdict by that."""
     done = list(pairs)
     first, second = (median(median(pair[side]) for pair in done) for side in (0, 1))
     ratios = sorted(ratio(a, b) for a, b in done)
@@ -154,7 +170,7 @@ def row(
     bounds = (verdict.high, verdict.low)  # of how many times as fast, so the other way round
     interval = " to ".join(f"{1 / bound:.3f}" for bound in bounds if bound)
     return (
-        f"| {name} | {people.seconds(first)} | {people.seconds(second)} "
+        f"| {name} | {len(done)} | {people.seconds(first)} | {people.seconds(second)} "
         f"| {median(ratios):.3f} | {ratios[0]:.3f} to {ratios[-1]:.3f} | {interval} "
         f"| {verdict.words} |"
     )
@@ -162,7 +178,7 @@ def row(
 
 def heading(what: str, a: str, b: str) -> str:
     """Of a table of :func:`row`."""
-    columns = (what, a, b, f"{a} / {b}", "of the pairs", "95 % CI of the mean", f"{a} is")
+    columns = (what, "pairs", a, b, f"{a} / {b}", "of the pairs", "95 % CI of the mean", f"{a} is")
     return f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|"
 
 
@@ -171,7 +187,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--frameworks", type=some_of(FRAMEWORKS), default=",".join(FRAMEWORKS))
+    parser.add_argument("--recipes", type=some_of(RECIPES), default=",".join(RECIPES))
     parser.add_argument("--pairs", type=at_least(3), default=6)
+    parser.add_argument("--sure", type=at_least(0.1, float), metavar="PERCENT")
     parser.add_argument("--repeats", type=at_least(2), default=10)
     parser.add_argument("--seconds", type=at_least(0.5, float), default=6.0)
     parser.add_argument("--threads", type=at_least(0), default=1)
@@ -189,32 +207,33 @@ def main() -> None:
         f"load {load:.1f} at the beginning\n",
         flush=True,
     )
-    chosen = frameworks[0]
-
-    def sampled() -> Seconds:
-        return agent(chosen, "tuned", seconds, clock)
-
-    def unsampled() -> Seconds:
-        return agent(chosen, "tuned", seconds, clock, watched=False)
-
+    first = Loop(frameworks[0], "tuned", seconds, clock)
+    cores = share_out_cores()
+    sampled, unsampled = (
+        partial(agent, first, launcher=cores.all, watched=watched) for watched in (True, False)
+    )
     print(f"Watching takes {people.percent(sampler_share())} of one core in the agent's process.")
     medians = [median(sampled()) for _ in range(options.repeats)]
     variation = people.percent(stdev(medians) / fmean(medians))
     print(
-        f"{options.repeats} processes of {chosen} tuned: median {people.seconds(median(medians))} "
+        f"{options.repeats} processes of {first.framework} {first.recipe}: "
+        f"median {people.seconds(median(medians))} "
         f"an epoch, coefficient of variation {variation}\n"
     )
-    print(heading(f"{chosen} tuned", "sampled", "not sampled"))
+    print(heading(f"{first.framework} {first.recipe}", "sampled", "not sampled"))
     print(row("sampler", in_turns(sampled, unsampled, pairs), of_medians) + "\n", flush=True)
     print(heading("fashion-mlp, an epoch", "agent", "bare"))
     for framework in frameworks:
-        for recipe in RECIPES:
+        for recipe in options.recipes:
             all_cores = (framework, recipe) in ON_ALL_CORES
-            budget = seconds * ON_ALL_CORES_TIMES if all_cores else seconds
-            cell = (framework, recipe, budget, clock)
-            launcher = one_core() if options.threads == 1 and not all_cores else []
-            pair = [partial(side, *cell, launcher=launcher) for side in (agent, bare)]
-            print(row(f"{framework} {recipe}", rounds(pair, pairs), times_as_long), flush=True)
+            times = ON_ALL_CORES_TIMES if all_cores else 1
+            loop = Loop(framework, recipe, seconds * times, clock)
+            launcher = cores.one if options.threads == 1 and not all_cores else cores.all
+            sides = [partial(side, loop, launcher=launcher) for side in (agent, bare)]
+            found = rounds(sides, pairs * SURE_TIMES if options.sure else pairs)
+            if options.sure:
+                found = until_sure(found, pairs, options.sure)
+            print(row(f"{framework} {recipe}", found, times_as_long), flush=True)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end")
 
 

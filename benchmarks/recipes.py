@@ -27,6 +27,7 @@ from fidelity import (
     FRAMEWORKS,
     THREADS,
     WORKLOAD,
+    Loop,
     at_least,
     bare,
     some_of,
@@ -129,8 +130,8 @@ def bare_row(framework: str, timing: Timing, clock: str, count: int) -> None:
     """Print ``tuned`` beside the better hand-written loop."""
     samples = WORKLOAD.steps_per_epoch(WORKLOAD.batch_size) * WORKLOAD.batch_size
 
-    def written(recipe: str, turns: str) -> Speed:
-        epochs = bare(framework, recipe, timing.budget_seconds, clock, turns)
+    def written(recipe: Recipe, turns: str) -> Speed:
+        epochs = bare(Loop(framework, recipe, timing.budget_seconds, clock), turns)
         return Speed([seconds / samples for seconds in epochs])
 
     tuned = partial(speed, framework, WORKLOAD, "tuned", timing, clock)

@@ -3,7 +3,7 @@ rounds of processes that time in turns."""
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
@@ -15,6 +15,7 @@ from bench_agent.turns import Turns
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
 from bench_protocol.seeded import DEFAULT_SEED
+from bench_protocol.verdicts import log_mean_interval
 from bench_protocol.workloads import Workload
 
 Speed = TypeVar("Speed")
@@ -95,3 +96,18 @@ def rounds(sides: Sequence[Callable[[str], Speed]], count: int) -> Iterator[list
                 for index in (*range(begin, len(sides)), *range(begin))
             }
             yield [running[index].result() for index in range(len(sides))]
+
+
+def until_sure(
+    pairs: Iterable[Sequence[Sequence[float]]], least: int, percent: float
+) -> Iterator[Sequence[Sequence[float]]]:
+    """Pairs, at least so many, until the 95 % interval of the mean ratio of their turns reaches no
+    further than so many per cent to either side."""
+    ratios: list[float] = []
+    for a, b in pairs:
+        yield a, b
+        ratios.append(times_as_long(a, b))
+        if len(ratios) >= least:
+            low, high = log_mean_interval(ratios)
+            if high / low <= (1 + percent / 100) ** 2:
+                return

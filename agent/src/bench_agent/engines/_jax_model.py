@@ -31,21 +31,23 @@ Parameters = list[dict[str, Any]]
 # times as long by them (JAX 0.10).
 MANY_CHANNELS = 256
 
-Forward = Callable[[Parameters, Any, Any], Any]
+Forward = Callable[[Parameters, Any, Any, Any], Any]
 
 
 def forward(workload: Workload, *, fast: bool) -> Forward:
-    """A function (parameters, inputs, key) to logits (batch, classes); ``key`` None: no dropout.
+    """A function (parameters, inputs, key, number of the step) to logits (batch, classes); ``key``
+    None: no dropout.
 
     Args:
         fast: write pooling and, on a CPU, large convolutions so that their gradients are cheap.
     """
 
-    def apply(parameters: Parameters, x: Any, key: Any) -> Any:
+    def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
         import jax
 
+        first = number * len(workload.layers)  # a number of its own for each layer of each step
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
-            own_key = None if key is None else jax.random.fold_in(key, index)
+            own_key = None if key is None else jax.random.fold_in(key, first + index)
             x = _layer(layer, values, x, own_key, fast)
         return x
 

@@ -25,7 +25,9 @@ BATCHES_AHEAD = 2
 class JaxSession:
     """What the loops share. See :class:`.seam.Session`.
 
-    ``_state`` is (trained parameters, optimiser state); frozen layers' parameters stand apart.
+    ``_state`` are the arrays of (trained parameters, optimiser state), which ``_tree`` puts back
+    into layers: a program is handed a plain list at each step, and only when it is compiled does
+    anything look into dictionaries. Frozen layers' parameters stand apart.
     """
 
     layers: Literal["stock", "safe"] = "stock"
@@ -50,7 +52,8 @@ class JaxSession:
         parameters = [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
         cut = workload.frozen_layers
         self._frozen, trained = parameters[:cut], parameters[cut:]
-        self._state = (trained, _jax_model.initial_state(workload.optimizer, trained))
+        state = (trained, _jax_model.initial_state(workload.optimizer, trained))
+        self._state, self._tree = jax.tree.flatten(state)
         self._key = jax.random.key(FRAMEWORK_SEED)
         self._loss: Any = jnp.float32(float("nan"))
         self._evaluated: Any = None
@@ -66,7 +69,7 @@ class JaxSession:
     def parameter_count(self) -> int:
         import jax
 
-        return sum(array.size for array in jax.tree.leaves((self._frozen, self._state[0])))
+        return sum(array.size for array in jax.tree.leaves(self._parameters()))
 
     def peak_memory_bytes(self) -> int | None:
         statistics = self._device().memory_stats()
@@ -79,7 +82,7 @@ class JaxSession:
             self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
         score = Score()
         for x, y in evaluation_batches(self._data):
-            score.add(np.asarray(self._evaluated([*self._frozen, *self._state[0]], x)), y)
+            score.add(np.asarray(self._evaluated(self._parameters(), x)), y)
         return score.result()
 
     def placement(self) -> str:
@@ -89,17 +92,22 @@ class JaxSession:
         """Nothing runs beside the session, and what it holds goes with it."""
 
     def _device(self) -> Any:
+        return next(iter(self._state[0].devices()))
+
+    def _parameters(self) -> _jax_model.Parameters:
+        """Of all layers, the frozen ones first."""
         import jax
 
-        return next(iter(jax.tree.leaves(self._state)[0].devices()))
+        trained, _ = jax.tree.unflatten(self._tree, self._state)
+        return [*self._frozen, *trained]
 
-    def _logits(self, parameters: Any, x: Any, key: Any) -> Any:
+    def _logits(self, parameters: Any, x: Any, key: Any, number: Any = 0) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes)."""
         import jax
         import jax.numpy as jnp
 
         parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
-        return self._forward(parameters, x, key).astype(jnp.float32)
+        return self._forward(parameters, x, key, number).astype(jnp.float32)
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """One training step.
@@ -112,17 +120,17 @@ class JaxSession:
         """
         import jax
 
-        trained, moments = state
-        key = jax.random.fold_in(key, number)
+        trained, moments = jax.tree.unflatten(self._tree, state)
 
         def loss_of(trained: Any) -> Any:
-            return self._scale * _jax_model.mean_loss(self._logits([*frozen, *trained], x, key), y)
+            logits = self._logits([*frozen, *trained], x, key, number)
+            return self._scale * _jax_model.mean_loss(logits, y)
 
         loss, gradients = jax.value_and_grad(loss_of)(trained)
         if self._scale != 1:
             loss, gradients = jax.tree.map(lambda value: value / self._scale, (loss, gradients))
-        state = _jax_model.update(self._workload.optimizer, trained, moments, gradients, number)
-        return state, loss
+        after = _jax_model.update(self._workload.optimizer, trained, moments, gradients, number)
+        return jax.tree.leaves(after), loss
 
 
 class FedSession(JaxSession):
