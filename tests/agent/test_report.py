@@ -69,6 +69,7 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     assert charts.fastest == places_of(report)
     assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
+    assert "1 of 1 cell measured in 1 fresh process," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
     assert picture.svg(report).startswith("<svg")
 
