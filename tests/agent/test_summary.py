@@ -108,3 +108,29 @@ def test_a_precision_that_is_not_the_usual_one_is_named() -> None:
     Console(file=stream, width=100).print(summary_table(report))
     rows = [line for line in stream.getvalue().splitlines() if line.startswith("mnist-cnn, 64")]
     assert [", mixed_bfloat16" in row for row in rows] == [False, True]
+
+
+def test_a_speed_up_over_an_unsteady_cell_has_a_question_mark() -> None:
+    results = []
+    for recipe, times in (("naive", (1e7, 3e7)), ("tuned", (1e7, 1e7))):
+        cell = make_cell(recipe=recipe)
+        result = make_result(cell=cell)
+        assert result.measurement is not None
+        blocks = result.measurement.blocks.model_copy(
+            update={"durations_ns": tuple(map(int, times * 6))}
+        )
+        measured = Measured(measurement=result.measurement.model_copy(update={"blocks": blocks}))
+        results.append(result.model_copy(update={"outcome": measured}))
+    stream = io.StringIO()
+    Console(file=stream, width=100).print(summary_table(report_of(results)))
+    naive, tuned = (line for line in stream.getvalue().splitlines() if "mnist-cnn" in line)
+    assert "×" not in naive
+    assert tuned.rstrip().endswith("2.00× ?")
+    assert "?: one of the two was unsteady, spread above 20%" in stream.getvalue()
+
+
+def test_what_waits_for_a_server_names_it() -> None:
+    stream = io.StringIO()
+    summary = RunSummary(waiting=1, server_unreachable=True)
+    show_end(Console(file=stream), summary, Home(Path("/h")), "http://server.test")
+    assert "submit --server http://server.test sends them." in stream.getvalue()

@@ -216,7 +216,7 @@ def status_document(home: Home, outbox: Outbox) -> Document:
 
 def print_status(home: Home, outbox: Outbox) -> None:
     """The outbox in a few lines."""
-    console = Console()
+    console = Console(soft_wrap=True)
     pending, sent, refused = list(outbox.pending()), list(outbox.sent()), list(outbox.refused())
     console.print(f"{len(pending)} waiting, {len(sent)} sent, {len(refused)} refused ({home.root})")
     if sent:
@@ -231,7 +231,7 @@ def print_status(home: Home, outbox: Outbox) -> None:
         reason = (entry.answer or {}).get("detail", "no reason given")
         console.print(f"refused: {when} {reason}", markup=False)
     if pending:
-        console.print("send them: bench-agent submit --server URL")
+        console.print(f"send them: {home.command('submit --server URL')}", markup=False)
 
 
 def _entry_document(entry: Entry) -> Document:

@@ -5,19 +5,20 @@ from rich.console import Console
 from rich.table import Table
 
 from bench_protocol import format as people
+from bench_protocol.doubts import UNSTEADY_SPREAD
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import Report, report_of, speed_up
+from .report.figures import CellFigures, Report, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
 WIDE_ENOUGH = 100
 
 
-def show_end(console: Console, summary: RunSummary, home: Home) -> None:
-    """Print what a run gave and what to do next."""
-    lines = what_next(summary, home)
+def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
+    """Print what a run gave and what to do next; ``server``: the one it was to send to."""
+    lines = what_next(summary, home, server)
     if summary.results:
         report = report_of(summary.results)
         # Into a file the table is not squeezed.
@@ -29,10 +30,12 @@ def show_end(console: Console, summary: RunSummary, home: Home) -> None:
 
 
 def summary_table(report: Report) -> Table:
-    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive."""
+    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive; with a
+    question mark where one of the two was unsteady."""
     table = Table(
         title="Training speed of this machine",
         title_justify="left",
+        caption_justify="left",
         box=box.SIMPLE_HEAD,
         padding=(0, 1, 0, 0),
         pad_edge=False,
@@ -47,6 +50,9 @@ def summary_table(report: Report) -> Table:
     naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
     for one in report.cells:
         naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
+        over = _over(one, naive) if naive and one is not naive else ""
+        if over.endswith("?"):
+            table.caption = f"?: one of the two was unsteady, spread above {UNSTEADY_SPREAD:.0%}"
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,
@@ -54,9 +60,14 @@ def summary_table(report: Report) -> Table:
             people.rate(one.samples_per_second),
             people.seconds(one.epoch_seconds),
             people.percent(one.within_run_spread),
-            people.ratio(speed_up(one, naive).speed_up) if naive and one is not naive else "",
+            over,
         )
     return table
+
+
+def _over(one: CellFigures, naive: CellFigures) -> str:
+    unsteady = max(one.within_run_spread, naive.within_run_spread) > UNSTEADY_SPREAD
+    return people.ratio(speed_up(one, naive).speed_up) + " ?" * unsteady
 
 
 def remarks(report: Report) -> list[str]:
@@ -71,7 +82,7 @@ def remarks(report: Report) -> list[str]:
     ]
 
 
-def what_next(summary: RunSummary, home: Home) -> list[str]:
+def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
     """Where the results are, and how to go on."""
     kept = len(summary.results)
     lines = [f"{kept} result{'s' * (kept != 1)} kept in {home.outbox}, {summary.sent} sent now."]
@@ -79,7 +90,7 @@ def what_next(summary: RunSummary, home: Home) -> list[str]:
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")
     if summary.waiting:
-        submit = home.command("submit --server URL")
+        submit = home.command(f"submit --server {server or 'URL'}")
         lines.append(f"{summary.waiting} wait: {submit} sends them.")
     if summary.interrupted:
         resume = home.command("run --resume")

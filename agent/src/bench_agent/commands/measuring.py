@@ -122,7 +122,7 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(console, summary, home)
+        show_end(console, summary, home, server)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:

@@ -24,7 +24,10 @@ def svg(report: Report) -> str:
             drawn.append(_bar(bar, y))
             y += 38
         y += 45
-    lead = f"samples per second in training, {tables.started(report)} UTC; longer is faster"
+    lead = (
+        "samples per second in training, each framework and device in its fastest recipe, "
+        f"{tables.started(report)} UTC"
+    )
     height = y + 10
     return "\n".join(
         [
