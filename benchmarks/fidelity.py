@@ -252,8 +252,8 @@ def at_least(least: float, kind: type[int] | type[float] = int) -> Callable[[str
     """Reads a number, for :mod:`argparse`."""
 
     def number(text: str) -> float:
-        if (value := kind(text)) < least:
-            raise argparse.ArgumentTypeError(f"{text} is less than {least:g}")
+        if not (value := kind(text)) >= least:  # nan is neither less nor more
+            raise argparse.ArgumentTypeError(f"{text} is not {least:g} or more")
         return value
 
     return number

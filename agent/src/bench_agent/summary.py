@@ -9,7 +9,7 @@ from bench_protocol.doubts import UNSTEADY_SPREAD
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import CellFigures, Report, report_of, speed_up
+from .report.figures import Report, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -50,9 +50,14 @@ def summary_table(report: Report) -> Table:
     naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
     for one in report.cells:
         naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
-        over = _over(one, naive) if naive and one is not naive else ""
-        if over.endswith("?"):
-            table.caption = f"?: one of the two was unsteady, spread above {UNSTEADY_SPREAD:.0%}"
+        over = ""
+        if naive and one is not naive:
+            over = people.ratio(speed_up(one, naive).speed_up)
+            if max(one.within_run_spread, naive.within_run_spread) > UNSTEADY_SPREAD:
+                over += " ?"
+                table.caption = (
+                    f"?: one of the two was unsteady, spread above {UNSTEADY_SPREAD:.0%}"
+                )
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,
@@ -63,11 +68,6 @@ def summary_table(report: Report) -> Table:
             over,
         )
     return table
-
-
-def _over(one: CellFigures, naive: CellFigures) -> str:
-    unsteady = max(one.within_run_spread, naive.within_run_spread) > UNSTEADY_SPREAD
-    return people.ratio(speed_up(one, naive).speed_up) + " ?" * unsteady
 
 
 def remarks(report: Report) -> list[str]:
