@@ -75,14 +75,14 @@ screenshots: $(VENV)/installed-dev ## The pictures in docs/screenshots, anew (ne
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py
 
+clean: ## Remove the virtual environments and the demo's database.
+	rm -rf $(VENV) .demo .benchmark
+
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)
 
 benchmark-accuracy: $(VENV)/installed-dev frameworks ## Accuracy of each recipe after all epochs, over seeds (hours, needs real data; ARGS="--workloads fashion-mlp --seeds 2").
 	$(BIN)/python benchmarks/accuracy.py $(ARGS)
-
-clean: ## Remove the virtual environments and the demo's database.
-	rm -rf $(VENV) .demo .benchmark
 
 benchmark-server: $(VENV)/installed-dev ## Results a second, questions on 1 million, LNT and MLflow beside it (half an hour, needs wrk; ARGS="--sizes 1000 --no-peers").
 	PYTHONPATH=. $(BIN)/python -m benchmarks.server $(ARGS)

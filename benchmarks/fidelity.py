@@ -15,10 +15,10 @@ processor time of both sides' processes instead, by the same code.
 One thread for BLAS and OpenMP by default: on a machine that others use, threads that wait for each
 other make times that say nothing about the loop. Both sides then have one and the same core, for
 two may differ by the work of others beside them, and this process, which listens to both, another;
-but for loops that cut a batch between cores, which are timed three times as long. There a woken
-thread waits until the one that woke it gives the core up (``chrt --batch``): TensorFlow's ``fit``
-sleeps for up to a second at the end of an epoch if its thread looks whether it may end before it is
-told so (docs/measured.md). ``--threads 0`` leaves threads and cores to the libraries.
+but for loops that cut a batch between cores, which are timed three times as long. On one core a
+woken thread waits until the one that woke it gives the core up (``chrt --batch``): else
+TensorFlow's ``fit`` sleeps through a second of most epochs (docs/measured.md). ``--threads 0``
+leaves threads and cores to the libraries.
 
 ``--sure 1`` goes on with a row, up to eight times as many pairs, until the 95 % interval of its
 mean ratio reaches no further than 1 % to either side: some loops differ more from process to

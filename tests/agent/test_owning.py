@@ -63,3 +63,8 @@ def test_what_cannot_be_undone_is_not_done_unasked(home: Home, command: list[str
     assert asked.stderr.count("\n") == 1
     assert "Say --yes to agree, or answer at a terminal." in asked.stderr
     assert load_or_create_key(home).public_key() == key
+
+
+def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
+    done = CliRunner().invoke(app, ["submit", "--server", "http://127.0.0.1:9"])
+    assert (done.exit_code, done.stdout) == (0, "nothing waits\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 from tests.fakes.results import make_failure, make_result, sealed
-from tests.fakes.runs import a_run
+from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
 from bench_agent.cli import app
@@ -72,6 +72,16 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     assert "1 of 1 cell measured in 1 fresh process," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
     assert picture.svg(report).startswith("<svg")
+
+
+def test_an_unsteady_cell_is_marked_wherever_its_figure_stands(report: Report) -> None:
+    unsteady = report_of(an_unsteady_run())
+    (group,) = charts_of(unsteady).recipes
+    assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
+    words = "?: unsteady, block times spread by more than 20%"
+    for write in (page.html, tables.markdown, picture.svg):
+        assert words in write(unsteady)
+        assert words not in write(report)
 
 
 def test_a_run_of_failures_only_is_reported_too() -> None:

@@ -3,7 +3,7 @@
 from tests.fakes.results import make_cell, make_failure, make_machine, make_result
 
 from bench_protocol.matrix import Device
-from bench_protocol.result import Result, Warn
+from bench_protocol.result import Measured, Result, Warn
 
 RUN = "c" * 32
 MACHINE = make_machine("Apple M2 Max <i>", ("metal", "Apple M2 Max", 30))
@@ -39,3 +39,15 @@ def a_run(repeats: int = 3) -> list[Result]:
     results[0] = results[0].model_copy(update={"warnings": (load,)})
     failed = make_failure("wrong_result", run_id=RUN, cell=make_cell("fashion-lstm"))
     return [*results, failed]
+
+
+def an_unsteady_run() -> list[Result]:
+    """``naive``, whose blocks alternate between 10 and 30 ms, and ``tuned``, all of 10 ms."""
+    results = []
+    for recipe, times in (("naive", (10_000_000, 30_000_000)), ("tuned", (10_000_000,) * 2)):
+        result = make_result(cell=make_cell(recipe=recipe))
+        assert result.measurement is not None
+        blocks = result.measurement.blocks.model_copy(update={"durations_ns": times * 6})
+        measured = Measured(measurement=result.measurement.model_copy(update={"blocks": blocks}))
+        results.append(result.model_copy(update={"outcome": measured}))
+    return results

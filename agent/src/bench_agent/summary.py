@@ -5,11 +5,10 @@ from rich.console import Console
 from rich.table import Table
 
 from bench_protocol import format as people
-from bench_protocol.doubts import UNSTEADY_SPREAD
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import Report, report_of, speed_up
+from .report.figures import Report, report_of, speed_up, unsteady_words
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -53,11 +52,9 @@ def summary_table(report: Report) -> Table:
         over = ""
         if naive and one is not naive:
             over = people.ratio(speed_up(one, naive).speed_up)
-            if max(one.within_run_spread, naive.within_run_spread) > UNSTEADY_SPREAD:
+            if one.unsteady or naive.unsteady:
                 over += " ?"
-                table.caption = (
-                    f"?: one of the two was unsteady, spread above {UNSTEADY_SPREAD:.0%}"
-                )
+                table.caption = unsteady_words(report)
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,

@@ -146,11 +146,11 @@ def _begin(
     from ..journal import begin, unfinished
 
     journal = unfinished(home) if resume else None
-    if resume and journal is None:
-        typer.echo("no run was cut off: a new one begins", err=True)
     if journal is None:
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
+        if resume:
+            typer.echo("no run was cut off: a new one begins", err=True)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
 

@@ -28,9 +28,10 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     waiting = len(list(outbox.pending()))
     client = open_client(server, home)
     try:
-        agree(client, outbox, yes)
-        for delivery in client.submit(outbox, read_machine(home).machine_hash):
-            (sent if delivery.state == "sent" else refused).append(delivery.answer)
+        if waiting:
+            agree(client, outbox, yes)
+            for delivery in client.submit(outbox, read_machine(home).machine_hash):
+                (sent if delivery.state == "sent" else refused).append(delivery.answer)
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} waiting in the outbox")
@@ -39,7 +40,7 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     if as_json:
         print_json({"sent": sent, "refused": refused})
     else:
-        typer.echo(f"{len(sent)} sent, {len(refused)} refused")
+        typer.echo(f"{len(sent)} sent, {len(refused)} refused" if waiting else "nothing waits")
         if late := _late(sent):
             typer.echo(late)
         for problem in refused:

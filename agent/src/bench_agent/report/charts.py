@@ -22,7 +22,8 @@ from .figures import CellFigures, Report, grouped, speed_up
 @dataclass(frozen=True)
 class Bar:
     """One cell. ``share``, ``low`` and ``high`` are shares of the longest bar of its group;
-    ``kind`` chooses the colour; ``note`` says how it compares with the group's first."""
+    ``kind`` chooses the colour; ``note`` says how it compares with the group's first. A question
+    mark ends the value of a cell that was unsteady (:func:`.figures.unsteady_words`)."""
 
     label: str
     value: str
@@ -199,7 +200,7 @@ def _bar(
         note = comparison(speed_up(one, base), base_name(one, base))
     return Bar(
         label=label(one),
-        value=people.rate(_rate(one)),
+        value=people.rate(_rate(one)) + " ?" * one.unsteady,
         share=_rate(one) / longest,
         low=one.low and one.low / longest,
         high=one.high and one.high / longest,

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench_protocol.catalogue import workload_named
+from bench_protocol.doubts import UNSTEADY_SPREAD
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.hardware import hardware_name
 from bench_protocol.machine import Machine
@@ -43,6 +44,11 @@ class CellFigures:
     def place(self) -> str:
         """Framework and device."""
         return f"{self.cell.framework} {self.cell.device}"
+
+    @property
+    def unsteady(self) -> bool:
+        """Its blocks varied so much that what is said of it is unsure."""
+        return self.within_run_spread > UNSTEADY_SPREAD
 
 
 @dataclass(frozen=True)
@@ -84,6 +90,13 @@ def report_of(results: Sequence[Result]) -> Report:
         results=tuple(results),
         doubts=tuple(doubt_lines(results)),
     )
+
+
+def unsteady_words(report: Report) -> str | None:
+    """What a question mark behind a figure means; None where no cell has one."""
+    if any(one.unsteady for one in report.cells):
+        return f"?: unsteady, block times spread by more than {UNSTEADY_SPREAD:.0%}"
+    return None
 
 
 def speed_up(one: CellFigures, base: CellFigures) -> Verdict:

@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 from ..problems import UsageProblem
 from . import tables
 from .charts import Bar, places_of
-from .figures import Report
+from .figures import Report, unsteady_words
 
 WIDTH = 1200
 MARGIN = 60
@@ -24,6 +24,9 @@ def svg(report: Report) -> str:
             drawn.append(_bar(bar, y))
             y += 38
         y += 45
+    if words := unsteady_words(report):
+        drawn.append(_text(MARGIN, y, words, 19, fill="#565c63"))
+        y += 40
     lead = (
         "samples per second in training, each framework and device in its fastest recipe, "
         f"{tables.started(report)} UTC"

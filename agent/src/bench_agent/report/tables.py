@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import CellFigures, Report
+from .figures import CellFigures, Report, unsteady_words
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -62,6 +62,9 @@ def markdown(report: Report) -> str:
         ("Framework against framework", charts.frameworks),
     ):
         lines += ["", f"## {title}", *_compared(groups)] if groups else []
+    compared = charts.devices or charts.recipes or charts.frameworks
+    if compared and (words := unsteady_words(report)):
+        lines += ["", words]
     lines += ["", "## The figures", ""]
     lines += ["| " + " | ".join(row) + " |" for row in (table.heading, ["---"] * len(HEADING))]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
