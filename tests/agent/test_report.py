@@ -17,7 +17,7 @@ from bench_agent.cli import app
 from bench_agent.outbox import Outbox
 from bench_agent.report import page, picture, tables
 from bench_agent.report.charts import charts_of, places_of
-from bench_agent.report.figures import Report, report_of
+from bench_agent.report.figures import UNSTEADY_WORDS, Report, report_of
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +78,17 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands(report: Report) -
     unsteady = report_of(an_unsteady_run())
     (group,) = charts_of(unsteady).recipes
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
-    words = "?: unsteady, block times spread by more than 20%"
-    for write in (page.html, tables.markdown, picture.svg):
-        assert words in write(unsteady)
-        assert words not in write(report)
+    assert group.bars[1].note == "2.00× naive ?"
+    assert [row[5].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
+    for write in (page.html, tables.markdown):
+        assert UNSTEADY_WORDS in write(unsteady)
+        assert UNSTEADY_WORDS not in write(report)
+
+
+def test_the_picture_explains_a_mark_where_it_has_one() -> None:
+    naive, tuned = an_unsteady_run()
+    assert UNSTEADY_WORDS in picture.svg(report_of([naive]))
+    assert UNSTEADY_WORDS not in picture.svg(report_of([naive, tuned]))
 
 
 def test_a_run_of_failures_only_is_reported_too() -> None:

@@ -8,7 +8,7 @@ from bench_protocol import format as people
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import Report, report_of, speed_up, unsteady_words
+from .report.figures import UNSTEADY_WORDS, Report, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -54,7 +54,7 @@ def summary_table(report: Report) -> Table:
             over = people.ratio(speed_up(one, naive).speed_up)
             if one.unsteady or naive.unsteady:
                 over += " ?"
-                table.caption = unsteady_words(report)
+                table.caption = UNSTEADY_WORDS
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,

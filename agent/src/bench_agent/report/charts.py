@@ -23,7 +23,7 @@ from .figures import CellFigures, Report, grouped, speed_up
 class Bar:
     """One cell. ``share``, ``low`` and ``high`` are shares of the longest bar of its group;
     ``kind`` chooses the colour; ``note`` says how it compares with the group's first. A question
-    mark ends the value of a cell that was unsteady (:func:`.figures.unsteady_words`)."""
+    mark ends what is ``unsteady`` (:data:`.figures.UNSTEADY_WORDS`)."""
 
     label: str
     value: str
@@ -32,6 +32,7 @@ class Bar:
     high: float | None
     kind: str
     note: str
+    unsteady: bool
 
 
 @dataclass(frozen=True)
@@ -198,6 +199,7 @@ def _bar(
     note = ""
     if base and one is not base:
         note = comparison(speed_up(one, base), base_name(one, base))
+        note += " ?" * (one.unsteady or base.unsteady)
     return Bar(
         label=label(one),
         value=people.rate(_rate(one)) + " ?" * one.unsteady,
@@ -206,6 +208,7 @@ def _bar(
         high=one.high and one.high / longest,
         kind=one.cell.device.kind,
         note=note,
+        unsteady=one.unsteady,
     )
 
 

@@ -18,6 +18,8 @@ from ..display import failure
 from .remarks import doubt_lines
 
 Item = TypeVar("Item")
+# What a question mark behind a figure means.
+UNSTEADY_WORDS = f"?: unsteady, block times spread by more than {UNSTEADY_SPREAD * 100:.0f} %"
 
 
 @dataclass(frozen=True)
@@ -90,13 +92,6 @@ def report_of(results: Sequence[Result]) -> Report:
         results=tuple(results),
         doubts=tuple(doubt_lines(results)),
     )
-
-
-def unsteady_words(report: Report) -> str | None:
-    """What a question mark behind a figure means; None where no cell has one."""
-    if any(one.unsteady for one in report.cells):
-        return f"?: unsteady, block times spread by more than {UNSTEADY_SPREAD:.0%}"
-    return None
 
 
 def speed_up(one: CellFigures, base: CellFigures) -> Verdict:

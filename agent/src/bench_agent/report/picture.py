@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 from ..problems import UsageProblem
 from . import tables
 from .charts import Bar, places_of
-from .figures import Report, unsteady_words
+from .figures import UNSTEADY_WORDS, Report
 
 WIDTH = 1200
 MARGIN = 60
@@ -16,16 +16,16 @@ COLOURS = {"cpu": "#6b7684", "cuda": "#2f8f5b", "metal": "#5b62d6"}
 
 def svg(report: Report) -> str:
     """A drawing 1200 wide, as high as it needs to be."""
-    y, drawn = 150, []
-    for group in places_of(report):
+    y, drawn, groups = 150, [], places_of(report)
+    for group in groups:
         drawn.append(_text(MARGIN, y, group.title, 22, weight=600))
         y += 20
         for bar in group.bars:
             drawn.append(_bar(bar, y))
             y += 38
         y += 45
-    if words := unsteady_words(report):
-        drawn.append(_text(MARGIN, y, words, 19, fill="#565c63"))
+    if any(bar.unsteady for group in groups for bar in group.bars):
+        drawn.append(_text(MARGIN, y, UNSTEADY_WORDS, 19, fill="#565c63"))
         y += 40
     lead = (
         "samples per second in training, each framework and device in its fastest recipe, "

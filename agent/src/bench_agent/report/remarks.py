@@ -34,8 +34,9 @@ def doubt_lines(results: Sequence[Result]) -> list[str]:
     for result in results:
         for warn in result.warnings:
             found.setdefault(warn.code, []).append((result.cell, warn))
+    of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
     return [
-        f"Warning, {len(own)} of {len(results)} measurements: {doubts.words(own[0][1])}"
+        f"Warning, {len(own)} of {of_all}: {doubts.words(own[0][1])}"
         + (f" ({own[0][0]}{', and others' if len(own) > 1 else ''})")
         for own in found.values()
     ]

@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import CellFigures, Report, unsteady_words
+from .figures import UNSTEADY_WORDS, CellFigures, Report
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -56,15 +56,14 @@ def markdown(report: Report) -> str:
         "",
         f"Run {report.run_id[:8]}, {started(report)} UTC.",
     ]
+    if any(one.unsteady for one in report.cells):
+        lines += ["", UNSTEADY_WORDS]
     for title, groups in (
         ("CPU against GPU", charts.devices),
         ("Naive, pipeline, tuned", charts.recipes),
         ("Framework against framework", charts.frameworks),
     ):
         lines += ["", f"## {title}", *_compared(groups)] if groups else []
-    compared = charts.devices or charts.recipes or charts.frameworks
-    if compared and (words := unsteady_words(report)):
-        lines += ["", words]
     lines += ["", "## The figures", ""]
     lines += ["| " + " | ".join(row) + " |" for row in (table.heading, ["---"] * len(HEADING))]
     lines += ["| " + " | ".join(row) + " |" for row in table.rows]
@@ -130,7 +129,7 @@ def _row(one: CellFigures) -> tuple[str, ...]:
         interval = f"{people.rate(one.low)} to {people.rate(one.high)}"
     return (
         *_names(one.cell),
-        people.rate(one.samples_per_second),
+        people.rate(one.samples_per_second) + " ?" * one.unsteady,
         interval,
         people.seconds(one.epoch_seconds),
         people.percent(one.within_run_spread),
