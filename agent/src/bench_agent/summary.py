@@ -8,7 +8,7 @@ from bench_protocol import format as people
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import UNSTEADY_WORDS, Report, report_of, speed_up
+from .report.figures import UNSTEADY_WORDS, Report, marked, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -51,9 +51,8 @@ def summary_table(report: Report) -> Table:
         naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
         over = ""
         if naive and one is not naive:
-            over = people.ratio(speed_up(one, naive).speed_up)
+            over = marked(people.ratio(speed_up(one, naive).speed_up), one, naive)
             if one.unsteady or naive.unsteady:
-                over += " ?"
                 table.caption = UNSTEADY_WORDS
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",

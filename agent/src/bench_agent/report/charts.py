@@ -16,7 +16,7 @@ from bench_protocol.matrix import Cell
 from bench_protocol.verdicts import Verdict
 
 from . import scaling
-from .figures import CellFigures, Report, grouped, speed_up
+from .figures import CellFigures, Report, grouped, marked, speed_up
 
 
 @dataclass(frozen=True)
@@ -198,11 +198,10 @@ def _bar(
     longest = max(other.high or _rate(other) for other in group)
     note = ""
     if base and one is not base:
-        note = comparison(speed_up(one, base), base_name(one, base))
-        note += " ?" * (one.unsteady or base.unsteady)
+        note = marked(comparison(speed_up(one, base), base_name(one, base)), one, base)
     return Bar(
         label=label(one),
-        value=people.rate(_rate(one)) + " ?" * one.unsteady,
+        value=marked(people.rate(_rate(one)), one),
         share=_rate(one) / longest,
         low=one.low and one.low / longest,
         high=one.high and one.high / longest,

@@ -94,6 +94,11 @@ def report_of(results: Sequence[Result]) -> Report:
     )
 
 
+def marked(text: str, *cells: CellFigures) -> str:
+    """What is said of cells, with a question mark where one of them was unsteady."""
+    return f"{text} ?" if any(one.unsteady for one in cells) else text
+
+
 def speed_up(one: CellFigures, base: CellFigures) -> Verdict:
     """How many times as fast a measured cell is as another, over its repeats."""
     times, base_times = ([1 / rate for rate in side.rates] for side in (one, base))

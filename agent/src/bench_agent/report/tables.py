@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import UNSTEADY_WORDS, CellFigures, Report
+from .figures import UNSTEADY_WORDS, CellFigures, Report, marked
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -129,7 +129,7 @@ def _row(one: CellFigures) -> tuple[str, ...]:
         interval = f"{people.rate(one.low)} to {people.rate(one.high)}"
     return (
         *_names(one.cell),
-        people.rate(one.samples_per_second) + " ?" * one.unsteady,
+        marked(people.rate(one.samples_per_second), one),
         interval,
         people.seconds(one.epoch_seconds),
         people.percent(one.within_run_spread),
