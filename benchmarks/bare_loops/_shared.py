@@ -28,10 +28,7 @@ now = clocks["wall"]
 
 
 def pictures() -> np.ndarray:
-    """(50,000, 28, 28), float32 from 0 to 1: those the agent trains on.
-
-    A loss that falls to nothing makes gradients so small that some libraries compute slowly.
-    """
+    """(50,000, 28, 28), float32 from 0 to 1: those the agent trains on."""
     return seeded.generated_data(WORKLOAD.data_set, "train")[0].astype(np.float32) / 255
 
 

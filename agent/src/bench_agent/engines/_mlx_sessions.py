@@ -16,7 +16,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import Workload
 
 from ..precision import COMPUTE_TYPES, loss_scale, mixed_settings
-from . import _chains, _malloc, _mlx_model
+from . import _chains, _malloc, _mlx_model, _subnormals
 from ._common import Score, evaluation_batches, resident
 from ._loop import SlicedLoop, host_batches, orders
 from .seam import Data
@@ -142,6 +142,23 @@ def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[An
     return mx.array(x), mx.array(y)
 
 
+def _cpu_streams(count: int) -> list[Any]:
+    """Streams whose threads take subnormal numbers for zero where they can; one core does the work
+    of each. The first becomes the default."""
+    with _subnormals.flushed():
+        streams = [mx.new_stream(mx.default_device()) for _ in range(count)]
+        for stream in streams:
+            mx.eval(mx.add(1, 1, stream=stream))  # its thread begins
+    mx.set_default_stream(streams[0])
+    return streams
+
+
+def _subnormals_are() -> Literal["flushed", "kept"]:
+    """By a product below 2**-126 on the default stream."""
+    product = mx.array(2.0**-100) * mx.array(2.0**-40)
+    return "kept" if product.item() else "flushed"
+
+
 class TunedSession(SlicedLoop, MlxSession):
     """Data on the device, batches gathered there, a compiled step, evaluated now and then."""
 
@@ -160,14 +177,10 @@ class TunedSession(SlicedLoop, MlxSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
-        device = mx.default_device()
         chains = _chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
         memory_kept = on_cpu and _malloc.keep()
-        # The work of one stream is done by one core.
-        self._streams = [
-            mx.default_stream(device),
-            *(mx.new_stream(device) for _ in range(chains - 1)),
-        ]
+        default = mx.default_stream(mx.default_device())
+        self._streams = _cpu_streams(chains) if on_cpu else [default]
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
         self._orders = orders(data)
@@ -188,6 +201,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "compile": str(compiled).lower(),
             "chains": str(chains),
             "memory_kept": str(memory_kept).lower(),
+            "subnormals": _subnormals_are(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }
