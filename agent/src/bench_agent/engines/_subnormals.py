@@ -1,7 +1,7 @@
 """Numbers too small for a processor's fast path.
 
 Adam's mean of gradients that have become zero, as those of a unit that never fires again, falls by
-a tenth a step and is subnormal (below 2**-126 in float32) from some 850 steps on: for good, for its
+a tenth a step and is subnormal (below 2**-126 in float32) after some 800 steps: for good, for its
 last bits round up again. An x86 processor computes with such numbers slowly, unless it is told to
 take them for zero. TensorFlow and XLA tell it so in their threads; MLX does not.
 """
