@@ -18,7 +18,7 @@ from bench_agent.paces import Paces
 from bench_agent.plan import Selection
 from bench_agent.problems import UsageProblem
 from bench_agent.runner import Listener
-from bench_protocol import doubts
+from bench_protocol import doubt_words, doubts
 from bench_protocol.result import Failed, Measured
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
@@ -108,8 +108,8 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     found = document(a, b, done, ab.judge(done), busy)
     assert [warning["code"] for warning in found["warnings"]] == ["other_load", "few_blocks"]
     assert lines(found)[1:3] == [
-        f"Warning, {doubts.words(busy[0])}",
-        f"Warning, 1 of 4 runs: {doubts.words(few[0])}",
+        f"Warning, {doubt_words.words(busy[0])}",
+        f"Warning, 1 of 4 runs: {doubt_words.words(few[0])}",
     ]
 
 

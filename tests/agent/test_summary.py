@@ -19,18 +19,19 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Evaluation, Measured, Warn
 
 
-def test_doubts_are_counted_by_kind() -> None:
+def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
     load = Warn(code="other_load", figures={"busy_cores": 0.9, "cores": 2.0})
+    more = Warn(code="other_load", figures={"busy_cores": 1.4, "cores": 2.0})
     few = Warn(code="few_blocks", figures={"blocks": 3.0})
     results = [
         make_result(cell=make_cell(), warnings=(load,)),
-        make_result(cell=make_cell(recipe="tuned"), warnings=(load, few)),
+        make_result(cell=make_cell(recipe="tuned"), warnings=(more, few)),
         make_result(cell=make_cell("fashion-mlp")),
     ]
-    naive, tuned = results[0].cell, results[1].cell
+    tuned = results[1].cell
     assert doubt_lines(results) == [
-        "Warning, 2 of 3 measurements: other programs kept 0.9 of 2 cores busy "
-        f"({naive}, and others)",
+        "Warning, 2 of 3 measurements: other programs kept 1.4 of 2 cores busy "
+        f"({tuned}, the worst of them)",
         f"Warning, 1 of 3 measurements: only 3 blocks timed ({tuned})",
     ]
 

@@ -1,7 +1,6 @@
 """What a person and a program see of A against B."""
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from statistics import geometric_mean
@@ -10,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.status import Status
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words
 from bench_protocol import format as people
 from bench_protocol.result import Warn
 from bench_protocol.verdicts import Verdict
@@ -91,19 +90,24 @@ def document(
         "pairs": len(done),
         **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
         "warnings": [
-            *({"code": doubt.code, "words": doubts.words(doubt)} for doubt in before),
+            *({"code": doubt.code, "words": doubt_words.words(doubt)} for doubt in before),
             *_of_runs([doubt for pair in done for doubt in pair.doubts], 2 * len(done)),
         ],
     }
 
 
 def _of_runs(found: Sequence[Warn], runs: int) -> list[dict[str, str]]:
-    """Each code once, with the words of its first run."""
-    first = {doubt.code: doubt for doubt in reversed(found)}
-    counts = Counter(doubt.code for doubt in found)
+    """Each code once, with the words of its worst run."""
+    by_code: dict[str, list[Warn]] = {}
+    for doubt in found:
+        by_code.setdefault(doubt.code, []).append(doubt)
     return [
-        {"code": code, "words": f"{counts[code]} of {runs} runs: {doubts.words(first[code])}"}
-        for code in counts
+        {
+            "code": code,
+            "words": f"{len(own)} of {runs} runs: "
+            + doubt_words.words(max(own, key=doubt_words.weight)),
+        }
+        for code, own in by_code.items()
     ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import psutil
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words, doubts
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Warn
 
@@ -104,7 +104,7 @@ class Gate:
 
 
 def _told(found: list[Warn]) -> str:
-    return ", ".join(map(doubts.words, found))
+    return ", ".join(map(doubt_words.words, found))
 
 
 def _gpu(device: Device) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words
 from bench_protocol import format as people
 from bench_protocol.figures import energy_per_sample_mj, samples_per_second
 from bench_protocol.hardware import hardware_name
@@ -163,7 +163,7 @@ def plan_warnings(plan: Plan) -> list[str]:
 
 
 def _disturbed(warn: Warn) -> str:
-    words = doubts.words(warn)
+    words = doubt_words.words(warn)
     return f"{words} of the calibration, so the estimate may be far too long"
 
 
@@ -200,7 +200,7 @@ def result_document(result: Result) -> Document:
         "samples_per_second": rate,
         "energy_per_sample_mj": energy_mj,
         "accuracy": evaluation.accuracy if evaluation else None,
-        "warnings": [{"code": w.code, "words": doubts.words(w)} for w in result.warnings],
+        "warnings": [{"code": w.code, "words": doubt_words.words(w)} for w in result.warnings],
     }
 
 

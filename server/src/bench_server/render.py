@@ -11,7 +11,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words, doubts
 from bench_protocol import format as people
 
 from .plots import flops
@@ -38,7 +38,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     env.filters.update(
-        doubt=doubts.words,
+        doubt=doubt_words.words,
         duration=people.seconds,
         nanoseconds=people.nanoseconds,
         rate=people.rate,

@@ -1,17 +1,17 @@
-"""Doubts about a measurement: found in what was measured, kept with it, said in words.
+"""Doubts about a measurement: found in what was measured, kept with it (:mod:`.doubt_words` say
+them).
 
-Codes are an open list on the wire; those that are found or worded here are in :data:`Code`.
+Codes are an open list on the wire; those that are known here are in :data:`Code`.
 A doubt never drops a result: it tells the reader what to think of the figure.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median, quantiles
 from typing import Literal
 
 import numpy as np
 
-from . import format as people
 from .figures import relative_spread
 from .result import Blocks, Conditions, Telemetry, Warn
 
@@ -107,18 +107,6 @@ def of_other_load(other_cores: float, cores: int) -> list[Warn]:
     return [_warn("other_load", busy_cores=round(other_cores, 2), cores=cores)]
 
 
-def words(warn: Warn) -> str:
-    """A doubt in a sentence without a full stop; codes not known here are spelt out."""
-    say = WORDS.get(warn.code)
-    try:
-        if say:
-            return say(_numbers(warn))
-    except KeyError:  # another version's figures
-        pass
-    figures = ", ".join(f"{_spelt(name)} {value}" for name, value in warn.figures.items())
-    return _spelt(warn.code) + (f" ({figures})" if figures else "")
-
-
 def _warn(code: Code, **figures: float) -> Warn:
     return Warn(code=code, figures={name: float(value) for name, value in figures.items()})
 
@@ -205,63 +193,3 @@ def _slow_first(durations: Sequence[int]) -> Iterator[Warn]:
     lower, middle, upper = quantiles(rest, n=4, method="inclusive")
     if first > upper + max(FAR_OUT * (upper - lower), LEAST_SHARE * middle):
         yield _warn("slow_first_blocks", first_over_median=round(first / middle, 3))
-
-
-Numbers = Mapping[str, float]
-
-
-def _busy_words(figures: Numbers) -> str:
-    parts = {
-        "cpu_percent": "the processor was {:.0f} % busy",
-        "gpu_percent": "the GPU was {:.0f} % busy",
-        "gpu_processes": "{:.0f} other programs computed on the GPU",
-    }
-    told = [say.format(figures[name]) for name, say in parts.items() if name in figures]
-    return f"{' and '.join(told)} before the start"
-
-
-WORDS: dict[str, Callable[[Numbers], str]] = {
-    "few_blocks": lambda f: f"only {f['blocks']:.0f} block{'s' * (f['blocks'] != 1)} timed",
-    "outliers": lambda f: (
-        f"{f['outliers']:.0f} of {f['blocks']:.0f} blocks lie far from the others, "
-        f"the farthest at {people.ratio(f['worst_over_median'])} the median"
-    ),
-    "drift": lambda f: (
-        f"blocks grew {'slower' if f['change'] > 0 else 'faster'} by "
-        f"{people.percent(abs(f['change']))} from the first third to the last"
-    ),
-    "slow_first_blocks": lambda f: (
-        f"the first block took {people.ratio(f['first_over_median'])} the median of the others"
-    ),
-    "unsteady": lambda f: f"block times spread by {people.percent(f['spread'])}",
-    "throttled": lambda f: (
-        f"slowed down by heat or its power limit in {people.percent(f['share_of_samples'])} "
-        "of the samples"
-    ),
-    "other_load": lambda f: (
-        f"other programs kept {f['busy_cores']:.1f} of {f['cores']:.0f} cores busy"
-    ),
-    "thermal_pressure": lambda f: (
-        f"the system reported heat in {people.percent(f['share_of_samples'])} of the samples"
-    ),
-    "cpu_throttled": lambda f: f"heat slowed processor cores down {f['times']:.0f} times",
-    "not_idle": _busy_words,
-    "hot": lambda f: "the machine was hot before the start",
-    "on_battery": lambda f: "the machine ran on battery",
-    "low_power_mode": lambda f: "low-power mode was on",
-    "slept": lambda f: f"the machine slept for {people.rough(f['seconds'])} in between",
-    "clock_set": lambda f: (
-        f"the wall clock was set {'forward' if f['seconds'] > 0 else 'back'} "
-        f"by {people.rough(abs(f['seconds']))} in between"
-    ),
-}
-
-
-def _numbers(warn: Warn) -> dict[str, float]:
-    return {
-        name: float(value) for name, value in warn.figures.items() if isinstance(value, int | float)
-    }
-
-
-def _spelt(name: str) -> str:
-    return name.replace("_", " ")

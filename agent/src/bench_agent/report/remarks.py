@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words
 from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell
@@ -29,14 +29,15 @@ def published_lines(preset: str | None) -> list[str]:
 
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:
-    """One line a kind of doubt: how many measurements have it, and the first of them."""
+    """One line a kind of doubt: how many measurements have it, and the worst of them."""
     found: dict[str, list[tuple[Cell, Warn]]] = {}
     for result in results:
         for warn in result.warnings:
             found.setdefault(warn.code, []).append((result.cell, warn))
     of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
-    return [
-        f"Warning, {len(own)} of {of_all}: {doubts.words(own[0][1])}"
-        + (f" ({own[0][0]}{', and others' if len(own) > 1 else ''})")
-        for own in found.values()
-    ]
+    lines = []
+    for own in found.values():
+        cell, worst = max(own, key=lambda one: doubt_words.weight(one[1]))
+        which = f"{cell}{', the worst of them' if len(own) > 1 else ''}"
+        lines.append(f"Warning, {len(own)} of {of_all}: {doubt_words.words(worst)} ({which})")
+    return lines

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass, fields
 from typing import Any
 
-from bench_protocol import doubts
+from bench_protocol import doubt_words
 from bench_protocol import format as people
 from bench_protocol.figures import samples_per_second, within_run_spread
 from bench_protocol.matrix import Cell
@@ -160,7 +160,7 @@ def _raw(result: Result) -> dict[str, Any]:
         "status": result.outcome.status,
         "failure": getattr(result.outcome, "kind", None),
         **figures,
-        "warnings": "; ".join(doubts.words(warn) for warn in result.warnings),
+        "warnings": "; ".join(doubt_words.words(warn) for warn in result.warnings),
     }
 
 
