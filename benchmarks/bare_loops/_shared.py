@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from bench_agent import orphan
-from bench_agent.turns import clock_in_turn
+from bench_agent.turns import ClockInTurn
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
 
@@ -74,10 +74,17 @@ def time_blocks(train: Callable[[int], None], seconds: float) -> list[float]:
         warm += last
         fastest = min(fastest, last / steps)
     steps = max(1, min(round(BLOCK_SECONDS / fastest), STEPS_PER_EPOCH))
+    meet()
     blocks: list[float] = []
     while sum(blocks) < seconds:
         blocks.append(timed(steps))
     return [block / steps * STEPS_PER_EPOCH for block in blocks]
+
+
+def meet() -> None:
+    """What is timed from now on counts: see :mod:`bench_agent.turns`."""
+    if isinstance(now, ClockInTurn):
+        now.meet()
 
 
 def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
@@ -92,7 +99,7 @@ def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
     orphan.die_with(os.getppid())
     now = clocks[options.clock]
     if options.turns:
-        now = clock_in_turn(now, options.turns)
+        now = ClockInTurn(now, options.turns)
     epochs = recipes[options.recipe](options.seconds)
     print(json.dumps({"epoch_seconds": epochs}), flush=True)
     # As the agent's worker, which is killed when it has answered: an interpreter takes a second to

@@ -50,6 +50,8 @@ def naive(seconds: float) -> list[float]:
         epochs: list[float] = []  # noqa: RUF012
 
         def on_epoch_begin(self, epoch: int, logs: object = None) -> None:
+            if epoch == WARM_UP_EPOCHS:
+                _shared.meet()
             self.began = _shared.now()
 
         def on_epoch_end(self, epoch: int, logs: object = None) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from bench_agent import turns
-from bench_agent.turns import Turns, clock_in_turn
+from bench_agent.turns import ClockInTurn, Turns
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> N
         log.append((name, "begins" if now % 2 == 0 else "ends"))
         return now
 
-    read = clock_in_turn(clock, address)
+    read = ClockInTurn(clock, address)
     for number in range(blocks):
         assert (read(), read()) == (2 * number, 2 * number + 1)
 
@@ -55,10 +55,34 @@ def test_one_that_has_ended_is_left_out() -> None:
     assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
 
 
+def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) -> None:
+    """Some blocks of warm-up, and then, where there are any, those that count."""
+    read = ClockInTurn(lambda: log.append(name), address)
+    for number in range(warm_up + blocks):
+        if number == warm_up:
+            name = name.upper()
+            read.meet()
+        read(), read()
+
+
+def test_blocks_that_count_begin_together() -> None:
+    log: list[str] = []
+    with ThreadPoolExecutor() as threads, Turns(3) as given:
+        # c ends before it comes so far, and keeps nobody.
+        for side in [
+            threads.submit(meeting, name, given.address, warm_up, blocks, log)
+            for name, warm_up, blocks in (("a", 1, 3), ("b", 6, 3), ("c", 2, 0))
+        ]:
+            side.result()
+    began = "".join(log[::2])
+    assert sorted(began[:-6]) == [*"a", *"b" * 6, *"c" * 2]
+    assert began[-6:] in ("ABABAB", "BABABA")
+
+
 IN_TURNS = """
 import sys, time
-from bench_agent.turns import clock_in_turn
-read = clock_in_turn(time.monotonic, sys.argv[1])
+from bench_agent.turns import ClockInTurn
+read = ClockInTurn(time.monotonic, sys.argv[1])
 for _ in range(3):
     read(), read()
 """
@@ -82,7 +106,7 @@ def test_who_has_no_turn_is_stopped() -> None:
             seen.append(found)
             return found
 
-        read = clock_in_turn(clock, given.address)
+        read = ClockInTurn(clock, given.address)
         for _ in range(3):
             read(), read()
     assert other.wait(30) == 0
@@ -106,7 +130,7 @@ def test_nobody_waits_for_one_that_never_calls() -> None:
         asked = threading.Event()
 
         def ask() -> None:
-            read = clock_in_turn(lambda: 0, given.address)
+            read = ClockInTurn(lambda: 0, given.address)
             asked.set()
             read()
 

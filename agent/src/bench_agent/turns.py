@@ -1,8 +1,10 @@
 """Processes that time in turns, block by block, so that what else the machine does meets them all.
 
 A worker reads its clock at the beginning and at the end of whatever it times.
-:func:`clock_in_turn` makes such a clock wait for the worker's turn at the first reading and give it
-up at the second. :class:`Turns` hands the turn round.
+:class:`ClockInTurn` makes such a clock wait for the worker's turn at the first reading and give it
+up at the second. :class:`Turns` hands the turn round. Importing and warming up take turns too, more
+of them on one side than on the other: who comes to its first block that counts waits there for all
+the others, so that the blocks that are compared are timed together.
 
 Who has no turn is stopped by a signal, so that it does nothing meanwhile: a library may fetch the
 next batches while it waits (TensorFlow's ``fit``), or its threads may look out for more work. What
@@ -17,14 +19,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
 from threading import Thread
-from typing import TypeVar
+from typing import Generic, TypeVar
 
-Time = TypeVar("Time", int, float)
+Time = TypeVar("Time", bound=float)
 # Only Linux ends a stopped process with its parent (see :mod:`.orphan`). Elsewhere sides just wait.
 CAN_STOP = sys.platform.startswith("linux")
 # Threads of a library look out for more work for a while before they sleep: OpenBLAS' for 2**26
 # ticks of the processor's counter, up to 30 ms. They must not take the next side's time.
 PAUSE_SECONDS = 0.0 if CAN_STOP else 0.05
+# What a worker says: that it wants its turn or gives it up, and that its next block counts.
+TURN, READY = b"", b"ready"
 
 
 class Side:
@@ -36,6 +40,7 @@ class Side:
             EOFError: it has ended already.
         """
         self.line = line
+        self.ready = False
         self._process = int(line.recv_bytes())
 
     def stop(self) -> None:
@@ -50,12 +55,15 @@ class Side:
                 os.kill(self._process, getattr(signal, name))
 
     def has_had_a_turn(self) -> bool:
-        """Let it go on until it has given up its next turn; False where it ended instead."""
+        """Let it go on until it has given up its next turn, or is ready for the first that counts;
+        False where it ended instead."""
         self.go_on()
         try:
-            self.line.recv_bytes()  # wants its turn
-            self.line.send_bytes(b"")  # has it
-            self.line.recv_bytes()  # gives it up
+            if self.line.recv_bytes() == READY:
+                self.ready = True
+            else:
+                self.line.send_bytes(TURN)  # has it
+                self.line.recv_bytes()  # gives it up
         except (EOFError, OSError):
             return False
         self.stop()
@@ -76,7 +84,7 @@ class Turns:
 
     @property
     def address(self) -> str:
-        """Where :func:`clock_in_turn` calls."""
+        """Where :class:`ClockInTurn` calls."""
         return str(self._listener.address)
 
     def __enter__(self) -> "Turns":
@@ -105,7 +113,8 @@ class Turns:
                     called[-1].stop()
             waiting = list(called)
             while waiting and not self._ended:
-                for side in tuple(waiting):
+                behind = [side for side in waiting if not side.ready]
+                for side in behind or tuple(waiting):
                     if not side.has_had_a_turn():
                         waiting.remove(side)
         finally:
@@ -114,24 +123,28 @@ class Turns:
                 side.go_on()
 
 
-def clock_in_turn(clock: Callable[[], Time], address: str) -> Callable[[], Time]:
+class ClockInTurn(Generic[Time]):
     """A clock whose first, third, ... reading waits for the turn that the next one gives up.
 
     It is read when the turn is there, and before it is given up: no waiting is timed.
     """
-    line = Client(address)
-    line.send_bytes(str(os.getpid()).encode())
-    has_turn = False
 
-    def read() -> Time:
-        nonlocal has_turn
-        has_turn = not has_turn
-        if has_turn:
-            line.send_bytes(b"")
-            line.recv_bytes()
-            return clock()
-        now = clock()
-        line.send_bytes(b"")
+    def __init__(self, clock: Callable[[], Time], address: str) -> None:
+        self._clock = clock
+        self._has_turn = False
+        self._line = Client(address)
+        self._line.send_bytes(str(os.getpid()).encode())
+
+    def __call__(self) -> Time:
+        self._has_turn = not self._has_turn
+        if self._has_turn:
+            self._line.send_bytes(TURN)
+            self._line.recv_bytes()
+            return self._clock()
+        now = self._clock()
+        self._line.send_bytes(TURN)
         return now
 
-    return read
+    def meet(self) -> None:
+        """The next turn is to come when all others have said so too, or have ended."""
+        self._line.send_bytes(READY)

@@ -19,7 +19,7 @@ from . import environment, failures, orphan, traces
 from .engines import engine_named
 from .job import Answer, BlockDone, Job, PhaseBegan, Probe, Traced
 from .repeat import Repeat
-from .turns import clock_in_turn
+from .turns import ClockInTurn
 
 Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | Traced], None]
 
@@ -34,20 +34,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
     options = parser.parse_args(arguments)
     orphan.die_with(options.parent)
+    clock = time.perf_counter_ns
+    in_turn = ClockInTurn(clock, options.turns) if options.turns else None
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
         def tell(message: PhaseBegan | BlockDone | Answer | Probe | Traced) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
+            if in_turn and message == PhaseBegan(phase="timing"):
+                in_turn.meet()
 
         if options.probe:
             tell(probe(options.probe))
             return 0
-        clock = time.perf_counter_ns
-        if options.turns:
-            clock = clock_in_turn(clock, options.turns)
         job = Job.model_validate_json(sys.stdin.buffer.read())
-        tell(traced(job) if options.trace else work(job, tell, clock))
+        tell(traced(job) if options.trace else work(job, tell, in_turn or clock))
     return 0
 
 
