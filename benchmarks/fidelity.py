@@ -54,7 +54,7 @@ BARE_LOOPS = Path(__file__).parent / "bare_loops"
 WORKLOAD = workload_named("fashion-mlp")
 RECIPES: tuple[Recipe, ...] = ("naive", "tuned")
 FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
-FIT_EPOCHS = 5
+FIT_EPOCHS = 12
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
 # Loops that cut a batch between the cores. Each core waits for the other, so that whatever stops

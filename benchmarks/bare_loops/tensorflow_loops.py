@@ -26,7 +26,7 @@ from _shared import (
 
 UNROLL = 16
 # The agent's warm-up is about as long: fit's pace changes over its first thousand steps.
-WARM_UP_EPOCHS, EPOCHS = 3, 5
+WARM_UP_EPOCHS, EPOCHS = 3, 12
 
 
 def build() -> keras.Model:
