@@ -5,9 +5,9 @@ the machine costs the timed part, and the agent's seconds per epoch of ``fashion
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
 The agent's process and the bare loop's live at the same time and time their blocks in turns, the
 other one stopped (:mod:`bench_agent.turns`), so that what else the machine does meets both. The
-ratio of a pair is the median of its turns': each block beside the other side's of that turn. With
-and without sampling whole processes take turns, for the sampler watches the whole of one, and the
-ratio is that of their medians.
+ratio of a pair is the median of its turns': each block beside the other side's of that turn. What
+sampling costs is seen within one process, for processes differ by more: some seconds watched, some
+not, in turns.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
@@ -33,7 +33,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -42,7 +42,7 @@ from typing import NamedTuple
 
 from repeats import cell_of, measured, rounds, times_as_long, until_sure
 
-from bench_agent.job import Timing
+from bench_agent.job import BlockDone, PhaseBegan, Timing
 from bench_agent.watch import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
@@ -57,6 +57,7 @@ FRAMEWORKS = ("mlx", "jax", "tensorflow", "torch")
 FIT_EPOCHS = 12
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "TF_NUM_INTRAOP_THREADS")
 WATCHED_SECONDS = 20.0
+SAMPLER_PAIRS, WINDOW_BLOCKS = 40, 12
 # Loops that cut a batch between the cores. Each core waits for the other, so that whatever stops
 # either shows, and their blocks vary more: they are timed for longer.
 ON_ALL_CORES = (("mlx", "tuned"), ("tensorflow", "tuned"))
@@ -70,7 +71,6 @@ ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str
 
 Seconds = Sequence[float]
 """Per epoch, one value a block."""
-Side = Callable[[], Seconds]
 
 
 class Loop(NamedTuple):
@@ -95,21 +95,47 @@ def bare(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) 
     return epochs
 
 
-def agent(
-    loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = (), watched: bool = True
-) -> Seconds:
-    """What the agent's worker takes in a fresh process; ``watched``: with its sampler, as in a
-    run."""
+def agent(loop: Loop, turns: str | None = None, *, launcher: Sequence[str] = ()) -> Seconds:
+    """What the agent's worker takes in a fresh process, watched as in a run."""
     cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
     timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
     if (loop.framework, loop.recipe) == ("tensorflow", "naive"):
         # The bare loop is one call of fit, which tells of nothing shorter than an epoch.
         timing = Timing(epochs=FIT_EPOCHS, block_seconds=3600.0)
-    with watch(cell.device) if watched else nullcontext():
+    with watch(cell.device):
         found = measured(cell, WORKLOAD, timing, loop.clock, turns=turns, launcher=launcher)
-    blocks = found.blocks
-    blocks_per_epoch = WORKLOAD.steps_per_epoch(cell.batch_size) / blocks.steps_per_block
-    return [duration_ns / 1e9 * blocks_per_epoch for duration_ns in blocks.durations_ns]
+    return [epoch_seconds(d, found.blocks.steps_per_block) for d in found.blocks.durations_ns]
+
+
+def epoch_seconds(duration_ns: int, steps: int) -> float:
+    """An epoch at the pace of so many steps."""
+    return duration_ns / 1e9 / steps * WORKLOAD.steps_per_epoch(WORKLOAD.batch_size)
+
+
+def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seconds, Seconds]]:
+    """Blocks of one fresh process, watched and not: windows A B, B A, A B, ..."""
+    cell = cell_of(loop.framework, WORKLOAD, loop.recipe)
+    windows: list[list[float]] = [[]]
+    with ExitStack() as watching:
+        watching.enter_context(watch(cell.device))
+
+        def heard(message: PhaseBegan | BlockDone) -> None:
+            if not isinstance(message, BlockDone):
+                return
+            windows[-1].append(epoch_seconds(message.duration_ns, message.steps))
+            if len(windows[-1]) == WINDOW_BLOCKS:
+                if len(windows) % 4 == 1:
+                    watching.close()
+                elif len(windows) % 4 == 3:
+                    watching.enter_context(watch(cell.device))
+                windows.append([])
+
+        timing = Timing(budget_seconds=loop.seconds, target_spread=0.0)
+        measured(cell, WORKLOAD, timing, loop.clock, launcher=launcher, listener=heard)
+    for number in range(0, len(windows) - 2, 2):
+        # The next block has begun when one is told of.
+        first, second = (window[1:] for window in windows[number : number + 2])
+        yield (second, first) if number % 4 else (first, second)
 
 
 def watch(device: Device) -> Watch:
@@ -123,16 +149,6 @@ def sampler_share() -> float:
     with watch(Device(kind="cpu")):
         time.sleep(WATCHED_SECONDS)
     return (time.process_time() - began) / WATCHED_SECONDS
-
-
-def in_turns(a: Side, b: Side, pairs: int) -> Iterator[tuple[Seconds, Seconds]]:
-    """A B, B A, A B, ..."""
-    for number in range(pairs):
-        if number % 2:
-            second, first = b(), a()
-        else:
-            first, second = a(), b()
-        yield first, second
 
 
 class Cores(NamedTuple):
@@ -211,11 +227,8 @@ def main() -> None:
     )
     first = Loop(frameworks[0], "tuned", seconds, clock)
     cores = share_out_cores()
-    sampled, unsampled = (
-        partial(agent, first, launcher=cores.all, watched=watched) for watched in (True, False)
-    )
     print(f"Watching takes {people.percent(sampler_share())} of one core in the agent's process.")
-    medians = [median(sampled()) for _ in range(options.repeats)]
+    medians = [median(agent(first, launcher=cores.all)) for _ in range(options.repeats)]
     variation = people.percent(stdev(medians) / fmean(medians))
     print(
         f"{options.repeats} processes of {first.framework} {first.recipe}: "
@@ -223,7 +236,8 @@ def main() -> None:
         f"an epoch, coefficient of variation {variation}\n"
     )
     print(heading(f"{first.framework} {first.recipe}", "sampled", "not sampled"))
-    print(row("sampler", in_turns(sampled, unsampled, pairs), of_medians) + "\n", flush=True)
+    longer = first._replace(seconds=2 * SAMPLER_PAIRS * WINDOW_BLOCKS * Timing().block_seconds)
+    print(row("sampler", sampled_in_turns(longer, cores.all), of_medians) + "\n", flush=True)
     print(heading("fashion-mlp, an epoch", "agent", "bare"))
     for framework in frameworks:
         for recipe in options.recipes:

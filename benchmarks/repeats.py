@@ -10,7 +10,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench_agent.job import Job, Timing
-from bench_agent.runner import IN_TURNS, run_job, worker_command
+from bench_agent.runner import IN_TURNS, Listener, run_job, worker_command
 from bench_agent.turns import Turns
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
@@ -53,12 +53,14 @@ def measured(
     seed: str = DEFAULT_SEED,
     turns: str | None = None,
     launcher: Sequence[str] = (),
+    listener: Listener = lambda message: None,
 ) -> Measurement:
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
 
     Args:
         turns: where its turns are to be had (:mod:`bench_agent.turns`), if it has to take any.
         launcher: what stands before the worker's command line.
+        listener: is told of phases and blocks as they come.
 
     Raises:
         SystemExit: it did not measure; with the end of its log.
@@ -68,7 +70,7 @@ def measured(
         log = Path(folder) / "log"
         command = [sys.executable, "-c", CPU_CLOCK_WORKER] if clock == "cpu" else worker_command()
         command = [*launcher, *command, *(["--turns", turns] if turns else [])]
-        outcome = run_job(job, log, limits=IN_TURNS, command=command).outcome
+        outcome = run_job(job, log, limits=IN_TURNS, listener=listener, command=command).outcome
         if not isinstance(outcome, Measured):
             raise SystemExit(f"{cell}: {outcome}\n{log.read_text(errors='replace')[-2000:]}")
     return outcome.measurement

@@ -100,6 +100,15 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert lines(found)[-1] == "B against A: too few runs (2 pairs)"
 
 
+@pytest.mark.parametrize(("ratio", "wide"), [(1.2, True), (1.01, False)])
+def test_what_narrows_a_wide_interval_is_said(ratio: float, wide: bool) -> None:
+    a, b = a_side("A"), a_side("B")
+    done = [ab.Pair(1.0, 1.0), ab.Pair(ratio, 1.0), ab.Pair(1.0, ratio)]
+    found = document(a, b, done, ab.judge(done))
+    assert found["kind"] == "no_difference"
+    assert lines(found)[-1].startswith("The interval is wide") == wide
+
+
 def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     a, b = a_side("A"), a_side("B")
     few = doubts.of_blocks(make_measurement(a.cell, 1_000_000, block_count=3).blocks)

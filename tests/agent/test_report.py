@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.fakes.results import make_failure, make_result, sealed
+from tests.fakes.results import make_cell, make_failure, make_result, sealed
 from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
@@ -18,6 +18,7 @@ from bench_agent.outbox import Outbox
 from bench_agent.report import page, picture, tables
 from bench_agent.report.charts import charts_of, places_of
 from bench_agent.report.figures import UNSTEADY_WORDS, Report, report_of
+from bench_protocol import result as wire
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,34 @@ def test_the_picture_explains_a_mark_where_it_has_one() -> None:
     assert UNSTEADY_WORDS not in picture.svg(report_of([naive, tuned]))
 
 
+def with_settings(workload: str, settings: dict[str, str]) -> wire.Result:
+    found = make_result(cell=make_cell(workload, recipe="tuned"))
+    assert found.measurement is not None
+    measured = found.measurement.model_copy(update={"recipe_settings": settings})
+    return found.model_copy(update={"outcome": wire.Measured(measurement=measured)})
+
+
+def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
+    report: Report,
+) -> None:
+    same = tables.settings_of(report)
+    assert ("mlx metal tuned", "steps_per_call 1") in same
+    assert len(same) == 6
+    two = [
+        with_settings(name, {"subnormals": word, "chains": "2"})
+        for name, word in (("mnist-cnn", "kept"), ("fashion-mlp", "flushed"))
+    ]
+    told = [
+        ("tensorflow cpu tuned (mnist-cnn)", "chains 2, subnormals kept"),
+        ("tensorflow cpu tuned (fashion-mlp)", "chains 2, subnormals flushed"),
+    ]
+    assert tables.settings_of(report_of(two)) == told
+    assert f"* {told[1][0]}: {told[1][1]}" in tables.markdown(report_of(two))
+    assert f"<dt>{told[1][0]}</dt><dd>{told[1][1]}</dd>" in page.html(report_of(two))
+    document = json.loads(tables.as_json(report_of(two)))
+    assert document["results"][0]["recipe_settings"] == {"subnormals": "kept", "chains": "2"}
+
+
 def test_a_run_of_failures_only_is_reported_too() -> None:
     report = report_of([make_failure("out_of_memory", "build")])
     assert "out of memory while building the model" in page.html(report)
@@ -140,6 +169,7 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert (rows[-1]["status"], rows[-1]["failure"]) == ("failed", "wrong_result")
     assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
     text = tables.markdown(report)
+    assert ", preset smoke, " in text
     assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
     assert "| mnist-cnn | 64 | tensorflow cpu | naive | float32 | 71,111 |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | float32 | wrong result" in text

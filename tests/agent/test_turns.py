@@ -10,9 +10,13 @@ from itertools import count, pairwise
 from pathlib import Path
 
 import pytest
+from tests.fakes.workloads import TINY, job_of
 
 from bench_agent import turns
+from bench_agent.job import BlockDone, PhaseBegan
+from bench_agent.runner import run_job
 from bench_agent.turns import ClockInTurn, Turns
+from bench_protocol.result import Measured
 
 
 @pytest.fixture(autouse=True)
@@ -77,6 +81,35 @@ def test_blocks_that_count_begin_together() -> None:
     began = "".join(log[::2])
     assert sorted(began[:-6]) == [*"a", *"b" * 6, *"c" * 2]
     assert began[-6:] in ("ABABAB", "BABABA")
+
+
+def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
+    events: list[str] = []
+    warmed_up = threading.Event()
+
+    def listener(message: PhaseBegan | BlockDone) -> None:
+        if isinstance(message, BlockDone):
+            events.append("block")
+        elif message.phase == "timing":
+            warmed_up.set()
+
+    def slower(address: str) -> None:
+        read = ClockInTurn(lambda: 0, address)
+        while not warmed_up.is_set():
+            read(), read()
+        for _ in range(50):
+            read(), read()
+        events.append("met")
+        read.meet()
+
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        other = threads.submit(slower, given.address)
+        job = job_of(TINY, epochs=8, block_seconds=3600.0, warm_up_seconds=0.0)
+        command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", given.address]
+        answer = run_job(job, tmp_path / "log", listener=listener, command=command)
+        assert isinstance(answer.outcome, Measured)
+        other.result(30)
+    assert events == ["met", *["block"] * 8]
 
 
 IN_TURNS = """

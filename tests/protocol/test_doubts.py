@@ -187,6 +187,11 @@ def test_which_doubt_is_the_worse(
     assert (doubt_words.weight(first) < doubt_words.weight(second)) == bool(worse)
 
 
+@pytest.mark.parametrize("code", doubt_words.WEIGHTS)
+def test_a_doubt_without_its_figures_weighs_nothing(code: str) -> None:
+    assert doubt_words.weight(Warn(code=code)) == 0
+
+
 def test_all_that_can_be_worse_has_a_weight() -> None:
     no_figure_of_how_much = {"hot", "on_battery", "low_power_mode"}
     assert set(doubt_words.WEIGHTS) == set(get_args(doubts.Code)) - no_figure_of_how_much

@@ -18,6 +18,8 @@ from .ab import Pair, Side
 from .job import BlockDone, PhaseBegan
 
 Document = dict[str, Any]
+# An interval over so many times its lower end hides differences that people ask about.
+WIDE = 1.1
 
 
 class AbDisplay:
@@ -78,6 +80,8 @@ def document(
         before: doubts about the machine before the first run.
     """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
+    runs = 2 * len(done)
+    of_runs = ((pair, doubt) for pair in done for doubt in pair.doubts)
     return {
         **{
             name: {
@@ -91,36 +95,27 @@ def document(
         **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
         "warnings": [
             *({"code": doubt.code, "words": doubt_words.words(doubt)} for doubt in before),
-            *_of_runs([doubt for pair in done for doubt in pair.doubts], 2 * len(done)),
+            *(
+                {"code": worst.code, "words": f"{count} of {runs} runs: {doubt_words.words(worst)}"}
+                for count, _, worst in doubt_words.worst_of_each(of_runs)
+            ),
         ],
     }
-
-
-def _of_runs(found: Sequence[Warn], runs: int) -> list[dict[str, str]]:
-    """Each code once, with the words of its worst run."""
-    by_code: dict[str, list[Warn]] = {}
-    for doubt in found:
-        by_code.setdefault(doubt.code, []).append(doubt)
-    return [
-        {
-            "code": code,
-            "words": f"{len(own)} of {runs} runs: "
-            + doubt_words.words(max(own, key=doubt_words.weight)),
-        }
-        for code, own in by_code.items()
-    ]
 
 
 def lines(answer: Document) -> list[str]:
     """The document for people."""
     speed = {name: geometric_mean(answer[name]["samples_per_second"]) for name in ("a", "b")}
-    interval = ""
+    interval, wide = "", []
     if answer["low"] is not None:
         low, high = people.ratio(answer["low"]), people.ratio(answer["high"])
         interval = f" (95 % CI {low} to {high})"
+        if answer["kind"] == "no_difference" and answer["high"] / answer["low"] > WIDE:
+            wide = ["The interval is wide: more pairs (--repeats), or an idle machine, narrow it"]
     return [
         f"A {people.rate(speed['a'])}, B {people.rate(speed['b'])} samples/s; "
         f"B over A: {people.ratio(answer['speed_up'])}{interval}",
         *(f"Warning, {warning['words']}" for warning in answer["warnings"]),
         f"B against A: {answer['verdict']}",
+        *wide,
     ]

@@ -200,6 +200,7 @@ def result_document(result: Result) -> Document:
         "samples_per_second": rate,
         "energy_per_sample_mj": energy_mj,
         "accuracy": evaluation.accuracy if evaluation else None,
+        "recipe_settings": outcome.measurement.recipe_settings if outcome.measurement else {},
         "warnings": [{"code": w.code, "words": doubt_words.words(w)} for w in result.warnings],
     }
 

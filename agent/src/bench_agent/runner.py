@@ -44,8 +44,9 @@ class Limits:
     total_seconds: float = 3600.0
 
 
-# Between two of its blocks a worker stands still, while another does what is not timed.
-IN_TURNS = Limits(stall_seconds=300.0)
+# Before its first block that counts a worker stands still until all others have warmed up, and
+# between two of its blocks while another does what is not timed.
+IN_TURNS = Limits(silence_seconds=900.0, stall_seconds=300.0)
 
 
 @dataclass

@@ -1,11 +1,13 @@
 """Doubts about a measurement (:mod:`.doubts`) in words, and which of several is the worst."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
 
 from . import format as people
 from .result import Warn
 
 Numbers = Mapping[str, float]
+Owner = TypeVar("Owner")
 
 
 def words(warn: Warn) -> str:
@@ -27,6 +29,14 @@ def weight(warn: Warn) -> float:
         return weigh(_numbers(warn)) if weigh else 0.0
     except KeyError:  # another version's figures
         return 0.0
+
+
+def worst_of_each(found: Iterable[tuple[Owner, Warn]]) -> list[tuple[int, Owner, Warn]]:
+    """Of each code: how many have it, whose is the worst, and that one; codes as they come."""
+    by_code: dict[str, list[tuple[Owner, Warn]]] = {}
+    for owner, warn in found:
+        by_code.setdefault(warn.code, []).append((owner, warn))
+    return [(len(own), *max(own, key=lambda one: weight(one[1]))) for own in by_code.values()]
 
 
 def _busy_words(figures: Numbers) -> str:
@@ -86,7 +96,7 @@ WEIGHTS: dict[str, Callable[[Numbers], float]] = {
     "other_load": lambda f: f["busy_cores"],
     "thermal_pressure": lambda f: f["share_of_samples"],
     "cpu_throttled": lambda f: f["times"],
-    "not_idle": lambda f: max(f.values()),
+    "not_idle": lambda f: max(f.values(), default=0.0),
     "slept": lambda f: f["seconds"],
     "clock_set": lambda f: abs(f["seconds"]),
 }

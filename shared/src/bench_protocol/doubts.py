@@ -1,5 +1,5 @@
-"""Doubts about a measurement: found in what was measured, kept with it (:mod:`.doubt_words` say
-them).
+"""Doubts about a measurement: found in what was measured, kept with it; :mod:`.doubt_words` says
+them.
 
 Codes are an open list on the wire; those that are known here are in :data:`Code`.
 A doubt never drops a result: it tells the reader what to think of the figure.

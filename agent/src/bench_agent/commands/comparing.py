@@ -41,12 +41,11 @@ def ab(
     whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two cells or two environments: pairs of fresh processes whose blocks are timed in
-    turns, a ratio, a verdict.
+    """Compare two cells or two environments in turns: a ratio, its interval, a verdict.
 
-    The usual filters hold for both sides; what --a or --b does not name is as in a run, the recipe
-    tuned. --repeats: how many pairs (8). --budget-seconds: how long each process is timed (3).
-    Nothing of it is kept or sent.
+    Pairs of fresh processes, a block of one beside a block of the other. The usual filters hold
+    for both sides; what --a or --b does not name is as in a run, the recipe tuned. --repeats: how
+    many pairs (8). --budget-seconds: how long each process is timed (3). Nothing is kept or sent.
     """
     from rich.console import Console
 

@@ -179,8 +179,8 @@ class TunedSession(SlicedLoop, MlxSession):
         self._steps_per_epoch = len(data.order) // batch_size
         chains = _chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
         memory_kept = on_cpu and _malloc.keep()
-        default = mx.default_stream(mx.default_device())
-        self._streams = _cpu_streams(chains) if on_cpu else [default]
+        device = mx.default_device()
+        self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
         self._orders = orders(data)

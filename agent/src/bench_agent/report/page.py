@@ -28,6 +28,7 @@ def html(report: Report) -> str:
         report=report,
         charts=charts_of(report),
         table=tables.table_of(report),
+        settings=tables.settings_of(report),
         facts=tables.facts_of(report),
         started=tables.started(report),
         kinds=[kind for kind in DEVICES if kind in {c.cell.device.kind for c in report.cells}],

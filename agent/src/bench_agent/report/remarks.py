@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from bench_protocol import doubt_words
 from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Result, Warn
+from bench_protocol.result import Result
 
 from ..presets import corrections
 
@@ -30,14 +29,10 @@ def published_lines(preset: str | None) -> list[str]:
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:
     """One line a kind of doubt: how many measurements have it, and the worst of them."""
-    found: dict[str, list[tuple[Cell, Warn]]] = {}
-    for result in results:
-        for warn in result.warnings:
-            found.setdefault(warn.code, []).append((result.cell, warn))
+    found = ((result.cell, warn) for result in results for warn in result.warnings)
     of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
     lines = []
-    for own in found.values():
-        cell, worst = max(own, key=lambda one: doubt_words.weight(one[1]))
-        which = f"{cell}{', the worst of them' if len(own) > 1 else ''}"
-        lines.append(f"Warning, {len(own)} of {of_all}: {doubt_words.words(worst)} ({which})")
+    for count, cell, worst in doubt_words.worst_of_each(found):
+        which = f"{cell}{', the worst of them' if count > 1 else ''}"
+        lines.append(f"Warning, {count} of {of_all}: {doubt_words.words(worst)} ({which})")
     return lines

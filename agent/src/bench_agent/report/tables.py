@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import UNSTEADY_WORDS, CellFigures, Report, marked
+from .figures import UNSTEADY_WORDS, CellFigures, Report, grouped, marked
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -48,13 +48,31 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
     return [*hardware, ("memory", memory), ("system", system), *report.software]
 
 
+def settings_of(report: Report) -> list[tuple[str, str]]:
+    """How each recipe was run: where and which, and its settings; with the workloads where they
+    differ between workloads."""
+    found = []
+    for own in grouped(report.cells, lambda one: (one.place, one.cell.recipe)):
+        alike = grouped(own, _settings)
+        for same in alike:
+            names = ", ".join(dict.fromkeys(one.cell.workload for one in same))
+            which = f" ({names})" if len(alike) > 1 else ""
+            name = f"{same[0].place} {same[0].cell.recipe}{which}"
+            found.append((name, _settings(same[0])))
+    return [(name, settings) for name, settings in found if settings]
+
+
+def _settings(one: CellFigures) -> str:
+    return ", ".join(f"{k} {v}" for k, v in sorted(one.typical.recipe_settings.items()))
+
+
 def markdown(report: Report) -> str:
     """Headline, every comparison, the table, the doubts."""
     charts, table = charts_of(report), table_of(report)
     lines = [
         f"# Training speed of {report.hardware}",
         "",
-        f"Run {report.run_id[:8]}, {started(report)} UTC.",
+        f"Run {report.run_id[:8]}, preset {report.preset}, {started(report)} UTC.",
     ]
     if any(one.unsteady for one in report.cells):
         lines += ["", UNSTEADY_WORDS]
@@ -73,6 +91,9 @@ def markdown(report: Report) -> str:
         lines += ["", "## Accuracy", "", *(f"* {line}" for line in accuracies)]
     if report.doubts:
         lines += ["", "## Doubts", "", *(f"* {doubt}" for doubt in report.doubts)]
+    if settings := settings_of(report):
+        lines += ["", "## How each recipe was run", ""]
+        lines += [f"* {name}: {text}" for name, text in settings]
     lines += ["", "## Machine and software", ""]
     lines += [f"* {name}: {value}" for name, value in facts_of(report)]
     return "\n".join(lines) + "\n"
