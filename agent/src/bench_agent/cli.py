@@ -25,6 +25,7 @@ app = typer.Typer(
     help="Measure how fast this machine trains neural networks; sign and share the results.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # lines of a paragraph belong together
     pretty_exceptions_enable=False,
 )
 
