@@ -1,10 +1,14 @@
 """Reads of a leaderboard's page: its figures, its results, and what stands at its foot."""
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    or_,
+    select,
+)
 from sqlmodel import Session
 
 from bench_protocol.workloads import Workload
@@ -13,7 +17,6 @@ from . import cursors
 from .filters import BoardFilters
 from .queries import (
     cell_conditions,
-    cell_values,
     environments_where,
     figures_where,
     moment_of,
@@ -21,26 +24,7 @@ from .queries import (
 )
 from .rank import Figure, of_environments, of_machines
 from .standing_rows import RESULTS, TABLE, figure_of_result
-from .tables import Withdrawn
 
-MOST_UNRANKED = 12
-# What the foot of a board shows of a result that does not count, or that was withdrawn.
-_FOOT = (
-    *("hardware", "hardware_slug", "workload", "framework", "device", "recipe", "batch_size"),
-    *("precision", "data", "received_at"),
-)
-GONE = Withdrawn.__table__  # type: ignore[attr-defined]
-UNRANKED = (
-    select(
-        *(RESULTS.c[name] for name in _FOOT),
-        *(RESULTS.c[name] for name in ("submission_id", "moderation", "unranked_reason")),
-    )
-    .where(RESULTS.c.rankable.is_(False))
-    .order_by(RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc())
-)
-WITHDRAWN = select(*(GONE.c[name] for name in (*_FOOT, "id"))).order_by(
-    GONE.c.received_at.desc(), GONE.c.id.desc()
-)
 SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
     "time": (RESULTS.c.ns_per_sample, False),
     "throughput": (RESULTS.c.ns_per_sample, False),
@@ -133,48 +117,6 @@ def results(
         words = place.isoformat() if filters.sort == "date" else float(place)
         cursor = cursors.write(words, page[-1].submission_id)
     return [figure_of_result(row) for row in page], cursor
-
-
-def unranked(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Any]:
-    """The newest results that do not count there."""
-    return _newest(session, UNRANKED, RESULTS, workload, filters, result_conditions(filters))
-
-
-def withdrawn(session: Session, workload: Workload, filters: BoardFilters) -> Sequence[Any]:
-    """The newest that whoever sent them took back. Too little is left of them to be asked for by
-    machine, trust level or attribute."""
-    if filters.machine_id or filters.trust is not None or filters.where:
-        return ()
-    return _newest(session, WITHDRAWN, GONE, workload, filters, [])
-
-
-def _newest(
-    session: Session,
-    query: Select[Any],
-    table: Any,
-    workload: Workload,
-    filters: BoardFilters,
-    conditions: list[ColumnElement[bool]],
-) -> Sequence[Any]:
-    """The first of a query's rows in a workload's set-ups that fulfil the filters."""
-    equal = {"workload_digest": workload.digest, **cell_values(filters)}
-    if filters.batch_size != "any":
-        equal["batch_size"] = filters.batch_size or workload.batch_size
-    if filters.precision != "any":
-        equal["precision"] = filters.precision or "float32"
-    if filters.q:
-        conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
-    found = _with_values(query, table, tuple(equal))
-    if conditions:
-        found = found.where(*conditions)
-    return session.connection().execute(found, equal).all()
-
-
-@cache
-def _with_values(query: Select[Any], table: Any, names: tuple[str, ...]) -> Select[Any]:
-    """A query for rows with given values, put together once for each choice of columns: every board
-    asks two, and making a statement takes longer than answering it."""
-    return query.where(*(table.c[name] == bindparam(name) for name in names)).limit(MOST_UNRANKED)
 
 
 def _place(filters: BoardFilters) -> tuple[Any, str]:

@@ -2,20 +2,19 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import lru_cache
 
 from sqlmodel import Session
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.workloads import Workload
 
-from . import board_queries, cursors, published, queries, rank
+from . import board_queries, cursors, feet, published, queries, rank
 from .answers import (
     Board,
     BoardRow,
     FigureAnswer,
     UnrankedRow,
-    UnrankedState,
     figure_fields,
     workload_answer,
 )
@@ -68,9 +67,15 @@ def boards_of(
     if filters.sort == "energy" or filters.group != "result":
         figures = board_queries.figures(session, workloads, filters)
     baselines = board_queries.figures(session, workloads, _baselines(filters))
+    foot = {} if filters.cursor else feet.feet(session, workloads, filters)
     return tuple(
         _board(
-            session, workload, filters, figures.get(workload.digest, []), baselines[workload.digest]
+            session,
+            workload,
+            filters,
+            figures.get(workload.digest, []),
+            baselines[workload.digest],
+            foot.get(workload.digest, ()),
         )
         for workload in workloads
     )
@@ -82,8 +87,10 @@ def _board(
     filters: BoardFilters,
     figures: Sequence[rank.Figure],
     baselines: Sequence[rank.Figure],
+    foot: tuple[UnrankedRow, ...],
 ) -> Board:
-    """A workload's board from its figures, and from those of the hardware to compare with."""
+    """A workload's board from its figures, from those of the hardware to compare with, and from
+    what does not count."""
     by_energy, by_result = filters.sort == "energy", filters.group == "result"
     scopes = _energy_scopes(figures) if by_energy else ()
     if scopes and filters.energy_scope is None:
@@ -100,8 +107,8 @@ def _board(
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
-        rows=tuple(_row(row, baseline, workload) for row in page) if baseline else (),
-        unranked=_foot(session, workload, filters) if not filters.cursor else (),
+        rows=tuple(_row(row, baseline) for row in page) if baseline else (),
+        unranked=foot,
         energy_scope=filters.energy_scope,
         energy_scopes=scopes,
         next_cursor=cursor,
@@ -197,7 +204,10 @@ def _baseline(
     return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
-def _row(row: rank.RankedRow, baseline: rank.Figure, workload: Workload) -> BoardRow:
+@lru_cache(maxsize=5_000)
+def _row(row: rank.RankedRow, baseline: rank.Figure) -> BoardRow:
+    """Made once: of a board's rows a result moves few."""
+    workload = workload_named(row.figure.subject.workload)
     found = rank.compare(row.figure, baseline)
     return BoardRow(
         **figure_fields(row.figure, workload),
@@ -207,41 +217,4 @@ def _row(row: rank.RankedRow, baseline: rank.Figure, workload: Workload) -> Boar
         speed_up_low=found.low,
         speed_up_high=found.high,
         others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
-    )
-
-
-def _foot(session: Session, workload: Workload, filters: BoardFilters) -> tuple[UnrankedRow, ...]:
-    """The newest results that do not count, and what was withdrawn."""
-    kept = [
-        _unranked(
-            row,
-            row.submission_id,
-            "hidden" if row.moderation == "hidden" else "kept",
-            row.unranked_reason or "",
-        )
-        for row in board_queries.unranked(session, workload, filters)
-    ]
-    gone = [
-        _unranked(row, row.id, "withdrawn", "withdrawn by whoever sent it")
-        for row in board_queries.withdrawn(session, workload, filters)
-    ]
-    newest = sorted(kept + gone, key=lambda row: (row.received_at, row.result_id), reverse=True)
-    return tuple(newest[: board_queries.MOST_UNRANKED])
-
-
-def _unranked(row: Any, result_id: str, state: UnrankedState, reason: str) -> UnrankedRow:
-    return UnrankedRow(
-        result_id=result_id,
-        state=state,
-        hardware=row.hardware,
-        hardware_slug=row.hardware_slug,
-        workload=row.workload,
-        framework=row.framework,
-        device=row.device,
-        recipe=row.recipe,
-        batch_size=row.batch_size,
-        precision=row.precision,
-        data=row.data,
-        reason=reason,
-        received_at=row.received_at,
     )

@@ -8,9 +8,10 @@ import operator
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
 from sqlmodel import Session, col
 
 from bench_protocol.workloads import Workload
@@ -216,7 +217,13 @@ def moment_of(text: str) -> datetime:
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
     query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
-    return [figure(row) for row in session.connection().execute(query)]
+    return [_figure(row) for row in session.connection().execute(query)]
+
+
+@lru_cache(maxsize=10_000)
+def _figure(row: Row[Any]) -> Figure:
+    """Made once for each row that boards read over and over: only what a result moved is anew."""
+    return figure(row)
 
 
 def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:

@@ -118,6 +118,9 @@ class Figure:
     evidence: Evidence
     published: bool = False
 
+    def __hash__(self) -> int:
+        return hash(self.id)  # all fields would take longer than what is found by it
+
     @property
     def setup(self) -> Setup:
         return self.subject.setup
