@@ -112,13 +112,13 @@ def test_what_narrows_a_wide_interval_is_said(ratio: float, wide: bool) -> None:
 def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     a, b = a_side("A"), a_side("B")
     few = doubts.of_blocks(make_measurement(a.cell, 1_000_000, block_count=3).blocks)
-    done = [ab.Pair(1.0, 1.0, tuple(few)), ab.Pair(1.0, 1.0)]
+    done = [ab.Pair(1.0, 1.0, (("B", few[0]),)), ab.Pair(1.0, 1.0)]
     busy = doubts.of_other_load(1.5, 2)
     found = document(a, b, done, ab.judge(done), busy)
     assert [warning["code"] for warning in found["warnings"]] == ["other_load", "few_blocks"]
     assert lines(found)[1:3] == [
         f"Warning, {doubt_words.words(busy[0])}",
-        f"Warning, 1 of 4 runs: {doubt_words.words(few[0])}",
+        f"Warning, 1 of 4 runs: {doubt_words.words(few[0])} (B)",
     ]
 
 

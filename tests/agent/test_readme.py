@@ -7,8 +7,12 @@ from pathlib import Path
 
 import pytest
 from typer.main import get_command
+from typer.testing import CliRunner
 
+import bench_agent
+import bench_server
 from bench_agent.cli import app
+from bench_server.cli import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -32,6 +36,12 @@ def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
     assert "a process of its own" in options["repeats"].help
     if name == "run":
         assert "begin a new one" in options["resume"].help
+
+
+def test_both_programs_tell_their_version() -> None:
+    for program, version in ((app, bench_agent.__version__), (main, bench_server.__version__)):
+        done = CliRunner().invoke(program, ["--version"])
+        assert (done.exit_code, done.stdout.split()[-1]) == (0, version)
 
 
 def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:

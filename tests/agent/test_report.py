@@ -17,8 +17,9 @@ from bench_agent.cli import app
 from bench_agent.outbox import Outbox
 from bench_agent.report import page, picture, tables
 from bench_agent.report.charts import charts_of, places_of
-from bench_agent.report.figures import UNSTEADY_WORDS, Report, report_of
+from bench_agent.report.figures import MARK_WORDS, Report, report_of
 from bench_protocol import result as wire
+from bench_protocol.result import Warn
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +61,7 @@ def test_batch_sizes_make_lines(report: Report) -> None:
 def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
     charts = charts_of(report_of(a_run(repeats=1)))
     bar = charts.recipes[0].bars[1]
-    assert (bar.note, bar.low, bar.high) == ("2.00× naive", None, None)
+    assert (bar.note, bar.low, bar.high) == ("2.00× naive ?", None, None)
 
 
 def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
@@ -70,26 +71,44 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     assert charts.fastest == places_of(report)
     assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
-    assert "1 of 1 cell measured in 1 fresh process," in page.html(report)
+    assert "1 of 1 cell measured in 1 fresh process on generated data," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
     assert picture.svg(report).startswith("<svg")
 
 
-def test_an_unsteady_cell_is_marked_wherever_its_figure_stands(report: Report) -> None:
+def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
     unsteady = report_of(an_unsteady_run())
     (group,) = charts_of(unsteady).recipes
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
     assert group.bars[1].note == "2.00× naive ?"
     assert [row[5].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
     for write in (page.html, tables.markdown):
-        assert UNSTEADY_WORDS in write(unsteady)
-        assert UNSTEADY_WORDS not in write(report)
+        assert MARK_WORDS in write(unsteady)
+        assert MARK_WORDS not in write(report_of([make_result()]))
+
+
+def test_a_cell_is_marked_whose_process_was_slowed_or_whose_processes_differ() -> None:
+    slowed, *others = (make_result(repeat=number) for number in (1, 2, 3))
+    assert not report_of([slowed, *others]).cells[0].in_doubt
+    load = Warn(code="other_load", figures={"busy_cores": 1.0, "cores": 2.0})
+    slowed = slowed.model_copy(update={"warnings": (load,)})
+    assert report_of([slowed, *others]).cells[0].in_doubt
+    apart = make_result(repeat=4, step_ns=3_000_000)
+    (found,) = report_of([*others, apart]).cells
+    assert found.within_run_spread < 0.1
+    assert found.in_doubt
+
+
+def test_a_wide_interval_does_not_make_bars_short() -> None:
+    wide = [make_result(repeat=n, step_ns=1_000_000 * n) for n in (1, 2, 9)]
+    ((bar,),) = (group.bars for group in places_of(report_of(wide)))
+    assert (bar.share, bar.high) == (pytest.approx(0.8), 1.0)
 
 
 def test_the_picture_explains_a_mark_where_it_has_one() -> None:
     naive, tuned = an_unsteady_run()
-    assert UNSTEADY_WORDS in picture.svg(report_of([naive]))
-    assert UNSTEADY_WORDS not in picture.svg(report_of([naive, tuned]))
+    assert MARK_WORDS in picture.svg(report_of([naive]))
+    assert MARK_WORDS not in picture.svg(report_of([naive, tuned]))
 
 
 def with_settings(workload: str, settings: dict[str, str]) -> wire.Result:
@@ -171,7 +190,7 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     text = tables.markdown(report)
     assert ", preset smoke, " in text
     assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
-    assert "| mnist-cnn | 64 | tensorflow cpu | naive | float32 | 71,111 |" in text
+    assert "| mnist-cnn | 64 | tensorflow cpu | naive | float32 | 71,111 ? |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | float32 | wrong result" in text
 
 

@@ -172,6 +172,7 @@ def test_unknown_doubts_are_spelt_out(warn: Warn, words: str) -> None:
     [
         ("few_blocks", {"blocks": 9}, {"blocks": 1}),
         ("outliers", {"worst_over_median": 0.9}, {"worst_over_median": 1.6}),
+        ("outliers", {"worst_over_median": 2.04}, {"worst_over_median": 0.108}),
         ("drift", {"change": 0.06}, {"change": -0.3}),
         ("not_idle", {"cpu_percent": 12}, {"cpu_percent": 11, "gpu_percent": 90}),
         ("clock_set", {"seconds": 2}, {"seconds": -60}),

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -88,11 +87,11 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Samples per second of one run of each side, and what there is to doubt in their blocks."""
+    """Samples per second of one run of each side, and what there is to doubt in whose blocks."""
 
     a: float
     b: float
-    doubts: tuple[Warn, ...] = ()
+    doubts: tuple[tuple[str, Warn], ...] = ()
 
 
 class RunFailed(Exception):
@@ -243,8 +242,12 @@ def pairs(
         speed_a, speed_b = (
             samples_per_second(found[own.name], own.cell.batch_size) for own in (a, b)
         )
-        doubted = [doubts.of_blocks(found[own.name].blocks) for own in (a, b)]
-        yield Pair(speed_a, speed_b, tuple(chain(*doubted)))
+        doubted = [
+            (own.name, doubt)
+            for own in (a, b)
+            for doubt in doubts.of_blocks(found[own.name].blocks)
+        ]
+        yield Pair(speed_a, speed_b, tuple(doubted))
 
 
 def judge(done: list[Pair]) -> Verdict:

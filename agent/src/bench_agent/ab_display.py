@@ -32,6 +32,8 @@ class AbDisplay:
         self._began = time.monotonic()
         for side in (a, b):
             console.print(f"{side.name}: {side.cell}", markup=False, soft_wrap=True)
+        if (a.cell, a.command) == (b.cell, b.command):
+            console.print("A and B are the same: what differs is the machine's doing")
         pairs = f"{count} pair{'s' * (count != 1)}"
         console.print(f"{pairs}, about {people.rough(self._estimate)}", highlight=False)
 
@@ -81,7 +83,7 @@ def document(
     """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     runs = 2 * len(done)
-    of_runs = ((pair, doubt) for pair in done for doubt in pair.doubts)
+    of_runs = (own for pair in done for own in pair.doubts)
     return {
         **{
             name: {
@@ -96,11 +98,16 @@ def document(
         "warnings": [
             *({"code": doubt.code, "words": doubt_words.words(doubt)} for doubt in before),
             *(
-                {"code": worst.code, "words": f"{count} of {runs} runs: {doubt_words.words(worst)}"}
-                for count, _, worst in doubt_words.worst_of_each(of_runs)
+                {"code": worst.code, "words": _of_runs(count, runs, side, worst)}
+                for count, side, worst in doubt_words.worst_of_each(of_runs)
             ),
         ],
     }
+
+
+def _of_runs(count: int, runs: int, side: str, worst: Warn) -> str:
+    which = f"{side}{', the worst of them' if count > 1 else ''}"
+    return f"{count} of {runs} runs: {doubt_words.words(worst)} ({which})"
 
 
 def lines(answer: Document) -> list[str]:
@@ -110,7 +117,7 @@ def lines(answer: Document) -> list[str]:
     if answer["low"] is not None:
         low, high = people.ratio(answer["low"]), people.ratio(answer["high"])
         interval = f" (95 % CI {low} to {high})"
-        if answer["kind"] == "no_difference" and answer["high"] / answer["low"] > WIDE:
+        if answer["high"] / answer["low"] > WIDE:
             wide = ["The interval is wide: more pairs (--repeats), or an idle machine, narrow it"]
     return [
         f"A {people.rate(speed['a'])}, B {people.rate(speed['b'])} samples/s; "

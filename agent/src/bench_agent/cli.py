@@ -2,10 +2,11 @@
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
+from . import __version__
 from .commands import (
     comparing,
     conformance,
@@ -22,12 +23,29 @@ from .problems import DataProblem, HomeProblem, UsageProblem
 
 app = typer.Typer(
     name="bench-agent",
-    help="Measure how fast this machine trains neural networks; sign and share the results.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # lines of a paragraph belong together
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"bench-agent {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version."),
+]
+
+
+@app.callback()
+def program(version: Version = False) -> None:
+    """Measure how fast this machine trains neural networks; sign and share the results."""
+
 
 app.command()(looking.devices)
 app.command()(looking.doctor)

@@ -8,7 +8,7 @@ from bench_protocol import format as people
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import UNSTEADY_WORDS, Report, marked, report_of, speed_up
+from .report.figures import MARK_WORDS, Report, marked, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -30,7 +30,7 @@ def show_end(console: Console, summary: RunSummary, home: Home, server: str | No
 
 def summary_table(report: Report) -> Table:
     """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive; with a
-    question mark where one of the two was unsteady."""
+    question mark at what is in doubt."""
     table = Table(
         title="Training speed of this machine",
         title_justify="left",
@@ -52,13 +52,13 @@ def summary_table(report: Report) -> Table:
         over = ""
         if naive and one is not naive:
             over = marked(people.ratio(speed_up(one, naive).speed_up), one, naive)
-            if one.unsteady or naive.unsteady:
-                table.caption = UNSTEADY_WORDS
+        if one.in_doubt:
+            table.caption = MARK_WORDS
         table.add_row(
             f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
             one.place,
             one.cell.recipe,
-            people.rate(one.samples_per_second),
+            marked(people.rate(one.samples_per_second), one),
             people.seconds(one.epoch_seconds),
             people.percent(one.within_run_spread),
             over,

@@ -7,7 +7,7 @@ import typer
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from . import copies, log, operating, published, schema, serving
+from . import __version__, copies, log, operating, published, schema, serving
 from . import reindex as reindexing
 from .app import create_app
 from .authority import KeysProblem, load_authority
@@ -15,11 +15,28 @@ from .db import Store
 from .opening import DatabaseUrl, no_answer, open_store, opened, read_settings, stop
 
 main = typer.Typer(
-    help="Trainmark's server. Settings come from BENCH_SERVER_*.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode="markdown",  # lines of a paragraph belong together
     pretty_exceptions_enable=False,
 )
+
+
+def _say_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"bench-server {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version."),
+]
+
+
+@main.callback()
+def program(version: Version = False) -> None:
+    """Trainmark's server. Settings come from BENCH_SERVER_*."""
 
 
 @main.command()

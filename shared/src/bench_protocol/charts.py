@@ -6,6 +6,7 @@ from statistics import median
 
 WIDTH, HEIGHT = 1000.0, 200.0
 MOST_POINTS = 1000
+LEAST_REACH = 0.2
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,14 @@ class Part:
 
 
 def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
-    """Lay out block times; of very many, the slowest and fastest of each stretch."""
+    """Lay out block times; of very many, the slowest and fastest of each stretch.
+
+    The box is at least as high as a fifth of the median to either side, so that steady looks flat.
+    """
     middle = median(durations_ns)
-    margin = max((max(durations_ns) - min(durations_ns)) * 0.12, middle * 0.02)
-    low, high = max(min(durations_ns) - margin, 0.0), max(durations_ns) + margin
+    margin = (max(durations_ns) - min(durations_ns)) * 0.12
+    low = max(min(min(durations_ns) - margin, middle * (1 - LEAST_REACH)), 0.0)
+    high = max(max(durations_ns) + margin, middle * (1 + LEAST_REACH))
 
     def y(value: float) -> float:
         return round(HEIGHT * (1 - (value - low) / (high - low)), 1)

@@ -1,5 +1,6 @@
 """Doubts about a measurement (:mod:`.doubts`) in words, and which of several is the worst."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ def weight(warn: Warn) -> float:
     weigh = WEIGHTS.get(warn.code)
     try:
         return weigh(_numbers(warn)) if weigh else 0.0
-    except KeyError:  # another version's figures
+    except (KeyError, ValueError):  # another version's figures
         return 0.0
 
 
@@ -88,7 +89,7 @@ WORDS: dict[str, Callable[[Numbers], str]] = {
 
 WEIGHTS: dict[str, Callable[[Numbers], float]] = {
     "few_blocks": lambda f: -f["blocks"],
-    "outliers": lambda f: abs(f["worst_over_median"] - 1),
+    "outliers": lambda f: abs(math.log(f["worst_over_median"])),
     "drift": lambda f: abs(f["change"]),
     "slow_first_blocks": lambda f: f["first_over_median"],
     "unsteady": lambda f: f["spread"],

@@ -42,8 +42,8 @@ def ratio(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share of one: ``2.3 %``."""
-    return f"{share * 100:.1f} %"
+    """A share of one: ``2.3 %``, ``568 %``."""
+    return f"{share * 100:.1f} %" if abs(share) <= 1 else f"{share * 100:,.0f} %"
 
 
 def size(value: int) -> str:

@@ -23,7 +23,7 @@ from .figures import CellFigures, Report, grouped, marked, speed_up
 class Bar:
     """One cell. ``share``, ``low`` and ``high`` are shares of the longest bar of its group;
     ``kind`` chooses the colour; ``note`` says how it compares with the group's first. A question
-    mark ends what is ``unsteady`` (:data:`.figures.UNSTEADY_WORDS`)."""
+    mark ends what is ``in_doubt`` (:data:`.figures.MARK_WORDS`)."""
 
     label: str
     value: str
@@ -32,7 +32,7 @@ class Bar:
     high: float | None
     kind: str
     note: str
-    unsteady: bool
+    in_doubt: bool
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,7 @@ def places_of(report: Report) -> tuple[BarGroup, ...]:
 
 Key = Callable[[CellFigures], Any]
 RECIPES = ("naive", "pipeline", "tuned")
+MOST_OVER = 1.25
 
 
 def _task(one: CellFigures) -> Any:
@@ -195,7 +196,9 @@ def _bar(
     base: CellFigures | None,
     label: Callable[[CellFigures], str],
 ) -> Bar:
-    longest = max(other.high or _rate(other) for other in group)
+    fastest = max(map(_rate, group))
+    # A wide interval must not make all bars short: it ends at the edge.
+    longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
     if base and one is not base:
         note = marked(comparison(speed_up(one, base), base_name(one, base)), one, base)
@@ -204,10 +207,10 @@ def _bar(
         value=marked(people.rate(_rate(one)), one),
         share=_rate(one) / longest,
         low=one.low and one.low / longest,
-        high=one.high and one.high / longest,
+        high=one.high and min(one.high / longest, 1.0),
         kind=one.cell.device.kind,
         note=note,
-        unsteady=one.unsteady,
+        in_doubt=one.in_doubt,
     )
 
 

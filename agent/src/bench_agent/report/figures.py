@@ -19,7 +19,12 @@ from .remarks import doubt_lines
 
 Item = TypeVar("Item")
 # What a question mark behind a figure means.
-UNSTEADY_WORDS = f"?: unsteady, block times spread by more than {UNSTEADY_SPREAD * 100:.0f} %"
+MARK_WORDS = (
+    "?: in doubt, slowed by other work or heat, "
+    f"or unsteady by more than {UNSTEADY_SPREAD * 100:.0f} %"
+)
+# Doubts that say the figure is of a machine that was slowed.
+SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure", "slept"}
 
 
 @dataclass(frozen=True)
@@ -27,8 +32,8 @@ class CellFigures:
     """One cell over its measured repeats, one or more.
 
     ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound its geometric mean over
-    processes with 95 % confidence; None with fewer than three. ``typical``: the repeat closest to
-    the median, whose blocks are drawn.
+    processes with 95 % confidence; None with fewer than three. ``slowed``: what else the machine
+    did slowed one of them. ``typical``: the repeat closest to the median, whose blocks are drawn.
     """
 
     cell: Cell
@@ -40,6 +45,7 @@ class CellFigures:
     epoch_seconds: float
     within_run_spread: float
     startup_seconds: float
+    slowed: bool
     typical: Measurement
 
     @property
@@ -48,9 +54,11 @@ class CellFigures:
         return f"{self.cell.framework} {self.cell.device}"
 
     @property
-    def unsteady(self) -> bool:
-        """Its blocks varied so much that what is said of it is unsure."""
-        return self.within_run_spread > UNSTEADY_SPREAD
+    def in_doubt(self) -> bool:
+        """It was slowed, or its blocks or processes varied so much that what is said of it is
+        unsure."""
+        apart = max(self.rates) / min(self.rates) - 1
+        return self.slowed or max(self.within_run_spread, apart) > UNSTEADY_SPREAD
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,11 @@ class Report:
     results: tuple[Result, ...]
     doubts: tuple[str, ...]
 
+    @property
+    def data(self) -> str:
+        """What was trained on: ``generated``, ``real``, or both."""
+        return " and ".join(sorted({result.cell.data for result in self.results}))
+
 
 def report_of(results: Sequence[Result]) -> Report:
     """Derive everything from the results of one run, one or more."""
@@ -79,7 +92,7 @@ def report_of(results: Sequence[Result]) -> Report:
         by_cell.setdefault(result.cell, []).append(result)
     first = results[0]
     software = {n: v for r in results for n, v in r.environment.packages.items()}
-    measured = {cell: own for cell, repeats in by_cell.items() if (own := _measured(repeats))}
+    measured = {cell: repeats for cell, repeats in by_cell.items() if _measured(repeats)}
     return Report(
         run_id=first.run_id,
         preset=first.preset,
@@ -95,8 +108,8 @@ def report_of(results: Sequence[Result]) -> Report:
 
 
 def marked(text: str, *cells: CellFigures) -> str:
-    """What is said of cells, with a question mark where one of them was unsteady."""
-    return f"{text} ?" if any(one.unsteady for one in cells) else text
+    """What is said of cells, with a question mark where one of them is in doubt."""
+    return f"{text} ?" if any(one.in_doubt for one in cells) else text
 
 
 def speed_up(one: CellFigures, base: CellFigures) -> Verdict:
@@ -128,7 +141,8 @@ def _hardware(machine: Machine, cells: Iterable[Cell]) -> str:
     return " and ".join(name for _, name in sorted(devices))
 
 
-def _figures(machine: Machine, cell: Cell, measured: list[Measurement]) -> CellFigures:
+def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures:
+    measured = _measured(repeats)
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
     rate = median(rates)
     low, high = log_mean_interval(rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
@@ -143,6 +157,7 @@ def _figures(machine: Machine, cell: Cell, measured: list[Measurement]) -> CellF
         epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
         within_run_spread=median(within_run_spread(measurement) for measurement in measured),
         startup_seconds=median(_startup_seconds(measurement) for measurement in measured),
+        slowed=any(warn.code in SLOWED for repeat in repeats for warn in repeat.warnings),
         typical=typical,
     )
 

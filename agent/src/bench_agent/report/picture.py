@@ -5,7 +5,7 @@ from xml.sax.saxutils import escape
 from ..problems import UsageProblem
 from . import tables
 from .charts import Bar, places_of
-from .figures import UNSTEADY_WORDS, Report
+from .figures import MARK_WORDS, Report
 
 WIDTH = 1200
 MARGIN = 60
@@ -24,12 +24,12 @@ def svg(report: Report) -> str:
             drawn.append(_bar(bar, y))
             y += 38
         y += 45
-    if any(bar.unsteady for group in groups for bar in group.bars):
-        drawn.append(_text(MARGIN, y, UNSTEADY_WORDS, 19, fill="#565c63"))
+    if any(bar.in_doubt for group in groups for bar in group.bars):
+        drawn.append(_text(MARGIN, y, MARK_WORDS, 19, fill="#565c63"))
         y += 40
     lead = (
         "samples per second in training, each framework and device in its fastest recipe, "
-        f"{tables.started(report)} UTC"
+        f"on {report.data} data, {tables.started(report)[:10]}"
     )
     height = y + 10
     return "\n".join(

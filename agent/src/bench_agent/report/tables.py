@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import UNSTEADY_WORDS, CellFigures, Report, grouped, marked
+from .figures import MARK_WORDS, CellFigures, Report, grouped, marked
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -42,7 +42,8 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
     machine = report.machine
     memory = people.size(machine.memory_bytes) if machine.memory_bytes else "unknown"
     gpus = [("GPU", gpu.name) for gpu in machine.gpus]
-    system = f"{machine.os.name} {machine.os.version}"
+    name, version = machine.os.name, machine.os.version
+    system = version if name in version.lower() else f"{name} {version}"
     cores = str(machine.cpu.logical_cores or "unknown")
     hardware = [("processor", machine.cpu.brand), ("logical cores", cores), *gpus]
     return [*hardware, ("memory", memory), ("system", system), *report.software]
@@ -72,10 +73,11 @@ def markdown(report: Report) -> str:
     lines = [
         f"# Training speed of {report.hardware}",
         "",
-        f"Run {report.run_id[:8]}, preset {report.preset}, {started(report)} UTC.",
+        f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
+        f"{started(report)} UTC.",
     ]
-    if any(one.unsteady for one in report.cells):
-        lines += ["", UNSTEADY_WORDS]
+    if any(one.in_doubt for one in report.cells):
+        lines += ["", MARK_WORDS]
     for title, groups in (
         ("CPU against GPU", charts.devices),
         ("Naive, pipeline, tuned", charts.recipes),
@@ -162,7 +164,10 @@ def _row(one: CellFigures) -> tuple[str, ...]:
 def _raw(result: Result) -> dict[str, Any]:
     cell = result.cell.model_dump(mode="json") | {"device": str(result.cell.device)}
     figures = dict.fromkeys(
-        ("samples_per_second", "within_run_spread", "blocks", "stop_reason", "peak_memory_bytes")
+        (
+            *("samples_per_second", "within_run_spread", "blocks", "stop_reason"),
+            *("peak_memory_bytes", "host_peak_memory_bytes"),
+        )
     )
     if isinstance(result.outcome, Measured):
         measured = result.outcome.measurement
@@ -172,6 +177,7 @@ def _raw(result: Result) -> dict[str, Any]:
             "blocks": len(measured.blocks.durations_ns),
             "stop_reason": measured.blocks.stop_reason,
             "peak_memory_bytes": measured.peak_memory_bytes,
+            "host_peak_memory_bytes": measured.host_peak_memory_bytes,
         }
     return {
         "run_id": result.run_id,
