@@ -8,7 +8,6 @@ all was there. Everything is kept in ``.demo/``; running again adds to the same 
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -133,10 +132,8 @@ def main(once: bool) -> int:
         print(f"\n{found - before} new results, {found} in all, on the leaderboard: {address}/")
         if code:
             print("some cells failed; they are shown at the leaderboard's foot", file=sys.stderr)
-        home = shlex.quote(environ["BENCH_HOME"])
-        print(f"Its charts: BENCH_HOME={home} {shlex.quote(str(BIN / 'bench-agent'))} report")
         if once or not sys.stdout.isatty():
-            print("The server is stopped; make demo at a terminal keeps it up.")
+            print("The server is stopped, and its addresses with it; make demo keeps it up.")
             return code
         print("Ctrl-C stops the server.")
         try:

@@ -1,7 +1,9 @@
 """Key, salt and outbox on a real disk."""
 
 import os
+import shlex
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -24,9 +26,15 @@ def test_the_home_is_where_the_environment_says(tmp_path: Path) -> None:
     assert find_home({}).root.name == "trainmark"
 
 
-def test_how_to_call_the_agent_for_a_folder() -> None:
+def test_how_to_call_the_agent_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert find_home({}).command("report") == "bench-agent report"
     assert Home(Path("/a b")).command("report") == "BENCH_HOME='/a b' bench-agent report"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    whole = shlex.quote(str(Path(sys.executable).with_name("bench-agent")))
+    assert find_home({}).command("report") == f"{whole} report"
 
 
 def test_the_key_is_made_once_and_only_its_owner_may_read_it(home: Home) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import shlex
+import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -23,9 +25,10 @@ class Home:
 
     def command(self, words: str) -> str:
         """How to call the agent for this folder, from any shell of a Unix."""
+        called = f"{program()} {words}"
         if self == find_home({}):
-            return f"bench-agent {words}"
-        return f"BENCH_HOME={shlex.quote(str(self.root))} bench-agent {words}"
+            return called
+        return f"BENCH_HOME={shlex.quote(str(self.root))} {called}"
 
     @property
     def key(self) -> Path:
@@ -54,6 +57,13 @@ class Home:
     @property
     def logs(self) -> Path:
         return self.root / "logs"
+
+
+def program() -> str:
+    """What the agent is called here: by its name alone where a shell finds it."""
+    beside = Path(sys.executable).with_name("bench-agent")
+    found = shutil.which("bench-agent")
+    return shlex.quote(str(beside)) if found is None and beside.exists() else "bench-agent"
 
 
 def find_home(environ: Mapping[str, str] = os.environ) -> Home:
