@@ -81,7 +81,7 @@ def test_an_unsteady_cell_is_marked_wherever_its_figure_stands() -> None:
     (group,) = charts_of(unsteady).recipes
     assert [bar.value.endswith(" ?") for bar in group.bars] == [True, False]
     assert group.bars[1].note == "2.00× naive ?"
-    assert [row[5].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
+    assert [row[4].endswith(" ?") for row in tables.table_of(unsteady).rows] == [True, False]
     for write in (page.html, tables.markdown):
         assert MARK_WORDS in write(unsteady)
         assert MARK_WORDS not in write(report_of([make_result()]))
@@ -190,8 +190,8 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     text = tables.markdown(report)
     assert ", preset smoke, " in text
     assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
-    assert "| mnist-cnn | 64 | tensorflow cpu | naive | float32 | 71,111 ? |" in text
-    assert "| fashion-lstm | 128 | tensorflow cpu | naive | float32 | wrong result" in text
+    assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
+    assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text
 
 
 def test_the_picture_is_drawn(report: Report) -> None:

@@ -18,8 +18,8 @@ from .figures import MARK_WORDS, CellFigures, Report, grouped, marked
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
-    *("workload", "batch", "on", "recipe", "precision"),
-    *("samples/s", "95 % interval", "epoch", "spread", "start-up", "processes"),
+    *("workload", "batch", "on", "recipe", "samples/s", "95 % interval", "epoch", "spread"),
+    *("start-up", "processes", "precision"),
 )
 
 
@@ -33,7 +33,7 @@ class Table:
 
 def table_of(report: Report) -> Table:
     """All cells in the order they were measured, then the failed ones with their reason."""
-    failed = ((*_names(cell), why, *[""] * 5) for cell, why in report.failed)
+    failed = ((*_names(cell), why, *[""] * 5, cell.precision) for cell, why in report.failed)
     return Table(HEADING, (*map(_row, report.cells), *failed))
 
 
@@ -143,7 +143,7 @@ def started(report: Report) -> str:
 
 def _names(cell: Cell) -> tuple[str, ...]:
     place = f"{cell.framework} {cell.device}"
-    return cell.workload, f"{cell.batch_size:,}", place, cell.recipe, cell.precision
+    return cell.workload, f"{cell.batch_size:,}", place, cell.recipe
 
 
 def _row(one: CellFigures) -> tuple[str, ...]:
@@ -158,6 +158,7 @@ def _row(one: CellFigures) -> tuple[str, ...]:
         people.percent(one.within_run_spread),
         people.seconds(one.startup_seconds),
         str(len(one.rates)),
+        one.cell.precision,
     )
 
 
