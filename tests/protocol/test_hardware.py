@@ -228,3 +228,15 @@ def test_virtual_processors_group_by_the_cores_they_were_given() -> None:
 def test_any_name_gives_a_slug_and_a_name(name: str) -> None:
     assert slug(clean(name))
     assert hardware_name(machine(name or "x"), CPU)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "words"),
+    [
+        ("linux", "Debian GNU/Linux 12 (bookworm)", "Debian GNU/Linux 12 (bookworm)"),
+        ("linux", "Ubuntu 24.04", "linux Ubuntu 24.04"),
+        ("macos", "14.6", "macos 14.6"),
+    ],
+)
+def test_a_system_is_named_once(name: str, version: str, words: str) -> None:
+    assert OperatingSystem(name=name, version=version).words == words  # type: ignore[arg-type]

@@ -60,7 +60,7 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
     return tuple(
         _known(
             ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
-            ("Load average", c.load_average),
+            ("Load average", None if c.load_average is None else f"{c.load_average:.2f}"),
             ("Processor in use", _percent(c.cpu_utilisation_percent)),
             ("GPU in use", _percent(c.gpu_utilisation_percent)),
             ("Others on the GPU", c.gpu_processes),
@@ -105,7 +105,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
             ("Cores", cores),
             *((f"GPU {gpu.index}", _gpu(gpu)) for gpu in machine.gpus),
             ("Memory", _size(machine.memory_bytes)),
-            ("System", f"{system.name} {system.version}"),
+            ("System", system.words),
             ("Kernel", system.kernel),
             ("Nested in", nesting),
         )

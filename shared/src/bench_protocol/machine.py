@@ -80,6 +80,12 @@ class OperatingSystem(Wire):
     wsl: bool = False
     rosetta: bool = False
 
+    @property
+    def words(self) -> str:
+        """Name and version; the name once where the version says it."""
+        named = self.name in self.version.lower()
+        return self.version if named else f"{self.name} {self.version}"
+
 
 class Machine(Wire):
     """Facts of the machine that ran."""

@@ -42,11 +42,9 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
     machine = report.machine
     memory = people.size(machine.memory_bytes) if machine.memory_bytes else "unknown"
     gpus = [("GPU", gpu.name) for gpu in machine.gpus]
-    name, version = machine.os.name, machine.os.version
-    system = version if name in version.lower() else f"{name} {version}"
     cores = str(machine.cpu.logical_cores or "unknown")
     hardware = [("processor", machine.cpu.brand), ("logical cores", cores), *gpus]
-    return [*hardware, ("memory", memory), ("system", system), *report.software]
+    return [*hardware, ("memory", memory), ("system", machine.os.words), *report.software]
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
