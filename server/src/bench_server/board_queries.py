@@ -19,6 +19,7 @@ from .queries import (
     cell_conditions,
     environments_where,
     figures_where,
+    kept_figure,
     moment_of,
     result_conditions,
 )
@@ -66,7 +67,8 @@ def _figures(
     elif filters.trust:
         return _trusted_hardware(session, filters.trust, conditions)
     else:
-        return figures_where(session, TABLE.c.level.in_(["hardware", "published"]), *conditions)
+        level = TABLE.c.level.in_(["hardware", "published"])
+        return figures_where(session, level, *conditions, make=kept_figure)
     return found if filters.group == "machine" else of_machines(found)
 
 
