@@ -17,7 +17,7 @@ from bench_agent.cli import app
 from bench_agent.outbox import Outbox
 from bench_agent.report import page, picture, tables
 from bench_agent.report.charts import charts_of, places_of
-from bench_agent.report.figures import MARK_WORDS, Report, report_of
+from bench_agent.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
 from bench_protocol import result as wire
 from bench_protocol.result import Warn
 
@@ -189,6 +189,8 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
     text = tables.markdown(report)
     assert ", preset smoke, " in text
+    assert MEDIAN_WORDS in text
+    assert MEDIAN_WORDS not in tables.markdown(report_of([make_result()]))
     assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
     assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text

@@ -8,7 +8,7 @@ from bench_protocol import format as people
 
 from .home import Home
 from .report.charts import charts_of, unusual_precision
-from .report.figures import MARK_WORDS, Report, marked, report_of, speed_up
+from .report.figures import MARK_WORDS, MEDIAN_WORDS, Report, marked, report_of, speed_up
 from .report.remarks import accuracy_lines, published_lines
 from .run import RunSummary
 
@@ -69,7 +69,9 @@ def summary_table(report: Report) -> Table:
 def remarks(report: Report) -> list[str]:
     """What is to be said of the figures, and what gave none."""
     failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
+    several = any(len(one.rates) > 1 for one in report.cells)
     return [
+        *([MEDIAN_WORDS] if several else []),
         *failed,
         *device_lines(report),
         *accuracy_lines(report.results),

@@ -21,7 +21,12 @@ Item = TypeVar("Item")
 # What a question mark behind a figure means.
 MARK_WORDS = (
     "?: in doubt, slowed by other work or heat, "
-    f"or unsteady by more than {UNSTEADY_SPREAD * 100:.0f} %"
+    f"or blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
+)
+# What stands for several processes of a cell.
+MEDIAN_WORDS = (
+    "A figure is the median process's; ratios and their intervals (95 %) are of geometric means "
+    "over processes."
 )
 # Doubts that say the figure is of a machine that was slowed.
 SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure", "slept"}

@@ -6,7 +6,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from . import tables
 from .charts import charts_of
-from .figures import MARK_WORDS, Report
+from .figures import MARK_WORDS, MEDIAN_WORDS, Report
 from .remarks import accuracy_lines, published_lines
 
 FOLDER = Path(__file__).parent
@@ -37,5 +37,6 @@ def html(report: Report) -> str:
         accuracies=accuracy_lines(report.results),
         most_traces=MOST_TRACES,
         whiskers=any(one.low for one in report.cells),
+        median_words=MEDIAN_WORDS,
         mark=MARK_WORDS if any(one.in_doubt for one in report.cells) else None,
     )

@@ -14,7 +14,7 @@ from bench_protocol.result import Measured, Result
 
 from ..overview import result_document
 from .charts import BarGroup, charts_of
-from .figures import MARK_WORDS, CellFigures, Report, grouped, marked
+from .figures import MARK_WORDS, MEDIAN_WORDS, CellFigures, Report, grouped, marked
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -74,6 +74,8 @@ def markdown(report: Report) -> str:
         f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
         f"{started(report)} UTC.",
     ]
+    if any(len(one.rates) > 1 for one in report.cells):
+        lines += ["", MEDIAN_WORDS]
     if any(one.in_doubt for one in report.cells):
         lines += ["", MARK_WORDS]
     for title, groups in (
