@@ -29,7 +29,7 @@ MEDIAN_WORDS = (
     "over processes."
 )
 # Doubts that say the figure is of a machine that was slowed.
-SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure", "slept"}
+SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
 
 
 @dataclass(frozen=True)
