@@ -20,6 +20,7 @@ from sqlmodel import SQLModel
 from tests.fakes import results
 
 from bench_protocol import merkle
+from bench_protocol.catalogue import workload_named
 from bench_protocol.log import Checkpoint
 from bench_protocol.result import Result
 from bench_server import checks, derive, judge, rank, standing_rows
@@ -255,9 +256,15 @@ def _cells(kind: int) -> Iterator[Template]:
 def _row(result: Result) -> NewRow:
     key = SigningKey(key_id="0" * 64, owner="", first_key_id="0" * 64)
     submission = Submission(id="0" * 16, key_id=key.key_id, received_at=BEGAN)
-    row = derive.measurement_row(submission, result, key, log_index=0)
-    derive.check(row, result, checks.Arrival(BEGAN, "foreign"))
-    judge.judge(row, key)
+    row = derive.measurement_row(submission, result)
+    derive.set_key(row, result, key)
+    arrival = checks.Arrival(BEGAN, "foreign")
+    found = (
+        *checks.of_result(result, workload_named(result.cell.workload)),
+        *checks.of_arrival(result, arrival),
+    )
+    row.verdicts = checks.as_text(found)
+    judge.judge(row, key, found)
     return row
 
 

@@ -87,7 +87,9 @@ def found(result: Result, **arrival: Any) -> dict[str, checks.Verdict]:
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     workload = workload_named(result.cell.workload)
-    return {v.check: v for v in checks.verdicts(result, workload, checks.Arrival(**fields))}
+    of_result = checks.of_result(result, workload)
+    of_arrival = checks.of_arrival(result, checks.Arrival(**fields))
+    return {verdict.check: verdict for verdict in (*of_result, *of_arrival)}
 
 
 def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
@@ -111,7 +113,7 @@ def test_a_plausible_result_passes_every_check() -> None:
     result = timed(100, 100)
     passed = found(result, received_at=NOW + timedelta(seconds=101))
     assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
-    assert len(passed) == len(checks.CHECKS)
+    assert len(passed) == len(checks.CHECKS) + len(checks.CHECKS_OF_ARRIVAL)
 
 
 def test_conformant_plausible_and_fresh_is_level_three() -> None:
@@ -121,7 +123,8 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
 
 
 def test_every_check_has_a_case() -> None:
-    assert {name for name, _, _ in checks.CHECKS} == set(CONTRADICTIONS) | DOUBTS
+    every = (*checks.CHECKS, *checks.CHECKS_OF_ARRIVAL)
+    assert {name for name, _, _ in every} == set(CONTRADICTIONS) | DOUBTS
     assert not set(CONTRADICTIONS) & DOUBTS
 
 

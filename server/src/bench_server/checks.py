@@ -1,4 +1,5 @@
-"""What is checked of a result, in one table: pure functions of the result and of its arrival.
+"""What is checked of a result, in two tables: pure functions of the result alone, which can be run
+before anything else is known of it, and of the result and its arrival.
 
 A failed check never refuses a result: it is kept and shown with the reason. What failing does:
 
@@ -9,11 +10,12 @@ A failed check never refuses a result: it is kept and shown with the reason. Wha
 ``doubtful``   it counts, at trust level 2 at most
 =============  ===============================================================================
 
-Adding a check is adding a row to ``CHECKS``.
+Adding a check is adding a row to ``CHECKS`` or ``CHECKS_OF_ARRIVAL``.
 """
 
+import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -71,7 +73,6 @@ class Case:
     result: Result
     measured: Measurement
     workload: Workload
-    arrival: Arrival
 
     @cached_property
     def conformance(self) -> conformance.Verdict:
@@ -103,18 +104,43 @@ class Verdict:
     figures: dict[str, Any]
     checked: bool
 
+    @cached_property
+    def text(self) -> str:
+        """As it is kept, in JSON."""
+        return json.dumps(vars(self))
 
-def verdicts(result: Result, workload: Workload, arrival: Arrival) -> tuple[Verdict, ...]:
-    """Run every check on what was measured; none where nothing was."""
+
+def of_result(result: Result, workload: Workload) -> tuple[Verdict, ...]:
+    """Run every check of what was measured; none where nothing was."""
+    if result.measurement is None:
+        return ()
+    case = Case(result, result.measurement, workload)
+    return tuple(_verdict(name, effect, check(case)) for name, effect, check in CHECKS)
+
+
+def of_arrival(result: Result, arrival: Arrival) -> tuple[Verdict, ...]:
+    """Run every check of how what was measured came in; none where nothing was."""
     measured = result.measurement
     if measured is None:
         return ()
-    case = Case(result, measured, workload, arrival)
     return tuple(
-        Verdict(name, found.passed, effect, found.sentence, found.figures, found.checked)
-        for name, effect, check in CHECKS
-        for found in (check(case),)
+        _verdict(name, effect, check(result, measured, arrival))
+        for name, effect, check in CHECKS_OF_ARRIVAL
     )
+
+
+def _verdict(check: str, effect: Effect, found: Finding) -> Verdict:
+    return Verdict(check, found.passed, effect, found.sentence, found.figures, found.checked)
+
+
+def as_text(found: Iterable[Verdict]) -> str:
+    """Verdicts as they are kept: a list in JSON."""
+    return f"[{', '.join(verdict.text for verdict in found)}]"
+
+
+def from_text(text: str) -> tuple[Verdict, ...]:
+    """Verdicts that were kept."""
+    return tuple(Verdict(**kept) for kept in json.loads(text))
 
 
 def failure(result: Result) -> str | None:
@@ -254,23 +280,22 @@ def _mean_power(case: Case) -> Finding:
     )
 
 
-def _challenge(case: Case) -> Finding:
+def _challenge(_result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
     sentence = {
         "none": "measured without a challenge, so it may have been measured at any time",
         "fresh": "bound to a challenge of this server",
         "expired": "its challenge had expired when it arrived",
         "foreign": "this server did not give this challenge to this key",
-    }[case.arrival.challenge]
-    fresh = case.arrival.challenge == "fresh"
-    return Finding(fresh, sentence, {"challenge": case.arrival.challenge})
+    }[arrival.challenge]
+    return Finding(arrival.challenge == "fresh", sentence, {"challenge": arrival.challenge})
 
 
-def _clocks(case: Case) -> Finding:
+def _clocks(result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
     """Monotonic, wall and server clock over the run so far, which began with the challenge.
 
     Compared only for what arrives within a minute of signing; sleep and waiting are no fraud.
     """
-    clocks, arrival = case.result.clocks, case.arrival
+    clocks = result.clocks
     if arrival.issued_at is None:
         return Finding(False, "clocks are only compared from a fresh challenge on", {})
     monotonic = clocks.signed_ns / 1e9
@@ -295,13 +320,13 @@ def _clocks(case: Case) -> Finding:
     return Finding(False, sentence, numbers)
 
 
-def _outlier(case: Case) -> Finding:
+def _outlier(result: Result, measured: Measurement, arrival: Arrival) -> Finding:
     """Median and MAD of other owners' times, on the logarithm (Iglewicz and Hoaglin 1993)."""
-    peers = [math.log(time) for time in case.arrival.peers_ns]
+    peers = [math.log(time) for time in arrival.peers_ns]
     if len(peers) < OWNERS_FOR_OUTLIERS:
         sentence = f"{len(peers)} other owners are too few to tell an outlier"
         return Finding(True, sentence, {"owners": len(peers)}, checked=False)
-    rate = figures.samples_per_second(case.measured, case.result.cell.batch_size)
+    rate = figures.samples_per_second(measured, result.cell.batch_size)
     middle = median(peers)
     spread = MAD_TO_SIGMA * median(abs(peer - middle) for peer in peers)
     away = (math.log(1e9 / rate) - middle) / max(spread, LEAST_DEVIATION)
@@ -362,10 +387,14 @@ CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
     ("accuracy", "unranked", _accuracy),
     ("right_computation", "unranked", _right_computation),
     ("below_peak", "quarantined", _below_peak),
-    ("challenge", "stale", _challenge),
-    ("clocks", "stale", _clocks),
     ("conformance", "doubtful", _conformance),
     ("falling_loss", "doubtful", _falling_loss),
     ("mean_power", "doubtful", _mean_power),
+)
+CHECKS_OF_ARRIVAL: tuple[
+    tuple[str, Effect, Callable[[Result, Measurement, Arrival], Finding]], ...
+] = (
+    ("challenge", "stale", _challenge),
+    ("clocks", "stale", _clocks),
     ("outlier", "doubtful", _outlier),
 )

@@ -1,12 +1,11 @@
 """From a stored submission to its measurement row.
 
 Everything in a row follows from the payload, the log and the catalogue, so that it can be made
-again: :func:`measurement_row` fills the columns that the payload gives, :func:`check` those that
-its checks give, :mod:`.judge` what follows from them.
+again: :func:`measurement_row` fills the columns that the payload gives, :func:`set_key` those that
+its key gives, :mod:`.judge` what follows from its checks.
 """
 
 import hashlib
-import json
 from dataclasses import replace
 from datetime import datetime
 from statistics import median
@@ -22,7 +21,6 @@ from bench_protocol.result import Failed, Result
 
 from . import checks
 from .attributes import environment_id, framework_version
-from .checks import Arrival
 from .efficiency import mfu
 from .standing_rows import subject_of_result
 from .tables import NewRow, SigningKey, Submission
@@ -36,23 +34,23 @@ FIGURES = (
 )
 
 
-def measurement_row(
-    submission: Submission | NewRow, result: Result, key: SigningKey | Row[Any], log_index: int
-) -> NewRow:
-    """Columns of a result; its checks are still to be run."""
+def measurement_row(submission: Submission | NewRow, result: Result) -> NewRow:
+    """Columns of a result; those that its key, the log and its checks give are still to come."""
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
     hardware = hardware_name(result.machine, cell.device)[:400]
     row = NewRow(
         submission_id=submission.id,
         key_id=submission.key_id,
-        owner=key.owner,
-        log_index=log_index,
+        owner="",
+        log_index=0,
         challenge_id=None,
         received_at=submission.received_at,
         started_at=datetime.fromisoformat(result.clocks.started),
         environment_id=environment_id(result),
-        machine_id=machine_id(key.first_key_id, result.machine.machine_hash),
+        machine_id="",
+        machine_standing="",
+        environment_standing="",
         hardware=hardware,
         hardware_slug=slug(hardware),
         workload=cell.workload,
@@ -81,16 +79,16 @@ def measurement_row(
     if result.measurement is not None:
         _add_figures(row, result.measurement, workload.steps_per_epoch(cell.batch_size))
         row.mfu = mfu(workload, hardware, cell.precision, row.ns_per_sample)
-    whose = subject_of_result(row)
-    row.environment_standing = whose.id
-    row.machine_standing = replace(whose, environment_id="").id
     return row
 
 
-def check(row: NewRow, result: Result, arrival: Arrival) -> None:
-    """Run the checks and keep what they found."""
-    found = checks.verdicts(result, workload_named(result.cell.workload), arrival)
-    row.verdicts = json.dumps([vars(verdict) for verdict in found])
+def set_key(row: NewRow, result: Result, key: SigningKey | Row[Any]) -> None:
+    """Set the columns that say whose a result is."""
+    row.owner = key.owner
+    row.machine_id = machine_id(key.first_key_id, result.machine.machine_hash)
+    whose = subject_of_result(row)
+    row.environment_standing = whose.id
+    row.machine_standing = replace(whose, environment_id="").id
 
 
 def stored_result(payload: bytes) -> Result:

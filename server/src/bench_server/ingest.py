@@ -15,9 +15,10 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol import envelope, statement
+from bench_protocol.catalogue import workload_named
 from bench_protocol.errors import InvalidEnvelope, ProtocolError
 
-from . import log, registry, saving
+from . import checks, derive, log, registry, saving
 from .authority import Authority
 from .db import Store
 from .group_commit import GroupCommit
@@ -85,7 +86,10 @@ class Inbox:
             key_id=signature.key_id,
             received_at=delivery.received_at,
         )
-        return Arrived(sealed, result, submission)
+        for verdict in (found := checks.of_result(result, workload_named(result.cell.workload))):
+            _ = verdict.text  # written here, where nobody waits for it
+        row = derive.measurement_row(submission, result)
+        return Arrived(sealed, result, submission, row, found)
 
     def _find_key(self, key_id: str) -> Ed25519PublicKey:
         if key_id not in self._keys:

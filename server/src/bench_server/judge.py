@@ -4,17 +4,18 @@ Both follow from what its checks found, what was said of it, and its key; :mod:`
 each check's failing does.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Row, bindparam
+from sqlalchemy import ColumnElement, Row
 from sqlmodel import Session, col, func, select
 
-from . import standing_rows, standings
+from . import checks, standing_rows, standings
+from .checks import Verdict
 from .rank import Setup
+from .statements import among
 from .tables import Measurement, NewRow, Owner, SigningKey, Standing
 
 Judged = TypeVar("Judged", Measurement, NewRow)
@@ -26,7 +27,7 @@ SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
 REPRODUCIBLE = (
     select(col(Standing.parent_id))
     .join(Owner, col(Owner.label) == Standing.owner)
-    .where(col(Standing.parent_id).in_(bindparam("places", expanding=True)), col(Owner.confirmed))
+    .where(among(Standing.parent_id, "places"), col(Owner.confirmed))
     .group_by(col(Standing.parent_id))
     .having(func.count() >= OWNERS_TO_REPRODUCE)
 )
@@ -37,9 +38,9 @@ MODERATED = {
 }
 
 
-def judge(row: Measurement | NewRow, key: SigningKey | Row[Any]) -> None:
-    """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row."""
-    found = json.loads(row.verdicts)
+def judge(row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[Verdict]) -> None:
+    """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row, from what its
+    checks found."""
     row.unranked_reason = _unranked_reason(row, key, found)
     row.rankable = row.unranked_reason is None
     row.trust_level = _level(row, found)
@@ -77,7 +78,7 @@ def settle(session: Session, rows: Sequence[Measurement]) -> None:
     """Judge kept results anew, after something was said of them or of their keys."""
     changed = list(rows)
     for row in rows:
-        judge(row, session.get_one(SigningKey, row.key_id))
+        judge(row, session.get_one(SigningKey, row.key_id), checks.from_text(row.verdicts))
         session.flush()
         changed += reproduce(session, row)
     standings.refresh(session, changed)
@@ -105,7 +106,7 @@ def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
 
 
 def _unranked_reason(
-    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[dict[str, Any]]
+    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[Verdict]
 ) -> str | None:
     if row.failure_kind is not None:
         return row.unranked_reason
@@ -117,18 +118,18 @@ def _unranked_reason(
             f"its key was revoked ({key.revoked_reason}), and what was logged from entry "
             f"{key.compromised_since} on does not count"
         )
-    failed = [verdict for verdict in found if not verdict["passed"]]
+    failed = [verdict for verdict in found if not verdict.passed]
     for verdict in failed:
-        if verdict["effect"] == "unranked":
-            return str(verdict["sentence"])
+        if verdict.effect == "unranked":
+            return verdict.sentence
     for verdict in failed:
-        if verdict["effect"] == "quarantined" and row.moderation != "restored":
-            return f"held back for a look: {verdict['sentence']}"
+        if verdict.effect == "quarantined" and row.moderation != "restored":
+            return f"held back for a look: {verdict.sentence}"
     return None
 
 
-def _level(row: Measurement | NewRow, found: Sequence[dict[str, Any]]) -> int:
-    failed = {verdict["effect"] for verdict in found if not verdict["passed"]}
+def _level(row: Measurement | NewRow, found: Sequence[Verdict]) -> int:
+    failed = {verdict.effect for verdict in found if not verdict.passed}
     if not found or "stale" in failed:
         return 1
     return 2 if failed or row.failure_kind is not None else 3

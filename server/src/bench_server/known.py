@@ -8,6 +8,7 @@ from sqlmodel import col
 
 from bench_protocol.result import Result
 
+from .statements import among
 from .tables import Challenge, Measurement, SigningKey, Submission, Withdrawn
 
 Repeat = tuple[str | int, ...]
@@ -63,7 +64,8 @@ def _repeats(connection: Connection, results: Sequence[Result]) -> dict[Repeat, 
     return {repeat: row for row in found for repeat in repeats_of(row)}
 
 
-def _any_of(column: Any, name: str) -> ColumnElement[bool]:
+def _in_list(column: Any, name: str) -> ColumnElement[bool]:
+    """With the list written out: of several lists in JSON SQLite would look for the first alone."""
     found: ColumnElement[bool] = col(column).in_(bindparam(name, expanding=True))
     return found
 
@@ -73,11 +75,9 @@ _KEYS = SigningKey.__table__.c  # type: ignore[attr-defined]
 KEYS = select(
     *(_KEYS[name] for name in ("key_id", "owner", "first_key_id", "status")),
     *(_KEYS[name] for name in ("revoked_reason", "compromised_since")),
-).where(_any_of(SigningKey.key_id, "ids"))
-CHALLENGES = select(Challenge.__table__).where(_any_of(Challenge.id, "ids"))  # type: ignore[attr-defined]
-WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(
-    _any_of(Withdrawn.payload_sha256, "digests")
-)
+).where(among(SigningKey.key_id, "ids"))
+CHALLENGES = select(Challenge.__table__).where(among(Challenge.id, "ids"))  # type: ignore[attr-defined]
+WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(among(Withdrawn.payload_sha256, "digests"))
 _RESULTS = Measurement.__table__.c  # type: ignore[attr-defined]
 _REPEATS = (
     select(
@@ -90,10 +90,10 @@ _REPEATS = (
         col(Submission.payload_sha256),
     )
     .join(Submission, col(Submission.id) == Measurement.submission_id)
-    .where(_any_of(Measurement.cell_digest, "cells"))
+    .where(_in_list(Measurement.cell_digest, "cells"))
 )
 # A part for each index.
 REPEATS = union_all(
-    _REPEATS.where(_any_of(Measurement.key_id, "keys"), _any_of(Measurement.run_id, "runs")),
-    _REPEATS.where(_any_of(Measurement.challenge_id, "challenges")),
+    _REPEATS.where(_in_list(Measurement.key_id, "keys"), _in_list(Measurement.run_id, "runs")),
+    _REPEATS.where(_in_list(Measurement.challenge_id, "challenges")),
 )

@@ -22,15 +22,16 @@ from bench_protocol.merkle import Node
 
 from .authority import Authority, KeysProblem
 from .problems import NotFound
+from .statements import Write, among
 from .tables import LogCheckpoint, LogEntry, LogNode, Submission
 
 # PostgreSQL: writers of the log wait for each other; any number that nobody else uses.
 ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
 # Statements of every ingest, put together once.
 NEWEST = select(func.max(LogEntry.log_index))
-NEW_ENTRY = insert(LogEntry.__table__)  # type: ignore[attr-defined]
-NEW_NODE = insert(LogNode.__table__)  # type: ignore[attr-defined]
-NEW_CHECKPOINT = insert(LogCheckpoint.__table__)  # type: ignore[attr-defined]
+NEW_ENTRIES = Write(insert(LogEntry.__table__))  # type: ignore[attr-defined]
+NEW_NODES = Write(insert(LogNode.__table__))  # type: ignore[attr-defined]
+NEW_CHECKPOINTS = Write(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -88,8 +89,8 @@ def append(
     tree |= dict(complete)
     note = _sign(session, authority, frontier)
     rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
-    session.connection().execute(NEW_NODE, rows)
-    session.connection().execute(NEW_ENTRY, entries)
+    NEW_NODES.rows(session.connection(), rows)
+    NEW_ENTRIES.rows(session.connection(), entries)
     return [
         Receipt(at, entry["salt"], _path(tree, at, frontier.size), note)
         for at, entry in enumerate(entries, first)
@@ -150,7 +151,7 @@ def _nodes_of(levels: int) -> Executable:
     places = [
         and_(
             col(LogNode.level) == bindparam(f"level_{number}"),
-            col(LogNode.position).in_(bindparam(f"positions_{number}", expanding=True)),
+            among(LogNode.position, f"positions_{number}"),
         )
         for number in range(levels)
     ]
@@ -261,7 +262,7 @@ def _path(tree: Mapping[Node, bytes], index: int, size: int) -> tuple[bytes, ...
 
 def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> str:
     note = Checkpoint(authority.origin, frontier.size, frontier.root).signed(authority.log)
-    session.connection().execute(NEW_CHECKPOINT, [{"size": frontier.size, "note": note}])
+    NEW_CHECKPOINTS.rows(session.connection(), [{"size": frontier.size, "note": note}])
     return note
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Row, bindparam, insert, select, update
+from sqlalchemy import Row, insert, select, update
 from sqlmodel import Session, col
 
+from bench_protocol.catalogue import workload_named
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import ProtocolError
 from bench_protocol.log import Receipt
@@ -21,8 +22,10 @@ from bench_protocol.result import Result
 from . import challenges, checks, derive, judge, log, registry, standing_rows, standings
 from .attributes import environment_row
 from .authority import Authority
+from .checks import Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .problems import Conflict, Gone
+from .statements import Write, among
 from .tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
 
 Given = TypeVar("Given")
@@ -31,11 +34,14 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Arrived:
-    """A verified result on its way into the database."""
+    """A verified result on its way into the database: its rows, as far as they follow from it
+    alone, and what the checks of it found."""
 
     envelope: Envelope
     result: Result
     submission: NewRow
+    row: NewRow
+    verdicts: Sequence[Verdict]
 
 
 class Kept(NamedTuple):
@@ -98,10 +104,13 @@ def derived(
     """
     connection = session.connection()
     key = keys_with_ids(connection, [submission.key_id])[submission.key_id]
-    row = derive.measurement_row(submission, result, key, log_index)
+    row = derive.measurement_row(submission, result)
+    row.log_index = log_index
+    derive.set_key(row, result, key)
+    found = checks.of_result(result, workload_named(result.cell.workload))
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     place = standing_rows.place(row)
-    _judge(row, key, result, arrival, standings.owner_times(session, [place])[place])
+    _judge(row, key, result, found, arrival, standings.owner_times(session, [place])[place])
     return row
 
 
@@ -114,7 +123,7 @@ def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
     for identity in new.keys() - set(connection.scalars(ENVIRONMENTS, {"ids": list(new)})):
         session.add(environment_row(new[identity]))
     session.flush()
-    connection.execute(NEW_MEASUREMENT, [vars(row) for row in own.values()])
+    NEW_MEASUREMENTS.rows(connection, map(vars, own.values()))
     standings.add(session, own.values())
     for row in judge.may_be_reproduced(session, own.values()):
         changed = judge.reproduce(session, row)
@@ -132,20 +141,16 @@ class Group:
         self.origin = origin
         self.leaves: list[log.Leaf] = []
         self.first = log.size(session)
-        self._unsaved: list[tuple[Arrived, NewRow]] = []
+        self._unsaved: list[Arrived] = []
         self._unsaved_owners: defaultdict[str, set[str]] = defaultdict(set)
         digests = [one.submission.payload_sha256 for one in arrived]
         self._known = known(session.connection(), [one.result for one in arrived], digests)
         self._taken: dict[Repeat, Any] = dict(self._known.repeats)
         again = {row.payload_sha256 for row in self._taken.values()}.intersection(digests)
         self._kept = _kept(session, again) if again else {}
-        self._rows = {
-            one.submission.id: derive.measurement_row(
-                one.submission, one.result, self._known.keys[one.submission.key_id], log_index=0
-            )
-            for one in arrived
-        }
-        self._places = {identity: standing_rows.place(row) for identity, row in self._rows.items()}
+        for one in arrived:
+            derive.set_key(one.row, one.result, self._known.keys[one.submission.key_id])
+        self._places = {one.submission.id: standing_rows.place(one.row) for one in arrived}
         self._owner_times = standings.owner_times(session, self._places.values())
 
     def keep(self, arrived: Arrived) -> Kept:
@@ -163,7 +168,7 @@ class Group:
         if digest in self._known.withdrawn:
             raise Gone("this result was withdrawn", field="payload", mend="measure again")
         registry.refuse_inactive(key)
-        row, place = self._rows[submission.id], self._places[submission.id]
+        row, place = arrived.row, self._places[submission.id]
         row.log_index = self.first + len(self.leaves)
         arrival = _arrival(row, arrived.result, self._known.challenges, self.origin)
         self._refuse_second(row)
@@ -171,8 +176,9 @@ class Group:
             # Another owner's result, which has a say in what is judged of this one.
             self.save()
             self._owner_times = standings.owner_times(self.session, self._places.values())
-        _judge(row, key, arrived.result, arrival, self._owner_times[place])
-        self._unsaved.append((arrived, row))
+        of_owners = self._owner_times[place]
+        _judge(row, key, arrived.result, arrived.verdicts, arrival, of_owners)
+        self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
         self._kept[digest] = Kept(submission, row, False)
@@ -184,12 +190,11 @@ class Group:
         if not self._unsaved:
             return
         connection = self.session.connection()
-        submissions = [vars(arrived.submission) for arrived, _ in self._unsaved]
-        connection.execute(NEW_SUBMISSION, submissions)
-        bound = {row.challenge_id for _, row in self._unsaved if row.challenge_id is not None}
+        NEW_SUBMISSIONS.rows(connection, [vars(one.submission) for one in self._unsaved])
+        bound = {one.row.challenge_id for one in self._unsaved if one.row.challenge_id is not None}
         if fresh := [id for id in bound if not self._known.challenges[id].used]:
             connection.execute(USED, {"ids": fresh})
-        save_rows(self.session, [(row, arrived.result) for arrived, row in self._unsaved])
+        save_rows(self.session, [(one.row, one.result) for one in self._unsaved])
         self._unsaved = []
         self._unsaved_owners.clear()
 
@@ -219,13 +224,15 @@ def _judge(
     row: NewRow,
     key: Row[Any],
     result: Result,
+    found: Sequence[Verdict],
     arrival: checks.Arrival,
     owner_times: Mapping[str, float],
 ) -> None:
     own = standing_rows.place(row, "owner")
     peers_ns = [time for owner, time in owner_times.items() if owner != own]
-    derive.check(row, result, replace(arrival, peers_ns=peers_ns))
-    judge.judge(row, key)
+    found = (*found, *checks.of_arrival(result, replace(arrival, peers_ns=peers_ns)))
+    row.verdicts = checks.as_text(found)
+    judge.judge(row, key, found)
 
 
 def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
@@ -240,13 +247,7 @@ def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
 
 
 # Statements of every ingest, put together once.
-NEW_SUBMISSION = insert(Submission.__table__)  # type: ignore[attr-defined]
-NEW_MEASUREMENT = insert(Measurement.__table__)  # type: ignore[attr-defined]
-ENVIRONMENTS = select(col(EnvironmentRow.id)).where(
-    col(EnvironmentRow.id).in_(bindparam("ids", expanding=True))
-)
-USED = (
-    update(Challenge)
-    .where(col(Challenge.id).in_(bindparam("ids", expanding=True)))
-    .values(used=True)
-)
+NEW_SUBMISSIONS = Write(insert(Submission.__table__))  # type: ignore[attr-defined]
+NEW_MEASUREMENTS = Write(insert(Measurement.__table__))  # type: ignore[attr-defined]
+ENVIRONMENTS = select(col(EnvironmentRow.id)).where(among(EnvironmentRow.id, "ids"))
+USED = update(Challenge.__table__).where(among(Challenge.id, "ids")).values(used=True)  # type: ignore[attr-defined]

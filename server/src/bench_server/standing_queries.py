@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
+    Row,
     Select,
     bindparam,
     insert,
@@ -18,6 +19,7 @@ from sqlalchemy import (
 
 from .rank import Figure
 from .standing_rows import (
+    FIGURE_COLUMNS,
     LEVELS,
     RESULT_COLUMNS,
     RESULTS,
@@ -28,6 +30,7 @@ from .standing_rows import (
     figure,
     figure_of_result,
 )
+from .statements import Write, among
 
 # So many children are read whole, those of all standings at once; among more the median moves along
 # the index, in statements of its own.
@@ -87,8 +90,8 @@ def children_of(level: str, identity: str) -> Select[Any]:
     return select(*of.columns).where(of.parent == identity, of.counted).order_by(*of.key)
 
 
-def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, dict[str, Child]]:
-    """All children, by their ids, of those standings that have few.
+def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Row[Any]]]:
+    """All children of those standings that have few: rows that begin with their time and id.
 
     A machine's results are those of its environments: what is read for it serves them too.
     """
@@ -96,36 +99,39 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, dict[
     for row in rows:
         if row.children <= FEW:
             few[row.level].append(row.id)
-    found: defaultdict[str, dict[str, Child]] = defaultdict(dict)
+    found: defaultdict[str, list[Row[Any]]] = defaultdict(list)
     if machines := few["machine"]:
         for row in connection.execute(RESULTS_OF, {"ids": machines}):
-            child = child_of_result(row)
-            found[row.machine_standing][child.id] = child
-            found[row.environment_standing][child.id] = child
+            found[row.machine_standing].append(row)
+            found[row.environment_standing].append(row)
     if others := few["owner"] + few["hardware"]:
         for row in connection.execute(STANDINGS_OF, {"ids": others}):
-            found[row.parent_id][row.id] = child_of_standing(row)
+            found[row.parent_id].append(row)
     return dict(found)
-
-
-def _among(column: Any, name: str) -> ColumnElement[bool]:
-    found: ColumnElement[bool] = column.in_(bindparam(name, expanding=True))
-    return found
 
 
 # Statements of every ingest, put together once.
 # No more columns than its index has: an owner's row is then not read.
 OWNERS = select(TABLE.c.parent_id, TABLE.c.id, TABLE.c.ns_per_sample).where(
-    _among(TABLE.c.parent_id, "parents")
+    among(TABLE.c.parent_id, "parents")
 )
-HELD = select(TABLE).where(_among(TABLE.c.id, "ids"))
-NEW = insert(TABLE)
-MOVE = update(TABLE).where(TABLE.c.id == bindparam("identity"))
+# What the arithmetic of an arrival takes; whose a standing is, the arrival knows.
+HELD = select(
+    *(TABLE.c[name] for name in ("id", "level", "ns_per_sample", "fastest_ns", "slowest_ns")),
+    *(TABLE.c[name] for name in ("children", "middle_ns", "middle_id", "log_mean", "log_m2")),
+    *(TABLE.c[name] for name in ("repeats", "machines", "trust_level", "newest_at")),
+).where(among(TABLE.c.id, "ids"))
+NEW = Write(insert(TABLE))
+MOVE = Write(
+    update(TABLE)
+    .where(TABLE.c.id == bindparam("identity"))
+    .values({name: bindparam(name) for name in FIGURE_COLUMNS})
+)
 RESULTS_OF = select(
     *CHILDREN["machine"].child_columns, RESULTS.c.machine_standing, RESULTS.c.environment_standing
-).where(_among(RESULTS.c.machine_standing, "ids"), RESULTS.c.rankable)
+).where(among(RESULTS.c.machine_standing, "ids"), RESULTS.c.rankable)
 STANDINGS_OF = select(*_STANDINGS.child_columns, TABLE.c.parent_id).where(
-    _among(TABLE.c.parent_id, "ids")
+    among(TABLE.c.parent_id, "ids")
 )
 
 

@@ -25,6 +25,13 @@ RESULT_COLUMNS = (
     *("workload", "workload_digest", *Setup._fields, "received_at", "trust_level"),
     *("ns_per_sample", "spread", "accuracy", "joules_per_sample", "energy_scope"),
 )
+# What changes of a standing when results arrive.
+FIGURE_COLUMNS = (
+    *("ns_per_sample", "fastest_ns", "slowest_ns", "children", "middle_ns", "middle_id"),
+    *("log_mean", "log_m2", "value_unit", "value_count", "value_log_mean", "value_log_variance"),
+    *("repeats", "machines", "owners", "trust_level", "newest_at", "result_id"),
+    *("spread", "accuracy", "joules_per_sample", "energy_scope"),
+)
 ABOVE = {"machine": "owner", "owner": "hardware"}
 # What a level's subjects say nothing of.
 LEFT_OUT: dict[str, dict[str, Any]] = {

@@ -11,10 +11,9 @@ Whoever writes here has the log's turn (:func:`.log.take_turn`), so no two do at
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, delete, insert
+from sqlalchemy import Connection, Row, delete, insert
 from sqlmodel import Session
 
 from .rank import Figure, Subject, combine
@@ -39,7 +38,6 @@ from .standing_rows import (
     at_level,
     child_of_figure,
     columns_of,
-    figure,
     figure_of_result,
     standing_values,
 )
@@ -47,13 +45,17 @@ from .tables import Measurement, NewRow
 
 
 class Arrival(NamedTuple):
-    """A child as it is now, and as it was before; None where it is new."""
+    """A child as it is now, and its row as it was before; None where it is new."""
 
     child: Figure
-    before: Figure | None
+    before: Row[Any] | None
 
 
-Arrivals = dict[Subject, list[Arrival]]
+class Level(NamedTuple):
+    """What arrives at standings of one level, by their ids, with whose they are."""
+
+    subjects: dict[str, Subject]
+    arrivals: defaultdict[str, list[Arrival]]
 
 
 def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
@@ -63,21 +65,26 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     from below upwards, and written at once.
     """
     counted = [figure_of_result(row) for row in rows if row.rankable]
-    arrivals: dict[str, Arrivals] = {level: defaultdict(list) for level in LEVELS}
-    ids = set()
-    for result in counted:
-        ids |= {at_level(level, result.subject).id for level in LEVELS}
-        for level in ("environment", "machine"):
-            arrivals[level][at_level(level, result.subject)].append(Arrival(result, None))
     if not counted:
         return
-    held = Standings(session.connection(), ids)
-    for level in LEVELS:
-        for subject, own in arrivals[level].items():
-            arrival = held.take(subject, own)
+    levels = {level: Level({}, defaultdict(list)) for level in LEVELS}
+    above: dict[str, str] = {}
+    for result in counted:
+        ids = {}
+        for level, of in levels.items():
+            subject = at_level(level, result.subject)
+            ids[level] = subject.id
+            of.subjects[subject.id] = subject
+        above |= {ids["machine"]: ids["owner"], ids["owner"]: ids["hardware"]}
+        for level in ("environment", "machine"):
+            levels[level].arrivals[ids[level]].append(Arrival(result, None))
+    held = Standings(session.connection(), [id for of in levels.values() for id in of.subjects])
+    for level, of in levels.items():
+        held.begin(level)
+        for identity, arrivals in of.arrivals.items():
+            arrival = held.take(of.subjects[identity], arrivals)
             if level in ABOVE:
-                above = ABOVE[level]
-                arrivals[above][at_level(above, subject)].append(arrival)
+                levels[ABOVE[level]].arrivals[above[identity]].append(arrival)
     held.write()
 
 
@@ -109,12 +116,19 @@ def owner_times(session: Session, places: Iterable[str]) -> dict[str, dict[str, 
 class Standings:
     """Standings while results are taken in: read at once, moved in memory, written at once."""
 
-    def __init__(self, connection: Connection, ids: Iterable[str]) -> None:
+    def __init__(self, connection: Connection, ids: list[str]) -> None:
         self._connection = connection
-        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": list(ids)})}
+        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": ids})}
         self._children = few_children(connection, self._rows.values())
         self._new: list[dict[str, Any]] = []
         self._moved: list[dict[str, Any]] = []
+
+    def begin(self, level: str) -> None:
+        """Those of a level come next: where the median moves along the index, their children must
+        stand in it as they are now."""
+        own = (id for id, row in self._rows.items() if row.level == level)
+        if UNIT_OF_LEVEL[level] != "repeats" and any(id not in self._children for id in own):
+            self.write()
 
     def take(self, subject: Subject, arrivals: list[Arrival]) -> Arrival:
         """Bring one up to date with children that are new or have moved.
@@ -122,27 +136,25 @@ class Standings:
         Returns:
             It, as an arrival of the level above.
         """
-        row, level = self._rows.get(subject.id), subject.level
+        identity, level = subject.id, subject.level
+        row = self._rows.get(identity)
         if row is None:
             children = [arrival.child for arrival in arrivals]
             found = combine(children, UNIT_OF_LEVEL[level], subject)
             self._new.append(standing_values(level, found, children))
             return Arrival(found, None)
-        before = figure(row)
-        found, columns = self._after(row, before, arrivals)
-        self._moved.append(columns | {"identity": subject.id})
-        return Arrival(found, before)
+        found, columns = self._after(row, subject, arrivals)
+        self._moved.append(columns | {"identity": identity})
+        return Arrival(found, row)
 
     def write(self) -> None:
         """Write what is not written yet."""
-        if self._new:
-            self._connection.execute(NEW, self._new)
-        if self._moved:
-            self._connection.execute(MOVE, self._moved)
+        NEW.rows(self._connection, self._new)
+        MOVE.rows(self._connection, self._moved)
         self._new, self._moved = [], []
 
     def _after(
-        self, row: Any, old: Figure, arrivals: list[Arrival]
+        self, row: Row[Any], subject: Subject, arrivals: list[Arrival]
     ) -> tuple[Figure, dict[str, Any]]:
         """A standing after its arrivals, and its columns."""
         logs = Logs(row.children, row.log_mean, row.log_m2)
@@ -158,33 +170,42 @@ class Standings:
         if row.id in self._children:
             middle, upper = self._middle_of_few(row, arrivals)
         else:
-            if unit != "repeats":
-                self.write()  # the children are standings that may just have moved
             middle, upper = _middle(self._connection, row, logs.n, below)
         alone = logs.n == 1 and unit != "repeats"
-        found = replace(
-            old,
+        children = [arrival.child for arrival in arrivals]
+        found = Figure(
+            id=row.id,
+            subject=subject,
             ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
-            fastest_ns=min(old.fastest_ns, *(a.child.fastest_ns for a in arrivals)),
-            slowest_ns=max(old.slowest_ns, *(a.child.slowest_ns for a in arrivals)),
+            fastest_ns=min(row.fastest_ns, *(child.fastest_ns for child in children)),
+            slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
             values=middle.values if alone else logs.sample,
             unit=middle.unit if alone else unit,
-            repeats=old.repeats + sum(_more(a, "repeats") for a in arrivals),
-            machines=old.machines + sum(_more(a, "machines") for a in arrivals)
-            if unit != "repeats"
-            else 1,
+            repeats=row.repeats + sum(_more(arrival, "repeats") for arrival in arrivals),
+            machines=1
+            if unit == "repeats"
+            else row.machines + sum(_more(arrival, "machines") for arrival in arrivals),
             owners=logs.n if unit == "owners" else 1,
-            trust_level=min(old.trust_level, *(a.child.trust_level for a in arrivals)),
-            newest_at=max(old.newest_at, *(a.child.newest_at for a in arrivals)),
+            trust_level=min(row.trust_level, *(child.trust_level for child in children)),
+            newest_at=max(row.newest_at, *(child.newest_at for child in children)),
             evidence=middle.evidence,
         )
         return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
 
-    def _middle_of_few(self, row: Any, arrivals: list[Arrival]) -> tuple[Child, Child]:
+    def _middle_of_few(self, row: Row[Any], arrivals: list[Arrival]) -> tuple[Child, Child]:
         """The two children in the middle of those at hand, which may just have moved."""
-        moved = {child.id: child_of_figure(child) for child, _ in arrivals}
-        children = sorted((self._children[row.id] | moved).values())
-        return children[(len(children) - 1) // 2], children[len(children) // 2]
+        moved = {child.id: child for child, _ in arrivals}
+        children: list[tuple[float, str, Any]] = [
+            (child[0], child[1], child) for child in self._children[row.id] if child[1] not in moved
+        ]
+        children += [(child.ns_per_sample, child.id, child) for child in moved.values()]
+        children.sort()
+        read = CHILDREN[row.level].read_child
+        lower, upper = (
+            child_of_figure(child) if isinstance(child, Figure) else read(child)
+            for _, _, child in (children[(len(children) - 1) // 2], children[len(children) // 2])
+        )
+        return lower, upper
 
 
 def _more(arrival: Arrival, name: str) -> int:

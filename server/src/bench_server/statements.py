@@ -1,0 +1,113 @@
+"""Statements that every ingest runs: their text is the same whatever they are given, and many rows
+go to the driver without a layer between.
+
+SQLAlchemy writes them and its types convert values. A text that never changes is put together once,
+and prepared once by the driver and the database; a list written out in it would make it another one
+for each length.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    ARRAY,
+    Boolean,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Executable,
+    String,
+    TypeDecorator,
+    bindparam,
+)
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+from sqlalchemy.types import TypeEngine
+
+
+class Listed(TypeDecorator[Any]):
+    """A list of values as one parameter: an array in PostgreSQL, JSON in SQLite."""
+
+    impl = String
+    cache_ok = True
+
+    def __init__(self, item: TypeEngine[Any]) -> None:
+        super().__init__()
+        self.item = item
+
+    def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
+        return ARRAY(self.item) if dialect.name == "postgresql" else String()
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
+        return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
+
+
+class Among(FunctionElement[bool]):
+    """Is a column's value in a list?"""
+
+    type = Boolean()
+    inherit_cache = True
+
+    def self_group(self, against: Any = None) -> "Among":
+        """As it is: what SQLite would be told otherwise, ``... = 1``, finds no index."""
+        return self
+
+
+@compiles(Among)
+def _any(element: Among, compiler: Any, **kwargs: Any) -> str:
+    column, values = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{column} = ANY ({values})"
+
+
+@compiles(Among, "sqlite")
+def _in_json(element: Among, compiler: Any, **kwargs: Any) -> str:
+    column, values = (compiler.process(clause, **kwargs) for clause in element.clauses)
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - names alone
+
+
+def among(column: Any, name: str) -> ColumnElement[bool]:
+    """Is the column's value one of those that the statement is given under this name?"""
+    return Among(column, bindparam(name, type_=Listed(column.type)))
+
+
+class _Compiled(NamedTuple):
+    text: str
+    names: tuple[str, ...]
+    converters: Mapping[str, Callable[[Any], Any]]
+
+
+class Write:
+    """An insert or update of many rows."""
+
+    def __init__(self, statement: Executable) -> None:
+        self._statement = statement
+        self._compiled: dict[str, _Compiled] = {}
+
+    def rows(self, connection: Connection, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Write the rows, each with a value for every parameter; what else it has is left out."""
+        made = self._compiled.get(connection.dialect.name) or self._compile(connection.dialect)
+        converted = (
+            {**row, **{name: convert(row[name]) for name, convert in made.converters.items()}}
+            for row in rows
+        )
+        if connection.dialect.positional:
+            values = list(map(itemgetter(*made.names), converted))
+        else:
+            values = [{name: row[name] for name in made.names} for row in converted]
+        if values:
+            connection.exec_driver_sql(made.text, values)
+
+    def _compile(self, dialect: Dialect) -> _Compiled:
+        compiled: Any = self._statement.compile(dialect=dialect)
+        # What the drivers take as it is need not be converted.
+        converters = {
+            name: convert
+            for name, bind in compiled.binds.items()
+            if isinstance(bind.type, TypeDecorator)
+            and (convert := bind.type.dialect_impl(dialect).bind_processor(dialect)) is not None
+        }
+        names = tuple(compiled.positiontup or compiled.binds)
+        made = self._compiled[dialect.name] = _Compiled(str(compiled), names, converters)
+        return made
