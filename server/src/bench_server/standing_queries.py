@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
     Select,
     bindparam,
     insert,
@@ -90,7 +89,7 @@ def children_of(level: str, identity: str) -> Select[Any]:
     return select(*of.columns).where(of.parent == identity, of.counted).order_by(*of.key)
 
 
-def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Row[Any]]]:
+def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Any]]:
     """All children of those standings that have few: rows that begin with their time and id.
 
     A machine's results are those of its environments: what is read for it serves them too.
@@ -99,7 +98,7 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[
     for row in rows:
         if row.children <= FEW:
             few[row.level].append(row.id)
-    found: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    found: defaultdict[str, list[Any]] = defaultdict(list)
     if machines := few["machine"]:
         for row in connection.execute(RESULTS_OF, {"ids": machines}):
             found[row.machine_standing].append(row)

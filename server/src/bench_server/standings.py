@@ -200,12 +200,14 @@ class Standings:
         ]
         children += [(child.ns_per_sample, child.id, child) for child in moved.values()]
         children.sort()
-        read = CHILDREN[row.level].read_child
-        lower, upper = (
-            child_of_figure(child) if isinstance(child, Figure) else read(child)
-            for _, _, child in (children[(len(children) - 1) // 2], children[len(children) // 2])
-        )
-        return lower, upper
+        lower, upper = children[(len(children) - 1) // 2][2], children[len(children) // 2][2]
+        return _child(row.level, lower), _child(row.level, upper)
+
+
+def _child(level: str, found: Any) -> Child:
+    return (
+        child_of_figure(found) if isinstance(found, Figure) else CHILDREN[level].read_child(found)
+    )
 
 
 def _more(arrival: Arrival, name: str) -> int:

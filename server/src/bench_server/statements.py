@@ -17,9 +17,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Dialect,
-    Executable,
+    Insert,
     String,
     TypeDecorator,
+    Update,
     bindparam,
 )
 from sqlalchemy.ext.compiler import compiles
@@ -81,7 +82,7 @@ class _Compiled(NamedTuple):
 class Write:
     """An insert or update of many rows."""
 
-    def __init__(self, statement: Executable) -> None:
+    def __init__(self, statement: Insert | Update) -> None:
         self._statement = statement
         self._compiled: dict[str, _Compiled] = {}
 
