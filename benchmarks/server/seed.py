@@ -23,7 +23,7 @@ from bench_protocol import merkle
 from bench_protocol.catalogue import workload_named
 from bench_protocol.log import Checkpoint
 from bench_protocol.result import Result
-from bench_server import checks, derive, judge, rank, standing_rows
+from bench_server import arrivals, checks, derive, findings, judge, rank, standing_rows
 from bench_server.attributes import environment_row
 from bench_server.authority import Authority
 from bench_server.db import Store
@@ -258,12 +258,11 @@ def _row(result: Result) -> NewRow:
     submission = Submission(id="0" * 16, key_id=key.key_id, received_at=BEGAN)
     row = derive.measurement_row(submission, result)
     derive.set_key(row, result, key)
-    arrival = checks.Arrival(BEGAN, "foreign")
     found = (
         *checks.of_result(result, workload_named(result.cell.workload)),
-        *checks.of_arrival(result, arrival),
+        *arrivals.of_arrival(result, arrivals.Arrival(BEGAN, "foreign")),
     )
-    row.verdicts = checks.as_text(found)
+    row.verdicts = findings.as_text(found)
     judge.judge(row, key, found)
     return row
 

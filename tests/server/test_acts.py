@@ -13,7 +13,7 @@ from tests.fakes.client import JSON, Poster
 from tests.fakes.said import NOW, act, revoked
 
 from bench_protocol.result import Challenge
-from bench_server import checks, moderation, registry, reindex
+from bench_server import findings, moderation, registry, reindex
 from bench_server.db import Store
 from bench_server.settings import Settings
 from bench_server.tables import LogEntry, Measurement, Withdrawn
@@ -163,8 +163,8 @@ def test_reproduced_by_confirmed_owners_is_level_four(post: Poster, store: Store
     with store.writing() as session:
         for number, identity in enumerate(rows):
             row = session.get_one(Measurement, identity)
-            passed = checks.Verdict("c", True, "doubtful", "", {}, True)
-            row.verdicts = checks.as_text([passed])
+            passed = findings.Verdict("c", True, "doubtful", "", {}, True)
+            row.verdicts = findings.as_text([passed])
             row.owner = f"o{number}"
     with store.writing() as session:
         for label in ("o0", "o1"):

@@ -11,7 +11,8 @@ from bench_protocol import accuracy, conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
-from bench_server import checks, peaks
+from bench_server import arrivals, checks, peaks
+from bench_server.peers import of_times
 
 
 def measured_with(**overrides: Any) -> Result:
@@ -88,7 +89,7 @@ def found(result: Result, **arrival: Any) -> dict[str, checks.Verdict]:
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     workload = workload_named(result.cell.workload)
     of_result = checks.of_result(result, workload)
-    of_arrival = checks.of_arrival(result, checks.Arrival(**fields))
+    of_arrival = arrivals.of_arrival(result, arrivals.Arrival(**fields))
     return {verdict.check: verdict for verdict in (*of_result, *of_arrival)}
 
 
@@ -113,7 +114,7 @@ def test_a_plausible_result_passes_every_check() -> None:
     result = timed(100, 100)
     passed = found(result, received_at=NOW + timedelta(seconds=101))
     assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
-    assert len(passed) == len(checks.CHECKS) + len(checks.CHECKS_OF_ARRIVAL)
+    assert len(passed) == len(checks.CHECKS) + len(arrivals.CHECKS)
 
 
 def test_conformant_plausible_and_fresh_is_level_three() -> None:
@@ -123,7 +124,7 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
 
 
 def test_every_check_has_a_case() -> None:
-    every = (*checks.CHECKS, *checks.CHECKS_OF_ARRIVAL)
+    every = (*checks.CHECKS, *arrivals.CHECKS)
     assert {name for name, _, _ in every} == set(CONTRADICTIONS) | DOUBTS
     assert not set(CONTRADICTIONS) & DOUBTS
 
@@ -267,9 +268,10 @@ def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: b
 )
 def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
     own_ns = 1_000_000 / 64
-    verdict = found(results.make_result(), peers_ns=[own_ns * peer for peer in peers])["outlier"]
+    others = of_times([own_ns * peer for peer in peers])
+    verdict = found(results.make_result(), peers=others)["outlier"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
-    assert verdict.checked is (len(peers) >= checks.OWNERS_FOR_OUTLIERS)
+    assert verdict.checked is (len(peers) >= arrivals.OWNERS_FOR_OUTLIERS)
 
 
 def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:

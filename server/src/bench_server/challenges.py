@@ -16,8 +16,8 @@ from bench_protocol import acts, envelope, strict_json
 from bench_protocol.acts import ChallengeGiven
 from bench_protocol.result import Result
 
+from .arrivals import Arrival
 from .authority import Authority
-from .checks import Arrival
 from .db import Store
 from .registry import require_active
 from .tables import Challenge

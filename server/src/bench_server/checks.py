@@ -1,5 +1,5 @@
-"""What is checked of a result, in two tables: pure functions of the result alone, which can be run
-before anything else is known of it, and of the result and its arrival.
+"""What is checked of a result, in one table: pure functions of the result alone, which can be run
+before anything else is known of it. What is checked of how it came in: :mod:`.arrivals`.
 
 A failed check never refuses a result: it is kept and shown with the reason. What failing does:
 
@@ -10,24 +10,22 @@ A failed check never refuses a result: it is kept and shown with the reason. Wha
 ``doubtful``   it counts, at trust level 2 at most
 =============  ===============================================================================
 
-Adding a check is adding a row to ``CHECKS`` or ``CHECKS_OF_ARRIVAL``.
+Adding a check is adding a row to ``CHECKS``.
 """
 
-import json
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cached_property
 from statistics import median
-from typing import Any, Literal
 
-from bench_protocol import accuracy, conformance, figures
+from bench_protocol import accuracy, conformance
 from bench_protocol.hardware import hardware_name
 from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
 
 from . import peaks
+from .findings import Effect, Finding, Verdict
 
 # Above the dense peak of any single device in any precision (2026), with Winograd's 2.25 on top.
 BEYOND_ANY_DEVICE_FLOPS = 2.25 * 2e16
@@ -35,35 +33,8 @@ BEYOND_ANY_DEVICE_FLOPS = 2.25 * 2e16
 PEAK_MARGIN = 1.10
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
-CLOCKS_AGREE_SECONDS = 2.0
-CLOCKS_AGREE_SHARE = 0.005
-ARRIVES_WITHIN_SECONDS = 60.0
 # Sensors read a little above the limit that the driver enforces over longer windows.
 POWER_MARGIN = 1.05
-OWNERS_FOR_OUTLIERS = 5
-OUTLIER_DEVIATIONS = 5.0
-# Where owners agree to the digit, ordinary differences must not become outliers.
-LEAST_DEVIATION = 0.02
-# MAD of a normal distribution times this is its standard deviation.
-MAD_TO_SIGMA = 1.4826
-
-Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
-
-
-@dataclass(frozen=True)
-class Arrival:
-    """What the server itself saw.
-
-    ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
-    ``expired`` when it arrived, or ``foreign`` (not given by this server to this key).
-    ``issued_at``: when a fresh one was given. ``peers_ns``: nanoseconds per sample of other
-    owners, one value each, on the same hardware in the same cell.
-    """
-
-    received_at: datetime
-    challenge: Literal["none", "fresh", "expired", "foreign"] = "none"
-    issued_at: datetime | None = None
-    peers_ns: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -80,67 +51,12 @@ class Case:
         return conformance.verdict(self.result.cell, self.measured.traces)
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it.
-
-    ``checked`` is false where it passes only because there was nothing to hold it against.
-    """
-
-    passed: bool
-    sentence: str
-    figures: dict[str, Any]
-    checked: bool = True
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A finding, the check it is of, and what failing does."""
-
-    check: str
-    passed: bool
-    effect: Effect
-    sentence: str
-    figures: dict[str, Any]
-    checked: bool
-
-    @cached_property
-    def text(self) -> str:
-        """As it is kept, in JSON."""
-        return json.dumps(vars(self))
-
-
 def of_result(result: Result, workload: Workload) -> tuple[Verdict, ...]:
     """Run every check of what was measured; none where nothing was."""
     if result.measurement is None:
         return ()
     case = Case(result, result.measurement, workload)
-    return tuple(_verdict(name, effect, check(case)) for name, effect, check in CHECKS)
-
-
-def of_arrival(result: Result, arrival: Arrival) -> tuple[Verdict, ...]:
-    """Run every check of how what was measured came in; none where nothing was."""
-    measured = result.measurement
-    if measured is None:
-        return ()
-    return tuple(
-        _verdict(name, effect, check(result, measured, arrival))
-        for name, effect, check in CHECKS_OF_ARRIVAL
-    )
-
-
-def _verdict(check: str, effect: Effect, found: Finding) -> Verdict:
-    return Verdict(check, found.passed, effect, found.sentence, found.figures, found.checked)
-
-
-def as_text(found: Iterable[Verdict]) -> str:
-    """Verdicts as they are kept: a list in JSON."""
-    return f"[{', '.join(verdict.text for verdict in found)}]"
-
-
-def from_text(text: str) -> tuple[Verdict, ...]:
-    """Verdicts that were kept."""
-    return tuple(Verdict(**kept) for kept in json.loads(text))
+    return tuple(Verdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
 
 
 def failure(result: Result) -> str | None:
@@ -280,65 +196,6 @@ def _mean_power(case: Case) -> Finding:
     )
 
 
-def _challenge(_result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
-    sentence = {
-        "none": "measured without a challenge, so it may have been measured at any time",
-        "fresh": "bound to a challenge of this server",
-        "expired": "its challenge had expired when it arrived",
-        "foreign": "this server did not give this challenge to this key",
-    }[arrival.challenge]
-    return Finding(arrival.challenge == "fresh", sentence, {"challenge": arrival.challenge})
-
-
-def _clocks(result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
-    """Monotonic, wall and server clock over the run so far, which began with the challenge.
-
-    Compared only for what arrives within a minute of signing; sleep and waiting are no fraud.
-    """
-    clocks = result.clocks
-    if arrival.issued_at is None:
-        return Finding(False, "clocks are only compared from a fresh challenge on", {})
-    monotonic = clocks.signed_ns / 1e9
-    wall = (_moment(clocks.signed) - _moment(clocks.run_started)).total_seconds()
-    server = (arrival.received_at - arrival.issued_at).total_seconds()
-    room = max(CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE * monotonic)
-    numbers = {"monotonic_seconds": monotonic, "wall_seconds": wall, "server_seconds": server}
-    if abs(wall - monotonic) > room:
-        sentence = (
-            f"since the run began its wall clock went on by {wall:,.1f} s, its monotonic clock "
-            f"by {monotonic:,.1f} s: the machine slept, or its clock was set"
-        )
-    elif server < monotonic - room:
-        sentence = f"it claims {monotonic:,.1f} s since its challenge, the server saw {server:,.1f}"
-    elif server > monotonic + room + ARRIVES_WITHIN_SECONDS:
-        sentence = (
-            f"it arrived {server - monotonic:,.0f} s after it was signed, too late to compare "
-            "clocks"
-        )
-    else:
-        return Finding(True, f"all clocks agree over {monotonic:,.1f} s", numbers)
-    return Finding(False, sentence, numbers)
-
-
-def _outlier(result: Result, measured: Measurement, arrival: Arrival) -> Finding:
-    """Median and MAD of other owners' times, on the logarithm (Iglewicz and Hoaglin 1993)."""
-    peers = [math.log(time) for time in arrival.peers_ns]
-    if len(peers) < OWNERS_FOR_OUTLIERS:
-        sentence = f"{len(peers)} other owners are too few to tell an outlier"
-        return Finding(True, sentence, {"owners": len(peers)}, checked=False)
-    rate = figures.samples_per_second(measured, result.cell.batch_size)
-    middle = median(peers)
-    spread = MAD_TO_SIGMA * median(abs(peer - middle) for peer in peers)
-    away = (math.log(1e9 / rate) - middle) / max(spread, LEAST_DEVIATION)
-    ratio = math.exp(middle) * rate / 1e9
-    return Finding(
-        abs(away) <= OUTLIER_DEVIATIONS,
-        f"{ratio:,.3g} times the median speed of {len(peers)} other owners, "
-        f"{abs(away):,.1f} deviations away",
-        {"owners": len(peers), "ratio": ratio, "deviations": away},
-    )
-
-
 def _accuracy(case: Case) -> Finding:
     """After full epochs, where a band is known for the data; what cannot be checked passes."""
     found = accuracy.judge(case.workload, case.result.cell.data, case.measured)
@@ -372,10 +229,6 @@ def _flops(case: Case, block_ns: float) -> float:
     return case.workload.training_flops_per_sample * samples * 1e9 / block_ns
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text)
-
-
 CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
     ("parameter_count", "unranked", _parameter_count),
     ("finite_loss", "unranked", _finite_loss),
@@ -390,11 +243,4 @@ CHECKS: tuple[tuple[str, Effect, Callable[[Case], Finding]], ...] = (
     ("conformance", "doubtful", _conformance),
     ("falling_loss", "doubtful", _falling_loss),
     ("mean_power", "doubtful", _mean_power),
-)
-CHECKS_OF_ARRIVAL: tuple[
-    tuple[str, Effect, Callable[[Result, Measurement, Arrival], Finding]], ...
-] = (
-    ("challenge", "stale", _challenge),
-    ("clocks", "stale", _clocks),
-    ("outlier", "doubtful", _outlier),
 )

@@ -18,7 +18,7 @@ from bench_protocol import envelope, statement
 from bench_protocol.catalogue import workload_named
 from bench_protocol.errors import InvalidEnvelope, ProtocolError
 
-from . import checks, derive, log, registry, saving
+from . import checks, derive, findings, log, registry, saving
 from .authority import Authority
 from .db import Store
 from .group_commit import GroupCommit
@@ -86,8 +86,8 @@ class Inbox:
             key_id=signature.key_id,
             received_at=delivery.received_at,
         )
-        for verdict in (found := checks.of_result(result, workload_named(result.cell.workload))):
-            _ = verdict.text  # written here, where nobody waits for it
+        found = checks.of_result(result, workload_named(result.cell.workload))
+        findings.as_text(found)  # each keeps its text, so that nobody waits for it later
         row = derive.measurement_row(submission, result)
         return Arrived(sealed, result, submission, row, found)
 

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Row
 from sqlmodel import Session, col, func, select
 
-from . import checks, standing_rows, standings
-from .checks import Verdict
+from . import findings, standing_rows, standings
+from .findings import Verdict
 from .rank import Setup
 from .statements import among
 from .tables import Measurement, NewRow, Owner, SigningKey, Standing
@@ -78,7 +78,7 @@ def settle(session: Session, rows: Sequence[Measurement]) -> None:
     """Judge kept results anew, after something was said of them or of their keys."""
     changed = list(rows)
     for row in rows:
-        judge(row, session.get_one(SigningKey, row.key_id), checks.from_text(row.verdicts))
+        judge(row, session.get_one(SigningKey, row.key_id), findings.from_text(row.verdicts))
         session.flush()
         changed += reproduce(session, row)
     standings.refresh(session, changed)

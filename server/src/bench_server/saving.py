@@ -19,11 +19,25 @@ from bench_protocol.errors import ProtocolError
 from bench_protocol.log import Receipt
 from bench_protocol.result import Result
 
-from . import challenges, checks, derive, judge, log, registry, standing_rows, standings
+from . import (
+    arrivals,
+    challenges,
+    checks,
+    derive,
+    findings,
+    judge,
+    log,
+    peers,
+    registry,
+    standing_rows,
+    standings,
+)
+from .arrivals import Arrival
 from .attributes import environment_row
 from .authority import Authority
-from .checks import Verdict
+from .findings import Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
+from .peers import Owners
 from .problems import Conflict, Gone
 from .statements import Write, among
 from .tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
@@ -45,10 +59,11 @@ class Arrived:
 
 
 class Kept(NamedTuple):
-    """The rows of a result, and whether they are new."""
+    """The rows of a result, what its checks found, and whether it is new."""
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
+    verdicts: Sequence[Verdict]
     created: bool
 
 
@@ -58,6 +73,7 @@ class Accepted:
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
+    verdicts: Sequence[Verdict]
     receipt: Receipt
     created: bool
 
@@ -90,7 +106,13 @@ def save_all(
     return [
         one
         if isinstance(one, ProtocolError)
-        else Accepted(one.submission, one.measurement, receipts[one.submission.id], one.created)
+        else Accepted(
+            one.submission,
+            one.measurement,
+            one.verdicts,
+            receipts[one.submission.id],
+            one.created,
+        )
         for one in found
     ]
 
@@ -110,7 +132,7 @@ def derived(
     found = checks.of_result(result, workload_named(result.cell.workload))
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     place = standing_rows.place(row)
-    _judge(row, key, result, found, arrival, standings.owner_times(session, [place])[place])
+    _judge(row, key, result, found, arrival, peers.of_places(connection, [place])[place])
     return row
 
 
@@ -151,7 +173,7 @@ class Group:
         for one in arrived:
             derive.set_key(one.row, one.result, self._known.keys[one.submission.key_id])
         self._places = {one.submission.id: standing_rows.place(one.row) for one in arrived}
-        self._owner_times = standings.owner_times(session, self._places.values())
+        self._owners = peers.of_places(session.connection(), self._places.values())
 
     def keep(self, arrived: Arrived) -> Kept:
         """Keep one, or find that it is kept.
@@ -175,15 +197,14 @@ class Group:
         if self._unsaved_owners[place] - {row.owner}:
             # Another owner's result, which has a say in what is judged of this one.
             self.save()
-            self._owner_times = standings.owner_times(self.session, self._places.values())
-        of_owners = self._owner_times[place]
-        _judge(row, key, arrived.result, arrived.verdicts, arrival, of_owners)
+            self._owners = peers.of_places(self.session.connection(), self._places.values())
+        found = _judge(row, key, arrived.result, arrived.verdicts, arrival, self._owners[place])
         self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
-        self._kept[digest] = Kept(submission, row, False)
+        self._kept[digest] = Kept(submission, row, found, False)
         self._taken |= dict.fromkeys(repeats_of(row), row)
-        return Kept(submission, row, True)
+        return Kept(submission, row, found, True)
 
     def save(self) -> None:
         """Write what is not written yet."""
@@ -211,9 +232,7 @@ class Group:
             )
 
 
-def _arrival(
-    row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str
-) -> checks.Arrival:
+def _arrival(row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str) -> Arrival:
     """How a result came in; it is bound to its challenge now."""
     challenge = given.get(result.challenge.id) if result.challenge is not None else None
     arrival, row.challenge_id = challenges.arrival(result, challenge, origin, row.received_at)
@@ -225,14 +244,15 @@ def _judge(
     key: Row[Any],
     result: Result,
     found: Sequence[Verdict],
-    arrival: checks.Arrival,
-    owner_times: Mapping[str, float],
-) -> None:
-    own = standing_rows.place(row, "owner")
-    peers_ns = [time for owner, time in owner_times.items() if owner != own]
-    found = (*found, *checks.of_arrival(result, replace(arrival, peers_ns=peers_ns)))
-    row.verdicts = checks.as_text(found)
+    arrival: Arrival,
+    owners: Owners,
+) -> Sequence[Verdict]:
+    """Set what follows from all checks, and return what they found."""
+    others = owners.besides(standing_rows.place(row, "owner"))
+    found = (*found, *arrivals.of_arrival(result, replace(arrival, peers=others)))
+    row.verdicts = findings.as_text(found)
     judge.judge(row, key, found)
+    return found
 
 
 def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
@@ -242,8 +262,10 @@ def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
         .where(col(Submission.payload_sha256).in_(digests))
         .where(col(Measurement.submission_id) == Submission.id)
     )
-    found = session.execute(query)
-    return {submission.payload_sha256: Kept(submission, row, False) for submission, row in found}
+    return {
+        submission.payload_sha256: Kept(submission, row, findings.from_text(row.verdicts), False)
+        for submission, row in session.execute(query)
+    }
 
 
 # Statements of every ingest, put together once.

@@ -110,10 +110,6 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[
 
 
 # Statements of every ingest, put together once.
-# No more columns than its index has: an owner's row is then not read.
-OWNERS = select(TABLE.c.parent_id, TABLE.c.id, TABLE.c.ns_per_sample).where(
-    among(TABLE.c.parent_id, "parents")
-)
 # What the arithmetic of an arrival takes; whose a standing is, the arrival knows.
 HELD = select(
     *(TABLE.c[name] for name in ("id", "level", "ns_per_sample", "fastest_ns", "slowest_ns")),

@@ -24,7 +24,6 @@ from .standing_queries import (
     MOVE,
     NEW,
     ONWARDS,
-    OWNERS,
     children_of,
     few_children,
 )
@@ -102,15 +101,6 @@ def refresh(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     for level in LEVELS:
         for identity in sorted(ids[level]):
             ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
-
-
-def owner_times(session: Session, places: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Nanoseconds per sample of each owner, one value each by the id of its standing, by the
-    hardware's (:func:`.standing_rows.place`)."""
-    found: dict[str, dict[str, float]] = {place: {} for place in places}
-    for place, owner, time in session.connection().execute(OWNERS, {"parents": list(found)}):
-        found[place][owner] = time
-    return found
 
 
 class Standings:

@@ -18,7 +18,6 @@ from .results import (
     ResultDetail,
     ResultPageAnswer,
     SubmitAnswer,
-    VerdictAnswer,
     result_fields,
 )
 from .trust import (
@@ -59,7 +58,6 @@ __all__ = [
     "SubmitAnswer",
     "UnrankedRow",
     "UnrankedState",
-    "VerdictAnswer",
     "WorkloadAnswer",
     "envelope_document",
     "figure_fields",

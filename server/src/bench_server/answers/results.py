@@ -1,26 +1,14 @@
 """Results, one by one."""
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from ..findings import Verdict, from_text
 from ..rank import unsteady
 from ..tables import Measurement, NewRow, Submission
 from .trust import ReceiptAnswer
-
-
-@dataclass(frozen=True)
-class VerdictAnswer:
-    """What one check found, and what failing it does (docs/protocol.md, Checks). ``checked`` is
-    false where it passes only because there was nothing to hold it against."""
-
-    check: str
-    passed: bool
-    effect: str
-    sentence: str
-    figures: dict[str, Any]
-    checked: bool = True  # kept verdicts of versions up to 0005 do not say
 
 
 @dataclass(frozen=True)
@@ -59,7 +47,7 @@ class ResultAnswer:
     startup_ns: int | None
     parameter_count: int | None
     last_loss: float | None
-    verdicts: tuple[VerdictAnswer, ...]
+    verdicts: tuple[Verdict, ...]
 
 
 @dataclass(frozen=True)
@@ -86,17 +74,21 @@ class ResultDetail(ResultAnswer):
     result: dict[str, Any]
 
 
-def result_fields(submission: Submission | NewRow, row: Measurement | NewRow) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`."""
+def result_fields(
+    submission: Submission | NewRow,
+    row: Measurement | NewRow,
+    verdicts: Sequence[Verdict] | None = None,
+) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`; verdicts that are not at hand are read."""
     own = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
         if name not in ("id", "payload_sha256", "unsteady", "verdicts")
     }
-    found = tuple(VerdictAnswer(**verdict) for verdict in json.loads(row.verdicts))
+    found = from_text(row.verdicts) if verdicts is None else verdicts
     return own | {
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
         "unsteady": unsteady(row.spread),
-        "verdicts": found,
+        "verdicts": tuple(found),
     }

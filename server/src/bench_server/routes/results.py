@@ -156,6 +156,6 @@ def _status(accepted: Accepted) -> int:
 
 def _submitted(accepted: Accepted) -> SubmitAnswer:
     return SubmitAnswer(
-        **result_fields(accepted.submission, accepted.measurement),
+        **result_fields(accepted.submission, accepted.measurement, accepted.verdicts),
         receipt=receipt_answer(accepted.receipt),
     )

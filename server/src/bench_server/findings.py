@@ -1,0 +1,54 @@
+"""What checks find: a finding for people and programs, and what it does."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it.
+
+    ``checked`` is false where it passes only because there was nothing to hold it against.
+    """
+
+    passed: bool
+    sentence: str
+    figures: dict[str, Any]
+    checked: bool = True
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What one check found, and what failing it does (docs/protocol.md, Checks). ``checked`` is
+    false where it passes only because there was nothing to hold it against."""
+
+    check: str
+    passed: bool
+    effect: Effect
+    sentence: str
+    figures: dict[str, Any]
+    checked: bool = True  # kept verdicts of versions up to 0005 do not say
+
+    @classmethod
+    def of(cls, check: str, effect: Effect, found: Finding) -> "Verdict":
+        return cls(check, found.passed, effect, found.sentence, found.figures, found.checked)
+
+    @cached_property
+    def text(self) -> str:
+        """As it is kept, in JSON."""
+        return json.dumps(vars(self))
+
+
+def as_text(found: Iterable[Verdict]) -> str:
+    """Verdicts as they are kept: a list in JSON."""
+    return f"[{', '.join(verdict.text for verdict in found)}]"
+
+
+def from_text(text: str) -> tuple[Verdict, ...]:
+    """Verdicts that were kept."""
+    return tuple(Verdict(**kept) for kept in json.loads(text))
