@@ -74,17 +74,27 @@ def test_who_comes_while_others_come_is_saved_with_them(monkeypatch: pytest.Monk
     saver = Saver()
     saver.go_on.set()
     commit = GroupCommit(saver)
-    for waiting in commit.save([1, 2]):
+    for waiting in commit.save([1, 2, 3]):
         waiting.result(30)
-    late, answers = iter([4, 5]), []
+    answers = []
 
     def another_comes(_: float) -> None:
-        answers.extend(commit.save([item for item in [next(late, 0)] if item]))
+        answers.extend(commit.save([5]))
 
-    monkeypatch.setattr("bench_server.group_commit.time.sleep", another_comes)
-    assert commit.save([3])[0].result(30) == 3
-    assert [waiting.result(30) for waiting in answers] == [4, 5]
-    assert saver.groups == [[1, 2], [3, 4, 5]]
+    monkeypatch.setattr(commit._enough_came, "wait", another_comes)
+    assert commit.save([4])[0].result(30) == 4
+    assert [waiting.result(30) for waiting in answers] == [5, 5]
+    assert saver.groups == [[1, 2, 3], [4, 5, 5]]
+
+
+def test_nobody_is_waited_for_who_does_not_come() -> None:
+    saver = Saver()
+    saver.go_on.set()
+    commit = GroupCommit(saver)
+    for waiting in commit.save([1, 2, 3]):
+        waiting.result(30)
+    assert commit.save([4])[0].result(30) == 4
+    assert saver.groups == [[1, 2, 3], [4]]
 
 
 def test_an_item_that_cannot_be_saved_fails_alone() -> None:

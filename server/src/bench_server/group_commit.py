@@ -5,10 +5,10 @@ that a busy server saves more a second and an idle one makes nobody wait (DeWitt
 Implementation techniques for main memory database systems, 1984).
 """
 
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event
 from typing import Generic, NamedTuple, TypeVar
 
 from sqlalchemy.exc import OperationalError
@@ -18,6 +18,8 @@ Answer = TypeVar("Answer")
 MOST_TOGETHER = 64
 # Who is about to hand something over does so within this.
 SOON_SECONDS = 0.001
+# Groups that are remembered.
+RECENT = 4
 
 
 class Waiting(NamedTuple, Generic[Item, Answer]):
@@ -37,7 +39,8 @@ class GroupCommit(Generic[Item, Answer]):
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
         self._save_all = save_all
         self._waiting: deque[Waiting[Item, Answer]] = deque()
-        self._together = 1
+        self._recent = deque([1], maxlen=RECENT)
+        self._enough_came = Event()
         self._thread = ThreadPoolExecutor(1, "group-commit")
 
     def save(self, items: Sequence[Item]) -> "list[Future[Answer]]":
@@ -51,23 +54,27 @@ class GroupCommit(Generic[Item, Answer]):
             # What has come in is saved, whether or not its sender still waits.
             waiting.future.set_running_or_notify_cancel()
         self._waiting.extend(own)
+        if len(self._waiting) >= max(self._recent):
+            self._enough_came.set()
         self._thread.submit(self._save_waiting)
         return [waiting.future for waiting in own]
 
     def _save_waiting(self) -> None:
         while self._waiting:
-            if self._together > 1:
-                self._let_come()
-            self._together = min(len(self._waiting), MOST_TOGETHER)
-            self._save([self._waiting.popleft() for _ in range(self._together)])
+            self._let_come()
+            together = min(len(self._waiting), MOST_TOGETHER)
+            self._recent.append(together)
+            self._save([self._waiting.popleft() for _ in range(together)])
 
     def _let_come(self) -> None:
-        """Wait as long as more keep coming. Those who were answered together come back one after
-        the other; the first alone and then all others would make two groups of one."""
+        """Wait for as many as came together lately, as long as more keep coming. Those who were
+        answered together come back one after the other; the first alone and then all others would
+        make two groups of one."""
         came = 0
-        while came < len(self._waiting) < MOST_TOGETHER:
+        while came < len(self._waiting) < max(self._recent):
             came = len(self._waiting)
-            time.sleep(SOON_SECONDS)
+            self._enough_came.clear()
+            self._enough_came.wait(SOON_SECONDS)
 
     def _save(self, group: Sequence[Waiting[Item, Answer]]) -> None:
         try:

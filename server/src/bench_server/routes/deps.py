@@ -11,7 +11,6 @@ from bench_protocol.strict_json import MAX_BYTES
 
 from ..authority import Authority
 from ..db import Store
-from ..ingest import Inbox
 from ..problems import BodyTooLarge, Problem, WrongMediaType
 from ..settings import Settings
 
@@ -29,11 +28,6 @@ def _reading(request: Request) -> Iterator[Session]:
     store: Store = request.app.state.store
     with store.reading() as session:
         yield session
-
-
-async def _inbox(request: Request) -> Inbox:
-    inbox: Inbox = request.app.state.inbox
-    return inbox
 
 
 async def _authority(request: Request) -> Authority:
@@ -69,7 +63,7 @@ class Line(NamedTuple):
     raw: bytes
 
 
-async def _documents(request: Request) -> bytes | list[Line]:
+async def documents(request: Request) -> bytes | list[Line]:
     """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
 
     A line that is longer than a document may be is refused where it is read, as any bad line is.
@@ -123,12 +117,10 @@ def _too_large(what: str, limit: int) -> BodyTooLarge:
 
 StoreDep = Annotated[Store, Depends(_store)]
 Reading = Annotated[Session, Depends(_reading)]
-InboxDep = Annotated[Inbox, Depends(_inbox)]
 AuthorityDep = Annotated[Authority, Depends(_authority)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]
 Body = Annotated[bytes, Depends(_body)]
-Documents = Annotated[bytes | list[Line], Depends(_documents)]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
