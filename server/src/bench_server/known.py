@@ -56,7 +56,6 @@ def _repeats(connection: Connection, results: Sequence[Result]) -> dict[Repeat, 
     values = {
         "cells": list({result.cell.digest for result in results}),
         "runs": list({result.run_id for result in results}),
-        "keys": list({result.agent.key_id for result in results}),
         # Asked for one of none, SQLite would read every row.
         "challenges": list(named) or [""],
     }
@@ -92,8 +91,8 @@ _REPEATS = (
     .join(Submission, col(Submission.id) == Measurement.submission_id)
     .where(_in_list(Measurement.cell_digest, "cells"))
 )
-# A part for each index.
+# A part for each index. A run's id is its key's own choice, so others of that id may be among them.
 REPEATS = union_all(
-    _REPEATS.where(_in_list(Measurement.key_id, "keys"), _in_list(Measurement.run_id, "runs")),
+    _REPEATS.where(_in_list(Measurement.run_id, "runs")),
     _REPEATS.where(_in_list(Measurement.challenge_id, "challenges")),
 )
