@@ -6,7 +6,6 @@ its key gives, :mod:`.judge` what follows from its checks.
 """
 
 import hashlib
-from dataclasses import replace
 from datetime import datetime
 from statistics import median
 from typing import Any
@@ -22,7 +21,7 @@ from bench_protocol.result import Failed, Result
 from . import checks
 from .attributes import environment_id, framework_version
 from .efficiency import mfu
-from .standing_rows import subject_of_result
+from .standing_rows import lineage
 from .tables import NewRow, SigningKey, Submission
 
 LARGEST = 2**63 - 1
@@ -86,9 +85,8 @@ def set_key(row: NewRow, result: Result, key: SigningKey | Row[Any]) -> None:
     """Set the columns that say whose a result is."""
     row.owner = key.owner
     row.machine_id = machine_id(key.first_key_id, result.machine.machine_hash)
-    whose = subject_of_result(row)
-    row.environment_standing = whose.id
-    row.machine_standing = replace(whose, environment_id="").id
+    whose = lineage(row)
+    row.environment_standing, row.machine_standing = whose["environment"].id, whose["machine"].id
 
 
 def stored_result(payload: bytes) -> Result:

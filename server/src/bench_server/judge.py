@@ -12,9 +12,10 @@ from typing import Any, TypeVar
 from sqlalchemy import ColumnElement, Row
 from sqlmodel import Session, col, func, select
 
-from . import findings, standing_rows, standings
+from . import findings, standings
 from .findings import Verdict
 from .rank import Setup
+from .standing_rows import lineage
 from .statements import among
 from .tables import Measurement, NewRow, Owner, SigningKey, Standing
 
@@ -98,7 +99,7 @@ def settle_without(session: Session, row: Measurement) -> None:
 def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
     """Those of level 3 and more where enough confirmed owners have a figure for
     :func:`reproduce` to find any."""
-    places = {row.submission_id: standing_rows.place(row) for row in rows if row.trust_level >= 3}
+    places = {r.submission_id: lineage(r)["hardware"].id for r in rows if r.trust_level >= 3}
     if not places:
         return []
     found = set(session.connection().scalars(REPRODUCIBLE, {"places": list(set(places.values()))}))

@@ -35,7 +35,7 @@ def known(connection: Connection, results: Sequence[Result], digests: Sequence[s
 
 
 def keys_with_ids(connection: Connection, ids: Iterable[str]) -> dict[str, Row[Any]]:
-    return {row.key_id: row for row in connection.execute(KEYS, {"ids": list(ids)})}
+    return {row.key_id: row for row in connection.execute(KEYS, {"ids": list(ids)}).all()}
 
 
 def challenges_of(connection: Connection, results: Iterable[Result]) -> dict[str, Row[Any]]:
@@ -59,7 +59,7 @@ def _repeats(connection: Connection, results: Sequence[Result]) -> dict[Repeat, 
         # Asked for one of none, SQLite would read every row.
         "challenges": list(named) or [""],
     }
-    found = connection.execute(REPEATS, values)
+    found = connection.execute(REPEATS, values).all()
     return {repeat: row for row in found for repeat in repeats_of(row)}
 
 

@@ -63,11 +63,12 @@ def of_times(times_ns: Sequence[float]) -> Peers:
 
 
 def of_places(connection: Connection, places: Iterable[str]) -> dict[str, Owners]:
-    """The owners by the id of the hardware's standing (:func:`.standing_rows.place`)."""
+    """The owners by the id of the hardware's standing (:func:`.standing_rows.lineage`)."""
     times: defaultdict[str, dict[str, float]] = defaultdict(dict)
     many: dict[str, int] = {}
     wanted = set(places)
-    for place, count, owner, time in connection.execute(OWNERS, {"places": wanted, "few": FEW}):
+    asked = {"places": wanted, "few": FEW}
+    for place, count, owner, time in connection.execute(OWNERS, asked).all():
         if owner is None:
             many[place] = count
         else:

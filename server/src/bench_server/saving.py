@@ -29,7 +29,6 @@ from . import (
     log,
     peers,
     registry,
-    standing_rows,
     standings,
 )
 from .arrivals import Arrival
@@ -39,6 +38,7 @@ from .findings import Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .peers import Owners
 from .problems import Conflict, Gone
+from .standing_rows import lineage
 from .statements import Write, among
 from .tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
 
@@ -131,7 +131,7 @@ def derived(
     derive.set_key(row, result, key)
     found = checks.of_result(result, workload_named(result.cell.workload))
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
-    place = standing_rows.place(row)
+    place = lineage(row)["hardware"].id
     _judge(row, key, result, found, arrival, peers.of_places(connection, [place])[place])
     return row
 
@@ -172,7 +172,7 @@ class Group:
         self._kept = _kept(session, again) if again else {}
         for one in arrived:
             derive.set_key(one.row, one.result, self._known.keys[one.submission.key_id])
-        self._places = {one.submission.id: standing_rows.place(one.row) for one in arrived}
+        self._places = {one.submission.id: lineage(one.row)["hardware"].id for one in arrived}
         self._owners = peers.of_places(session.connection(), self._places.values())
 
     def keep(self, arrived: Arrived) -> Kept:
@@ -248,7 +248,7 @@ def _judge(
     owners: Owners,
 ) -> Sequence[Verdict]:
     """Set what follows from all checks, and return what they found."""
-    others = owners.besides(standing_rows.place(row, "owner"))
+    others = owners.besides(lineage(row)["owner"].id)
     found = (*found, *arrivals.of_arrival(result, replace(arrival, peers=others)))
     row.verdicts = findings.as_text(found)
     judge.judge(row, key, found)

@@ -100,11 +100,11 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[
             few[row.level].append(row.id)
     found: defaultdict[str, list[Any]] = defaultdict(list)
     if machines := few["machine"]:
-        for row in connection.execute(RESULTS_OF, {"ids": machines}):
+        for row in connection.execute(RESULTS_OF, {"ids": machines}).all():
             found[row.machine_standing].append(row)
             found[row.environment_standing].append(row)
     if others := few["owner"] + few["hardware"]:
-        for row in connection.execute(STANDINGS_OF, {"ids": others}):
+        for row in connection.execute(STANDINGS_OF, {"ids": others}).all():
             found[row.parent_id].append(row)
     return dict(found)
 

@@ -1,14 +1,15 @@
 """Rows of the ``standing`` and ``measurement`` tables as figures, and figures as rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from bench_protocol.verdicts import LogSample
 
 from .rank import Evidence, Figure, Setup, Subject, Unit
-from .tables import Measurement, NewRow, Standing
+from .tables import Measurement, Standing
 
 TABLE = Standing.__table__  # type: ignore[attr-defined]
 RESULTS = Measurement.__table__  # type: ignore[attr-defined]
@@ -73,9 +74,25 @@ def _evidence(row: Any, result_id: str) -> Evidence:
     )
 
 
-def place(result: Measurement | NewRow, level: str = "hardware") -> str:
-    """Id of the standing of a result's hardware, or of its owner on that, in its set-up."""
-    return at_level(level, subject_of_result(result)).id
+class Whose(NamedTuple):
+    """The standing of one level that a result counts in."""
+
+    id: str
+    subject: Subject
+
+
+def lineage(row: Any) -> Mapping[str, Whose]:
+    """The standings that a result counts in, by their levels; those that count in the same are
+    many, and come together."""
+    setup = Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data)
+    hardware = (row.hardware, row.hardware_slug, row.workload, row.workload_digest)
+    return _lineage(*hardware, setup, row.owner, row.machine_id, row.environment_id)
+
+
+@lru_cache(maxsize=4096)
+def _lineage(*subject: Any) -> Mapping[str, Whose]:
+    subjects = {level: at_level(level, Subject(*subject)) for level in LEVELS}
+    return {level: Whose(subject.id, subject) for level, subject in subjects.items()}
 
 
 def at_level(level: str, subject: Subject) -> Subject:
@@ -83,18 +100,9 @@ def at_level(level: str, subject: Subject) -> Subject:
     return replace(subject, **LEFT_OUT[level])
 
 
-def subject_of_result(row: Measurement | NewRow) -> Subject:
+def subject_of_result(row: Any) -> Subject:
     """Whose figure a result is, in its environment."""
-    return Subject(
-        hardware=row.hardware,
-        hardware_slug=row.hardware_slug,
-        workload=row.workload,
-        workload_digest=row.workload_digest,
-        setup=Setup._make(getattr(row, name) for name in Setup._fields),
-        owner=row.owner,
-        machine_id=row.machine_id,
-        environment_id=row.environment_id,
-    )
+    return lineage(row)["environment"].subject
 
 
 def figure_of_result(row: Any) -> Figure:

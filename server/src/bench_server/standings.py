@@ -38,6 +38,7 @@ from .standing_rows import (
     child_of_figure,
     columns_of,
     figure_of_result,
+    lineage,
     standing_values,
 )
 from .tables import Measurement, NewRow
@@ -63,20 +64,19 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     The rows themselves must have been written. The standings of all levels are read at once, moved
     from below upwards, and written at once.
     """
-    counted = [figure_of_result(row) for row in rows if row.rankable]
+    counted = [row for row in rows if row.rankable]
     if not counted:
         return
     levels = {level: Level({}, defaultdict(list)) for level in LEVELS}
     above: dict[str, str] = {}
-    for result in counted:
-        ids = {}
-        for level, of in levels.items():
-            subject = at_level(level, result.subject)
-            ids[level] = subject.id
-            of.subjects[subject.id] = subject
-        above |= {ids["machine"]: ids["owner"], ids["owner"]: ids["hardware"]}
+    for row in counted:
+        whose = lineage(row)
+        for level, (identity, subject) in whose.items():
+            levels[level].subjects[identity] = subject
+        for level, over in ABOVE.items():
+            above[whose[level].id] = whose[over].id
         for level in ("environment", "machine"):
-            levels[level].arrivals[ids[level]].append(Arrival(result, None))
+            levels[level].arrivals[whose[level].id].append(Arrival(figure_of_result(row), None))
     held = Standings(session.connection(), [id for of in levels.values() for id in of.subjects])
     for level, of in levels.items():
         held.begin(level)
@@ -108,7 +108,7 @@ class Standings:
 
     def __init__(self, connection: Connection, ids: list[str]) -> None:
         self._connection = connection
-        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": ids})}
+        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": ids}).all()}
         self._children = few_children(connection, self._rows.values())
         self._new: list[dict[str, Any]] = []
         self._moved: list[dict[str, Any]] = []
@@ -150,12 +150,15 @@ class Standings:
         logs = Logs(row.children, row.log_mean, row.log_m2)
         pivot = (row.middle_ns, row.middle_id)
         below = (row.children - 1) // 2
+        repeats, machines = row.repeats, row.machines
         for child, before in arrivals:
             if before is not None:
                 below -= (before.ns_per_sample, child.id) < pivot
                 logs = logs.without(math.log(before.ns_per_sample))
+                repeats, machines = repeats - before.repeats, machines - before.machines
             below += (child.ns_per_sample, child.id) < pivot
             logs = logs.plus(math.log(child.ns_per_sample))
+            repeats, machines = repeats + child.repeats, machines + child.machines
         unit = UNIT_OF_LEVEL[row.level]
         if row.id in self._children:
             middle, upper = self._middle_of_few(row, arrivals)
@@ -171,10 +174,8 @@ class Standings:
             slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
             values=middle.values if alone else logs.sample,
             unit=middle.unit if alone else unit,
-            repeats=row.repeats + sum(_more(arrival, "repeats") for arrival in arrivals),
-            machines=1
-            if unit == "repeats"
-            else row.machines + sum(_more(arrival, "machines") for arrival in arrivals),
+            repeats=repeats,
+            machines=1 if unit == "repeats" else machines,
             owners=logs.n if unit == "owners" else 1,
             trust_level=min(row.trust_level, *(child.trust_level for child in children)),
             newest_at=max(row.newest_at, *(child.newest_at for child in children)),
@@ -198,11 +199,6 @@ def _child(level: str, found: Any) -> Child:
     return (
         child_of_figure(found) if isinstance(found, Figure) else CHILDREN[level].read_child(found)
     )
-
-
-def _more(arrival: Arrival, name: str) -> int:
-    before = getattr(arrival.before, name) if arrival.before else 0
-    return int(getattr(arrival.child, name)) - before
 
 
 def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[Child, Child]:
