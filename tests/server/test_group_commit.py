@@ -122,7 +122,7 @@ def test_a_row_the_database_refuses_fails_alone(
 ) -> None:
     """Whatever one result makes the database say, the others of its group are kept."""
     identities = iter(["too short", "0" * 16, "too short", "1" * 16])
-    monkeypatch.setattr("bench_server.ingest.secrets.token_hex", lambda _: next(identities))
+    monkeypatch.setattr("bench_server.ingest.new_id", lambda _: next(identities))
     raws = [results.sealed(results.make_result()) for _ in range(2)]
     bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now())
     with pytest.raises(Exception, match="id_has_16_digits"):

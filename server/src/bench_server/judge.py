@@ -4,13 +4,14 @@ Both follow from what its checks found, what was said of it, and its key; :mod:`
 each check's failing does.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Row
-from sqlmodel import Session, col, func, select
+from sqlmodel import Session, col, select
 
 from . import findings, standings
 from .findings import Verdict
@@ -24,14 +25,9 @@ Judged = TypeVar("Judged", Measurement, NewRow)
 REPRODUCED_WITHIN = 0.10
 OWNERS_TO_REPRODUCE = 2
 SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
-# Of these standings, those with enough confirmed owners below them; put together once.
-REPRODUCIBLE = (
-    select(col(Standing.parent_id))
-    .join(Owner, col(Owner.label) == Standing.owner)
-    .where(among(Standing.parent_id, "places"), col(Owner.confirmed))
-    .group_by(col(Standing.parent_id))
-    .having(func.count() >= OWNERS_TO_REPRODUCE)
-)
+# Statements of every ingest, put together once.
+CONFIRMED = select(col(Owner.label)).where(col(Owner.confirmed))
+PARENTS = select(col(Standing.parent_id)).where(among(Standing.id, "ids"))
 MODERATED = {
     "flagged": "flagged by the operator",
     "quarantined": "held back by the operator for a look",
@@ -98,12 +94,17 @@ def settle_without(session: Session, row: Measurement) -> None:
 
 def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
     """Those of level 3 and more where enough confirmed owners have a figure for
-    :func:`reproduce` to find any."""
-    places = {r.submission_id: lineage(r)["hardware"].id for r in rows if r.trust_level >= 3}
-    if not places:
+    :func:`reproduce` to find any. Those who are confirmed are few, so their figures are looked for,
+    not the figures' owners."""
+    trusted = [row for row in rows if row.trust_level >= 3]
+    connection = session.connection()
+    confirmed = connection.scalars(CONFIRMED).all() if trusted else []
+    if len(confirmed) < OWNERS_TO_REPRODUCE:
         return []
-    found = set(session.connection().scalars(REPRODUCIBLE, {"places": list(set(places.values()))}))
-    return [row for row in rows if places.get(row.submission_id) in found]
+    places = dict(lineage(row)["hardware"] for row in trusted)
+    ids = [replace(place, owner=label).id for place in places.values() for label in confirmed]
+    found = Counter(connection.scalars(PARENTS, {"ids": ids}))
+    return [row for row in trusted if found[lineage(row)["hardware"].id] >= OWNERS_TO_REPRODUCE]
 
 
 def _unranked_reason(

@@ -25,7 +25,8 @@ UNRANKED: dict[str, Any] = {
 
 
 class Submission(Table, table=True):
-    """What was received: payload and signature exactly, and when. ``id``: 16 random hex digits."""
+    """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
+    (:func:`.ingest.new_id`)."""
 
     __tablename__ = "submission"
     __table_args__ = (

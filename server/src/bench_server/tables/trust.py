@@ -9,6 +9,7 @@ from sqlalchemy import (
     LargeBinary,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlmodel import Field
 
@@ -19,6 +20,14 @@ class Owner(Table, table=True):
     """A label that groups keys; ``confirmed`` when the operator vouches for it."""
 
     __tablename__ = "owner"
+    __table_args__ = (
+        Index(
+            "ix_owner_confirmed",
+            "label",
+            sqlite_where=text("confirmed = 1"),
+            postgresql_where=text("confirmed"),
+        ),
+    )
 
     label: str = Field(primary_key=True, max_length=80)
     confirmed: bool = False
