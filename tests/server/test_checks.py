@@ -1,5 +1,6 @@
 """Checks: contradictions keep a result out of every ranking, with a reason, and nothing else."""
 
+import json
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ from bench_protocol import accuracy, conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
-from bench_server import arrivals, checks, peaks
+from bench_server import arrivals, checks, findings, peaks
 from bench_server.peers import of_times
 
 
@@ -121,6 +122,19 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
     result = measured_with(traces=traces())
     assert all(verdict.passed for verdict in found(result).values() if verdict.check != "clocks")
     assert found(result)["conformance"].effect == "doubtful"
+
+
+def test_verdicts_are_read_as_they_were_written() -> None:
+    verdicts = checks.of_result(timed(100, 100), workload_named("mnist-cnn"))
+    assert findings.from_text(findings.as_text(verdicts)) == verdicts
+    assert findings.from_text(findings.as_text(())) == ()
+
+
+def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
+    """As versions up to 0005 kept them."""
+    kept = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
+    (verdict,) = findings.from_text(json.dumps([kept]))
+    assert verdict.checked
 
 
 def test_every_check_has_a_case() -> None:

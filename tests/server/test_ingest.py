@@ -3,8 +3,10 @@
 import base64
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 
 import httpx
+import pytest
 from sqlmodel import func, select
 from tests.fakes import results
 from tests.fakes.authority import ORIGIN
@@ -14,6 +16,7 @@ from bench_protocol import envelope, statement
 from bench_server import saving
 from bench_server.db import Store
 from bench_server.derive import machine_id, stored_result
+from bench_server.ingest import new_id
 from bench_server.tables import Measurement, SigningKey, Submission
 
 
@@ -23,6 +26,20 @@ def counted(store: Store) -> tuple[int, int]:
             session.exec(select(func.count()).select_from(Submission)).one(),
             session.exec(select(func.count()).select_from(Measurement)).one(),
         )
+
+
+def test_ids_are_their_own_and_those_of_one_time_are_side_by_side() -> None:
+    at = datetime(2026, 11, 23, tzinfo=UTC)
+    ids = [new_id(at) for _ in range(2000)]
+    assert len(set(ids)) == len(ids)
+    assert {len(identity) for identity in ids} == {16}
+    assert {identity[:8] for identity in ids} == {ids[0][:8]}
+    assert new_id(at + timedelta(seconds=1)) > max(ids)
+
+
+@pytest.mark.parametrize("year", [1, 1969, 2106, 9999])
+def test_a_clock_that_is_far_off_gives_ids_too(year: int) -> None:
+    assert len(new_id(datetime(year, 2, 3, tzinfo=UTC))) == 16
 
 
 def test_the_same_payload_twice_is_one_row(post: Poster, store: Store) -> None:

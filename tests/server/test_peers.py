@@ -1,0 +1,87 @@
+"""Other owners' times: exactly where they are few, by their quartiles where they are many."""
+
+import math
+import random
+from datetime import UTC, datetime
+from statistics import NormalDist
+
+import pytest
+from sqlalchemy import insert, select
+
+from bench_server import peers
+from bench_server.db import Store
+from bench_server.standing_rows import TABLE
+
+PLACE = "p" * 32
+
+
+def keep(store: Store, times: list[float]) -> None:
+    """A hardware's standing and those of its owners, whose rest does not matter here."""
+    with store.writing() as session:
+        numbers = ("middle_ns", "log_mean", "log_m2", "value_log_mean", "value_log_variance")
+        row = {
+            **{column.name: "" for column in TABLE.c},
+            **dict.fromkeys(numbers, 0.0),
+            **dict.fromkeys(("fastest_ns", "slowest_ns", "spread"), 1.0),
+            **dict.fromkeys(("value_count", "repeats", "machines", "owners", "trust_level"), 1),
+            **dict.fromkeys(("accuracy", "joules_per_sample", "energy_scope"), None),
+            "batch_size": 64,
+            "newest_at": datetime(2026, 11, 23, tzinfo=UTC),
+        }
+        hardware = row | {
+            "id": PLACE, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
+            "children": len(times),
+        }  # fmt: skip
+        of_owner = row | {"level": "owner", "parent_id": PLACE, "children": 1}
+        owners = [
+            of_owner | {"id": f"{number:032d}", "ns_per_sample": time}
+            for number, time in enumerate(times)
+        ]
+        session.connection().execute(insert(TABLE), [hardware, *owners])
+
+
+def found(store: Store) -> peers.Owners:
+    with store.reading() as session:
+        return peers.of_places(session.connection(), [PLACE, "nobody"])[PLACE]
+
+
+def test_few_owners_are_read_one_by_one_and_ones_own_is_left_out(store: Store) -> None:
+    times = [100.0 + number for number in range(peers.FEW)]
+    keep(store, times)
+    own = f"{3:032d}"
+    others = [time for time in times if time != 103.0]
+    assert found(store).besides(own) == peers.of_times(others)
+    assert found(store).besides("new") == peers.of_times(times)
+
+
+def test_of_many_owners_the_quartiles_are_read(store: Store) -> None:
+    times = [100.0 + number for number in range(peers.FEW + 1)]
+    random.Random(1).shuffle(times)
+    keep(store, times)
+    ordered = sorted(times)
+    low, middle, high = (ordered[len(times) * quarter // 4] for quarter in (1, 2, 3))
+    owners, log_middle, deviation = found(store).besides("new")
+    assert owners == len(times)
+    assert log_middle == pytest.approx(math.log(middle))
+    assert deviation == pytest.approx(math.log(high / low) / peers.QUARTILES_TO_SIGMA)
+
+
+@pytest.mark.parametrize("wild", [False, True])
+def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None:
+    """Of 400 owners whose logarithms are normal, every twentieth being wild or not."""
+    normal = NormalDist(math.log(1000), 0.1)
+    times = [math.exp(normal.inv_cdf((number + 0.5) / 400)) for number in range(400)]
+    if wild:
+        times[::20] = [1e9] * 20
+    keep(store, times)
+    exact, quick = peers.of_times(times), found(store).besides("new")
+    assert quick.middle == pytest.approx(exact.middle, abs=0.02)
+    assert quick.deviation == pytest.approx(0.1, rel=0.25)
+    assert exact.deviation == pytest.approx(0.1, rel=0.25)
+
+
+def test_nobody_else_is_no_peer(store: Store) -> None:
+    with store.reading() as session:
+        nobody = peers.of_places(session.connection(), ["nobody"])["nobody"]
+        assert not session.connection().execute(select(TABLE)).all()
+    assert nobody.besides("own") == peers.NONE
