@@ -15,7 +15,7 @@ from sqlalchemy.exc import OperationalError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-MOST_TOGETHER = 64
+MOST_TOGETHER = 192
 # Who is about to hand something over does so within this.
 SOON_SECONDS = 0.001
 # Groups that are remembered.
