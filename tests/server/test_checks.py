@@ -130,6 +130,14 @@ def test_verdicts_are_read_as_they_were_written() -> None:
     assert findings.from_text(findings.as_text(())) == ()
 
 
+@pytest.mark.parametrize("at", [0, 1, 4, 13])
+def test_two_lists_of_verdicts_are_joined(at: int) -> None:
+    verdicts = checks.of_result(timed(100, 100), workload_named("mnist-cnn"))
+    one, other = findings.as_text(verdicts[:at]), findings.as_text(verdicts[at:])
+    assert findings.from_text(findings.joined(one, other)) == verdicts
+    assert findings.joined("[]", "[]") == "[]"
+
+
 def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
     """As versions up to 0005 kept them."""
     kept = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}

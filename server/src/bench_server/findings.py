@@ -3,7 +3,6 @@
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
@@ -38,15 +37,15 @@ class Verdict:
     def of(cls, check: str, effect: Effect, found: Finding) -> "Verdict":
         return cls(check, found.passed, effect, found.sentence, found.figures, found.checked)
 
-    @cached_property
-    def text(self) -> str:
-        """As it is kept, in JSON."""
-        return json.dumps(vars(self))
-
 
 def as_text(found: Iterable[Verdict]) -> str:
     """Verdicts as they are kept: a list in JSON."""
-    return f"[{', '.join(verdict.text for verdict in found)}]"
+    return json.dumps([vars(verdict) for verdict in found])
+
+
+def joined(text: str, other: str) -> str:
+    """Two lists of verdicts as one."""
+    return f"{text[:-1]}, {other[1:]}" if "[]" not in (text, other) else max(text, other, key=len)
 
 
 def from_text(text: str) -> tuple[Verdict, ...]:

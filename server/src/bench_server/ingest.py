@@ -98,8 +98,8 @@ class Inbox:
             received_at=delivery.received_at,
         )
         found = checks.of_result(result, workload_named(result.cell.workload))
-        findings.as_text(found)  # each keeps its text, so that nobody waits for it later
         row = derive.measurement_row(submission, result)
+        row.verdicts = findings.as_text(found)
         return Arrived(sealed, result, submission, row, found)
 
     def _find_key(self, key_id: str) -> Ed25519PublicKey:

@@ -130,6 +130,7 @@ def derived(
     row.log_index = log_index
     derive.set_key(row, result, key)
     found = checks.of_result(result, workload_named(result.cell.workload))
+    row.verdicts = findings.as_text(found)
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     place = lineage(row)["hardware"].id
     _judge(row, key, result, found, arrival, peers.of_places(connection, [place])[place])
@@ -247,12 +248,13 @@ def _judge(
     arrival: Arrival,
     owners: Owners,
 ) -> Sequence[Verdict]:
-    """Set what follows from all checks, and return what they found."""
+    """Add what the checks of its arrival find, set what follows from all, and return them."""
     others = owners.besides(lineage(row)["owner"].id)
-    found = (*found, *arrivals.of_arrival(result, replace(arrival, peers=others)))
-    row.verdicts = findings.as_text(found)
-    judge.judge(row, key, found)
-    return found
+    of_arrival = arrivals.of_arrival(result, replace(arrival, peers=others))
+    row.verdicts = findings.joined(row.verdicts, findings.as_text(of_arrival))
+    every = (*found, *of_arrival)
+    judge.judge(row, key, every)
+    return every
 
 
 def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
