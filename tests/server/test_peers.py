@@ -15,7 +15,7 @@ from bench_server.standing_rows import TABLE
 PLACE = "p" * 32
 
 
-def keep(store: Store, times: list[float]) -> None:
+def keep(store: Store, times: list[float], place: str = PLACE) -> None:
     """A hardware's standing and those of its owners, whose rest does not matter here."""
     with store.writing() as session:
         numbers = ("middle_ns", "log_mean", "log_m2", "value_log_mean", "value_log_variance")
@@ -29,12 +29,12 @@ def keep(store: Store, times: list[float]) -> None:
             "newest_at": datetime(2026, 11, 23, tzinfo=UTC),
         }
         hardware = row | {
-            "id": PLACE, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
+            "id": place, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
             "children": len(times),
         }  # fmt: skip
-        of_owner = row | {"level": "owner", "parent_id": PLACE, "children": 1}
+        of_owner = row | {"level": "owner", "parent_id": place, "children": 1}
         owners = [
-            of_owner | {"id": f"{number:032d}", "ns_per_sample": time}
+            of_owner | {"id": f"{place[-8:]}o{number:023d}", "ns_per_sample": time}
             for number, time in enumerate(times)
         ]
         session.connection().execute(insert(TABLE), [hardware, *owners])
@@ -48,7 +48,7 @@ def found(store: Store) -> peers.Owners:
 def test_few_owners_are_read_one_by_one_and_ones_own_is_left_out(store: Store) -> None:
     times = [100.0 + number for number in range(peers.FEW)]
     keep(store, times)
-    own = f"{3:032d}"
+    own = f"{PLACE[-8:]}o{3:023d}"
     others = [time for time in times if time != 103.0]
     assert found(store).besides(own) == peers.of_times(others)
     assert found(store).besides("new") == peers.of_times(times)
@@ -78,6 +78,17 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
+
+
+@pytest.mark.parametrize("count", [1, peers.TOGETHER, 2 * peers.TOGETHER + 1])
+def test_many_places_are_told_apart(store: Store, count: int) -> None:
+    places = [f"{number:032x}" for number in range(count)]
+    for number, place in enumerate(places):
+        keep(store, [1000.0 * (number + 1)] * (peers.FEW + 1), place)
+    with store.reading() as session:
+        owners = peers.of_places(session.connection(), [*places, "nobody"])
+    middles = [math.exp(owners[place].besides("new").middle) for place in places]
+    assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
 
 
 def test_nobody_else_is_no_peer(store: Store) -> None:
