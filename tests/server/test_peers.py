@@ -40,30 +40,41 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         session.connection().execute(insert(TABLE), [hardware, *owners])
 
 
-def found(store: Store) -> peers.Owners:
+def found(store: Store, own: str = "new") -> peers.Peers:
     with store.reading() as session:
-        return peers.of_places(session.connection(), [PLACE, "nobody"])[PLACE]
+        return peers.others(session.connection(), [(PLACE, own), ("nobody", own)])[PLACE, own]
 
 
-def test_few_owners_are_read_one_by_one_and_ones_own_is_left_out(store: Store) -> None:
-    times = [100.0 + number for number in range(peers.FEW)]
-    keep(store, times)
-    own = f"{PLACE[-8:]}o{3:023d}"
-    others = [time for time in times if time != 103.0]
-    assert found(store).besides(own) == peers.of_times(others)
-    assert found(store).besides("new") == peers.of_times(times)
+def own(number: int, place: str = PLACE) -> str:
+    return f"{place[-8:]}o{number:023d}"
 
 
-def test_of_many_owners_the_quartiles_are_read(store: Store) -> None:
-    times = [100.0 + number for number in range(peers.FEW + 1)]
+def quartiles_of(times: list[float]) -> peers.Peers:
+    ordered = sorted(times)
+    return peers.of_quartiles(
+        len(times), [ordered[len(times) * quarter // 4] for quarter in (1, 2, 3)]
+    )
+
+
+@pytest.mark.parametrize("count", [1, 5, peers.FEW, peers.FEW + 1, peers.FEW + 2, 90])
+def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
+    """Whether it is there already or not: what is found of the others is the same."""
+    times = [100.0 + number for number in range(count)]
     random.Random(1).shuffle(times)
     keep(store, times)
-    ordered = sorted(times)
-    low, middle, high = (ordered[len(times) * quarter // 4] for quarter in (1, 2, 3))
-    owners, log_middle, deviation = found(store).besides("new")
-    assert owners == len(times)
-    assert log_middle == pytest.approx(math.log(middle))
-    assert deviation == pytest.approx(math.log(high / low) / peers.QUARTILES_TO_SIGMA)
+    for number in (0, count // 3, count - 1):
+        rest = times[:number] + times[number + 1 :]
+        wanted = quartiles_of(rest) if len(rest) > peers.FEW else peers.of_times(rest)
+        assert found(store, own(number)) == pytest.approx(wanted)
+    everyone = quartiles_of(times) if count > peers.FEW else peers.of_times(times)
+    assert found(store) == pytest.approx(everyone)
+
+
+def of_deviations(times: list[float]) -> peers.Peers:
+    """As few would be: by the median absolute deviation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(peers, "FEW", len(times))
+        return peers.of_times(times)
 
 
 @pytest.mark.parametrize("wild", [False, True])
@@ -74,7 +85,7 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     if wild:
         times[::20] = [1e9] * 20
     keep(store, times)
-    exact, quick = peers.of_times(times), found(store).besides("new")
+    quick, exact = found(store), of_deviations(times)
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
@@ -86,13 +97,14 @@ def test_many_places_are_told_apart(store: Store, count: int) -> None:
     for number, place in enumerate(places):
         keep(store, [1000.0 * (number + 1)] * (peers.FEW + 1), place)
     with store.reading() as session:
-        owners = peers.of_places(session.connection(), [*places, "nobody"])
-    middles = [math.exp(owners[place].besides("new").middle) for place in places]
+        asked = [(place, "new") for place in (*places, "nobody")]
+        owners = peers.others(session.connection(), asked)
+    middles = [math.exp(owners[place, "new"].middle) for place in places]
     assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
 
 
 def test_nobody_else_is_no_peer(store: Store) -> None:
     with store.reading() as session:
-        nobody = peers.of_places(session.connection(), ["nobody"])["nobody"]
         assert not session.connection().execute(select(TABLE)).all()
-    assert nobody.besides("own") == peers.NONE
+        nobody = peers.others(session.connection(), [("nobody", "own")])
+    assert nobody == {("nobody", "own"): peers.NONE}

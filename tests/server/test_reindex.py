@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from click.testing import Result as Ran
 from sqlalchemy import delete, select, text, update
 from tests.fakes import results, said
@@ -10,8 +11,11 @@ from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
 from bench_protocol import acts
-from bench_server import audit, cli, moderation, published, records, reindex, schema
+from bench_server import audit, cli, moderation, peers, published, records, reindex, schema
+from bench_server.app import utc_now
 from bench_server.db import Store
+from bench_server.ingest import Inbox
+from bench_server.saving import Accepted
 from bench_server.settings import Settings
 from bench_server.tables import (
     EnvironmentRow,
@@ -158,3 +162,34 @@ def test_the_oldest_schema_holds_what_was_received(post: Poster, store: Store) -
         assert connection.scalar(text("SELECT count(*) FROM submission")) == 10
         assert connection.scalar(text("SELECT count(*) FROM measurement")) == 10
     schema.migrate(store.engine)
+
+
+def test_results_that_came_together_are_held_against_the_same_owners_again(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many owners there are: one's own results are none of the others'."""
+    monkeypatch.setattr(peers, "FEW", 6)
+    inbox = Inbox(store, AUTHORITY)
+    for number in range(2, 12):
+        key = results.private_key(number)
+        post.enroll(key)
+        # The first of an owner before its others, and all of them before the next owner's.
+        together = [
+            results.sealed(
+                results.make_result(
+                    key=key,
+                    repeat=repeat,
+                    run_id=f"{number:032x}",
+                    measurement=results.make_measurement(
+                        results.make_cell(), 1_000_000 + 9_000 * (number * 7 % 11) + 40_000 * repeat
+                    ),
+                ),
+                key,
+            )
+            for repeat in (1, 2, 3)
+        ]
+        for waiting in inbox.accept(together, utc_now()):
+            assert isinstance(waiting.result(30), Accepted)
+    before = derived(store)
+    reindex.reindex(store, ORIGIN)
+    assert derived(store) == before

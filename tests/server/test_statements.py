@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bench_server.db import Store
@@ -59,6 +59,15 @@ def test_rows_are_kept_as_sqlalchemy_keeps_them(store: Store) -> None:
         one, other = connection.execute(select(KEYS).order_by(KEYS.c.key_id)).mappings()
     assert dict(one) | {"key_id": ""} == dict(other) | {"key_id": ""}
     assert other["enrolled_at"] == AT
+
+
+def test_a_statement_may_have_one_parameter(store: Store) -> None:
+    with store.writing() as session:
+        connection = session.connection()
+        Write(insert(OWNERS)).rows(connection, [{"label": "a", "confirmed": False}])
+        confirm = Write(update(OWNERS).values(confirmed=bindparam("to")))
+        confirm.rows(connection, [{"to": True}])
+        assert connection.scalar(select(OWNERS.c.confirmed)) is True
 
 
 def test_no_rows_are_no_statement(store: Store) -> None:

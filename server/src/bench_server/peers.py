@@ -7,9 +7,7 @@ result against a thousand owners costs little more than against ten.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -18,14 +16,17 @@ from sqlalchemy import Connection, Integer, Select, String, bindparam, select, u
 from .standing_rows import TABLE
 from .statements import among
 
+# Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
 FEW = 30
-# So many places are asked for in one statement.
+# So many questions are asked in one statement.
 TOGETHER = 8
 QUARTERS = (1, 2, 3)
 # The median absolute deviation of a normal distribution times this is its standard deviation.
 MAD_TO_SIGMA = 1.4826
 # The range between the quartiles of a normal distribution is so many standard deviations.
 QUARTILES_TO_SIGMA = 1.349
+# The ids of a hardware's standing in a set-up, and of one's own below it (standing_rows.lineage).
+Asked = tuple[str, str]
 
 
 class Peers(NamedTuple):
@@ -40,55 +41,55 @@ class Peers(NamedTuple):
 NONE = Peers(0, 0.0, 0.0)
 
 
-@dataclass(frozen=True)
-class Owners:
-    """The owners of one hardware in one set-up: nanoseconds per sample of each by the id of its
-    standing where they are few; else their number and the quartiles of their times."""
-
-    times: Mapping[str, float]
-    count: int = 0
-    quartiles: Sequence[float] = ()
-
-    def besides(self, own: str) -> Peers:
-        """The others; of many owners all, among whom one more or less moves nothing."""
-        if self.quartiles:
-            low, middle, high = map(math.log, self.quartiles)
-            return Peers(self.count, middle, (high - low) / QUARTILES_TO_SIGMA)
-        return of_times([time for owner, time in self.times.items() if owner != own])
-
-
 def of_times(times_ns: Sequence[float]) -> Peers:
-    """By median and median absolute deviation (Iglewicz and Hoaglin 1993)."""
+    """Owners whose times are all at hand: few by median and median absolute deviation (Iglewicz and
+    Hoaglin 1993), many by their quartiles."""
     if not times_ns:
         return NONE
+    if len(times_ns) > FEW:
+        ordered = sorted(times_ns)
+        places = (len(ordered) * quarter // 4 for quarter in QUARTERS)
+        return of_quartiles(len(ordered), [ordered[place] for place in places])
     logs = [math.log(time) for time in times_ns]
     middle = median(logs)
     return Peers(len(logs), middle, MAD_TO_SIGMA * median(abs(log - middle) for log in logs))
 
 
-def of_places(connection: Connection, places: Iterable[str]) -> dict[str, Owners]:
-    """The owners by the id of the hardware's standing (:func:`.standing_rows.lineage`)."""
+def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> Peers:
+    """So many owners, by the quartiles of their times."""
+    low, middle, high = map(math.log, quartiles_ns)
+    return Peers(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
+
+
+def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, Peers]:
+    """The owners besides one's own; an owner whose results come together, and who may have a
+    standing by then or not, finds the same for each."""
+    wanted = set(asked)
     times: defaultdict[str, dict[str, float]] = defaultdict(dict)
-    many: dict[str, int] = {}
-    wanted = set(places)
-    asked = {"places": wanted, "few": FEW}
-    for place, count, owner, time in connection.execute(OWNERS, asked).all():
+    counts: dict[str, int] = {}
+    values = {"places": {place for place, _ in wanted}, "whole": FEW + 1}
+    for place, count, owner, time in connection.execute(OWNERS, values).all():
         if owner is None:
-            many[place] = count
+            counts[place] = count
         else:
             times[place][owner] = time
-    found = {place: Owners(times.get(place, {})) for place in wanted}
-    for start in range(0, len(many), TOGETHER):
-        # The last ones are asked for again where there are fewer: the text stays the same.
-        asked_for = [*islice(many, start, start + TOGETHER)]
-        asked_for += asked_for[-1:] * (TOGETHER - len(asked_for))
-        values = {f"place_{number}": place for number, place in enumerate(asked_for)} | {
-            f"q{quarter}_{number}": many[place] * quarter // 4
-            for number, place in enumerate(asked_for)
-            for quarter in QUARTERS
-        }
-        for place, *quartiles in connection.execute(QUARTILES, values).all():
-            found[place] = Owners({}, many[place], quartiles)
+    far = [(place, own) for place, own in wanted if place in counts]
+    found = {
+        (place, own): of_times([time for id, time in times[place].items() if id != own])
+        for place, own in wanted.difference(far)
+    }
+    there = set(connection.scalars(THERE, {"ids": [own for _, own in far]})) if far else set()
+    for start in range(0, len(far), TOGETHER):
+        block = far[start : start + TOGETHER]
+        # The last is asked for again where there are fewer: the text stays the same.
+        block += block[-1:] * (TOGETHER - len(block))
+        of_block: dict[str, Any] = {}
+        for number, (place, own) in enumerate(block):
+            count = counts[place] - (own in there)
+            offsets = {f"q{quarter}_{number}": count * quarter // 4 for quarter in QUARTERS}
+            of_block |= {f"place_{number}": place, f"own_{number}": own, **offsets}
+        for place, own, *quartiles in connection.execute(QUARTILES, of_block).all():
+            found[place, own] = of_quartiles(counts[place] - (own in there), quartiles)
     return found
 
 
@@ -97,18 +98,22 @@ _OWNER = TABLE.alias("of_owner")
 OWNERS = (
     select(TABLE.c.id, TABLE.c.children, _OWNER.c.id, _OWNER.c.ns_per_sample)
     .outerjoin_from(
-        TABLE, _OWNER, (_OWNER.c.parent_id == TABLE.c.id) & (TABLE.c.children <= bindparam("few"))
+        TABLE, _OWNER, (_OWNER.c.parent_id == TABLE.c.id) & (TABLE.c.children <= bindparam("whole"))
     )
     .where(among(TABLE.c.id, "places"))
 )
 
 
+THERE = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))
+
+
 def _quartiles(number: int) -> Select[Any]:
-    """The quartiles of one place of several that a statement asks for."""
+    """The quartiles of one question of several that a statement asks."""
     place = bindparam(f"place_{number}", type_=String)
+    own = bindparam(f"own_{number}", type_=String)
     in_order = (
         select(_OWNER.c.ns_per_sample)
-        .where(_OWNER.c.parent_id == place)
+        .where(_OWNER.c.parent_id == place, _OWNER.c.id != own)
         .order_by(_OWNER.c.ns_per_sample, _OWNER.c.id)
         .limit(1)
     )
@@ -116,7 +121,7 @@ def _quartiles(number: int) -> Select[Any]:
         in_order.offset(bindparam(f"q{quarter}_{number}", type_=Integer)).scalar_subquery()
         for quarter in QUARTERS
     )
-    return select(place, *quartiles)
+    return select(place, own, *quartiles)
 
 
 QUARTILES = union_all(*map(_quartiles, range(TOGETHER)))

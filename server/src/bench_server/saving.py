@@ -36,7 +36,7 @@ from .attributes import environment_row
 from .authority import Authority
 from .findings import Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
-from .peers import Owners
+from .peers import Peers
 from .problems import Conflict, Gone
 from .standing_rows import lineage
 from .statements import Write, among
@@ -132,8 +132,8 @@ def derived(
     found = checks.of_result(result, workload_named(result.cell.workload))
     row.verdicts = findings.as_text(found)
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
-    place = lineage(row)["hardware"].id
-    _judge(row, key, result, found, arrival, peers.of_places(connection, [place])[place])
+    asked = _asked(row)
+    _judge(row, key, result, found, arrival, peers.others(connection, [asked])[asked])
     return row
 
 
@@ -173,8 +173,8 @@ class Group:
         self._kept = _kept(session, again) if again else {}
         for one in arrived:
             derive.set_key(one.row, one.result, self._known.keys[one.submission.key_id])
-        self._places = {one.submission.id: lineage(one.row)["hardware"].id for one in arrived}
-        self._owners = peers.of_places(session.connection(), self._places.values())
+        self._asked = {one.submission.id: _asked(one.row) for one in arrived}
+        self._peers = peers.others(session.connection(), self._asked.values())
 
     def keep(self, arrived: Arrived) -> Kept:
         """Keep one, or find that it is kept.
@@ -191,15 +191,16 @@ class Group:
         if digest in self._known.withdrawn:
             raise Gone("this result was withdrawn", field="payload", mend="measure again")
         registry.refuse_inactive(key)
-        row, place = arrived.row, self._places[submission.id]
+        row, asked = arrived.row, self._asked[submission.id]
+        place, _ = asked
         row.log_index = self.first + len(self.leaves)
         arrival = _arrival(row, arrived.result, self._known.challenges, self.origin)
         self._refuse_second(row)
         if self._unsaved_owners[place] - {row.owner}:
             # Another owner's result, which has a say in what is judged of this one.
             self.save()
-            self._owners = peers.of_places(self.session.connection(), self._places.values())
-        found = _judge(row, key, arrived.result, arrived.verdicts, arrival, self._owners[place])
+            self._peers = peers.others(self.session.connection(), self._asked.values())
+        found = _judge(row, key, arrived.result, arrived.verdicts, arrival, self._peers[asked])
         self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
@@ -233,6 +234,12 @@ class Group:
             )
 
 
+def _asked(row: NewRow) -> peers.Asked:
+    """Whose others a result is held against."""
+    whose = lineage(row)
+    return whose["hardware"].id, whose["owner"].id
+
+
 def _arrival(row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str) -> Arrival:
     """How a result came in; it is bound to its challenge now."""
     challenge = given.get(result.challenge.id) if result.challenge is not None else None
@@ -246,10 +253,9 @@ def _judge(
     result: Result,
     found: Sequence[Verdict],
     arrival: Arrival,
-    owners: Owners,
+    others: Peers,
 ) -> Sequence[Verdict]:
     """Add what the checks of its arrival find, set what follows from all, and return them."""
-    others = owners.besides(lineage(row)["owner"].id)
     of_arrival = arrivals.of_arrival(result, replace(arrival, peers=others))
     row.verdicts = findings.joined(row.verdicts, findings.as_text(of_arrival))
     every = (*found, *of_arrival)

@@ -8,7 +8,6 @@ for each length.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from operator import itemgetter
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -93,8 +92,9 @@ class Write:
             {**row, **{name: convert(row[name]) for name, convert in made.converters.items()}}
             for row in rows
         )
+        values: list[Any]
         if connection.dialect.positional:
-            values = list(map(itemgetter(*made.names), converted))
+            values = [tuple(map(row.__getitem__, made.names)) for row in converted]
         else:
             values = [{name: row[name] for name in made.names} for row in converted]
         if values:
