@@ -134,6 +134,28 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
     assert json.loads(raw) == value
 
 
+@given(VALUES)
+def test_quickly_read_or_with_care_it_is_the_same(value: Any) -> None:
+    """repr tells 1 from 1.0 and 0.0 from -0.0, which are equal."""
+    raw = strict_json.dumps(value)
+    assert repr(strict_json.loads(raw)) == repr(strict_json._read_with_care(raw))
+
+
+@given(st.lists(st.tuples(st.text("abc", max_size=1), VALUES), max_size=6))
+def test_a_key_that_comes_twice_is_found_in_the_form_that_is_signed(
+    pairs: list[tuple[str, Any]],
+) -> None:
+    members = b",".join(
+        strict_json.dumps(key) + b":" + strict_json.dumps(value)
+        for key, value in sorted(pairs, key=lambda pair: pair[0])
+    )
+    if len(dict(pairs)) == len(pairs):
+        assert strict_json.loads(b"{%s}" % members) == dict(pairs)
+    else:
+        with pytest.raises(MalformedJson, match="appears twice"):
+            strict_json.loads(b"{%s}" % members)
+
+
 @given(st.dictionaries(st.text("abé", max_size=4), st.integers(), min_size=2))
 def test_the_form_does_not_depend_on_the_order_of_keys(value: dict[str, int]) -> None:
     backwards = dict(reversed(value.items()))
