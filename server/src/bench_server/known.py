@@ -1,14 +1,24 @@
 """What the database holds of some results already: asked once for all of them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, bindparam, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Connection,
+    FromClause,
+    Row,
+    Select,
+    and_,
+    select,
+    union,
+)
 from sqlmodel import col
 
 from bench_protocol.result import Result
 
-from .statements import among
+from .statements import Given, among
 from .tables import Challenge, Measurement, SigningKey, Submission, Withdrawn
 
 Repeat = tuple[str | int, ...]
@@ -52,21 +62,15 @@ def repeats_of(row: Any) -> list[Repeat]:
 
 
 def _repeats(connection: Connection, results: Sequence[Result]) -> dict[Repeat, Row[Any]]:
-    named = {result.challenge.id for result in results if result.challenge is not None}
-    values = {
-        "cells": list({result.cell.digest for result in results}),
-        "runs": list({result.run_id for result in results}),
-        # Asked for one of none, SQLite would read every row.
-        "challenges": list(named) or [""],
-    }
-    found = connection.execute(REPEATS, values).all()
-    return {repeat: row for row in found for repeat in repeats_of(row)}
-
-
-def _in_list(column: Any, name: str) -> ColumnElement[bool]:
-    """With the list written out: of several lists in JSON SQLite would look for the first alone."""
-    found: ColumnElement[bool] = col(column).in_(bindparam(name, expanding=True))
-    return found
+    dialect = connection.dialect.name
+    # A result that names no challenge is bound to none.
+    wanted = [
+        (r.run_id, r.agent.key_id, r.challenge.id if r.challenge else "", r.cell.digest)
+        for r in results
+    ]
+    found = connection.execute(REPEATS[dialect], WANTED.values(dialect, wanted)).all()
+    kept = (row for row in found if row.submission_id is not None)
+    return {repeat: row for row in kept for repeat in repeats_of(row)}
 
 
 # Statements of every ingest, put together once.
@@ -77,22 +81,30 @@ KEYS = select(
 ).where(among(SigningKey.key_id, "ids"))
 CHALLENGES = select(Challenge.__table__).where(among(Challenge.id, "ids"))  # type: ignore[attr-defined]
 WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(among(Withdrawn.payload_sha256, "digests"))
-_RESULTS = Measurement.__table__.c  # type: ignore[attr-defined]
-_REPEATS = (
-    select(
-        *(
-            _RESULTS[name]
-            for name in (
-                *("submission_id", "key_id", "run_id", "challenge_id", "cell_digest", "repeat"),
-            )
-        ),
-        col(Submission.payload_sha256),
+_RESULTS = Measurement.__table__  # type: ignore[attr-defined]
+_SUBMISSIONS = Submission.__table__  # type: ignore[attr-defined]
+WANTED = Given("run_id", "key_id", "challenge_id", "cell_digest")
+
+
+def _same(wanted: FromClause, columns: Mapping[str, ColumnElement[str]]) -> Select[Any]:
+    """For each that is wanted the kept results with the same in these columns; a row of nothing
+    where there are none: else SQLite, by its statistics, may begin with all that is kept."""
+    c = _RESULTS.c
+    same = and_(*(c[name] == value for name, value in columns.items()))
+    kept = wanted.outerjoin(_RESULTS, same)
+    return select(
+        *(c.submission_id, c.key_id, c.run_id, c.challenge_id, c.cell_digest, c.repeat),
+        _SUBMISSIONS.c.payload_sha256,
+    ).select_from(kept.outerjoin(_SUBMISSIONS, _SUBMISSIONS.c.id == c.submission_id))
+
+
+def _kept_repeats(dialect: str) -> CompoundSelect[Any]:
+    """A part for each index."""
+    wanted, columns = WANTED.table(dialect)
+    by_run, by_challenge = ("run_id", "key_id", "cell_digest"), ("challenge_id", "cell_digest")
+    return union(
+        *(_same(wanted, {name: columns[name] for name in by}) for by in (by_run, by_challenge))
     )
-    .join(Submission, col(Submission.id) == Measurement.submission_id)
-    .where(_in_list(Measurement.cell_digest, "cells"))
-)
-# A part for each index. A run's id is its key's own choice, so others of that id may be among them.
-REPEATS = union_all(
-    _REPEATS.where(_in_list(Measurement.run_id, "runs")),
-    _REPEATS.where(_in_list(Measurement.challenge_id, "challenges")),
-)
+
+
+REPEATS = {dialect: _kept_repeats(dialect) for dialect in ("sqlite", "postgresql")}

@@ -28,6 +28,8 @@ from .tables import LogCheckpoint, LogEntry, LogNode, Submission
 # PostgreSQL: writers of the log wait for each other; any number that nobody else uses.
 ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
 # Statements of every ingest, put together once.
+# All that is looked for has an index; of a small table the planner may think it not worth its use.
+TURN = text("SELECT pg_advisory_xact_lock(:lock), set_config('enable_seqscan', 'off', true)")
 NEWEST = select(func.max(LogEntry.log_index))
 NEW_ENTRIES = Write(insert(LogEntry.__table__))  # type: ignore[attr-defined]
 NEW_NODES = Write(insert(LogNode.__table__))  # type: ignore[attr-defined]
@@ -47,9 +49,7 @@ class Leaf:
 def take_turn(session: Session) -> None:
     """Wait until no other transaction writes to the log; on SQLite every writer has waited."""
     if session.get_bind().dialect.name == "postgresql":
-        session.connection().execute(
-            text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": ADVISORY_LOCK}
-        )
+        session.connection().execute(TURN, {"lock": ADVISORY_LOCK})
 
 
 def append(

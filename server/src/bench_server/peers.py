@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Integer, Select, String, bindparam, select, union_all
 
 from .standing_rows import TABLE
-from .statements import among
+from .statements import among, in_blocks
 
 # Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
 FEW = 30
@@ -79,10 +79,7 @@ def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, Peers]
         for place, own in wanted.difference(far)
     }
     there = set(connection.scalars(THERE, {"ids": [own for _, own in far]})) if far else set()
-    for start in range(0, len(far), TOGETHER):
-        block = far[start : start + TOGETHER]
-        # The last is asked for again where there are fewer: the text stays the same.
-        block += block[-1:] * (TOGETHER - len(block))
+    for block in in_blocks(far, TOGETHER):
         of_block: dict[str, Any] = {}
         for number, (place, own) in enumerate(block):
             count = counts[place] - (own in there)

@@ -1,18 +1,22 @@
 """What :mod:`.standings` asks and tells the database: statements put together once."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
+    Integer,
     Select,
+    String,
     bindparam,
     insert,
     select,
     true,
     tuple_,
+    union_all,
     update,
 )
 
@@ -29,11 +33,13 @@ from .standing_rows import (
     figure,
     figure_of_result,
 )
-from .statements import Write, among
+from .statements import Write, among, in_blocks
 
 # So many children are read whole, those of all standings at once; among more the median moves along
-# the index, in statements of its own.
+# the index.
 FEW = 30
+# The medians of so many standings are looked for in one statement.
+TOGETHER = 8
 
 
 class Children(NamedTuple):
@@ -109,6 +115,56 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[
     return dict(found)
 
 
+class Place(NamedTuple):
+    """Where the middle of a standing is to be found: it has ``children`` now, ``below`` of
+    them before where its row says the middle was."""
+
+    row: Any
+    children: int
+    below: int
+
+    def asked(self) -> dict[str, Any]:
+        """The one child in the middle, or the two, in steps from where it was."""
+        first, last = (self.children - 1) // 2, self.children // 2
+        last_before, first_onwards = min(last, self.below - 1), max(first, self.below)
+        return {
+            "parent": self.row.id,
+            "ns": self.row.middle_ns,
+            "id": self.row.middle_id,
+            "skip_before": self.below - 1 - last_before,
+            "take_before": max(0, last_before - first + 1),
+            "skip": first_onwards - self.below,
+            "take": max(0, last - first_onwards + 1),
+        }
+
+
+def middles_of_many(
+    connection: Connection, level: str, places: Sequence[Place]
+) -> dict[str, tuple[Child, Child]]:
+    """The two children in the middle of each, by its id; twice the same where there is one.
+
+    The median moves along the index, so it takes only the difference in steps.
+    """
+    found: defaultdict[str, list[Child]] = defaultdict(list)
+    read = CHILDREN[level].read_child
+    for block in in_blocks(places, TOGETHER):
+        values = {
+            f"{name}_{number}": value
+            for number, place in enumerate(block)
+            for name, value in place.asked().items()
+        }
+        for row in connection.execute(MIDDLES[level], values).all():
+            found[row.parent].append(read(row))
+    return {
+        identity: (min(middle, key=_order), max(middle, key=_order))
+        for identity, middle in found.items()
+    }
+
+
+def _order(child: Child) -> tuple[float, str]:
+    return child.ns_per_sample, child.id
+
+
 # Statements of every ingest, put together once.
 # What the arithmetic of an arrival takes; whose a standing is, the arrival knows.
 HELD = select(
@@ -130,19 +186,34 @@ STANDINGS_OF = select(*_STANDINGS.child_columns, TABLE.c.parent_id).where(
 )
 
 
-def _steps(of: Children, *, backwards: bool) -> Select[Any]:
-    """Children from a place in their order, some steps on: the place itself, or those before it."""
-    key, pivot = tuple_(*of.key), tuple_(bindparam("ns"), bindparam("id"))
-    order = [column.desc() if backwards else column.asc() for column in of.key]
-    return (
-        select(*of.child_columns)
-        .where(of.parent == bindparam("parent"), of.counted)
-        .where(key < pivot if backwards else key >= pivot)
-        .order_by(*order)
-        .offset(bindparam("steps"))
-        .limit(1 if backwards else 2)
+def _around(of: Children, number: int) -> list[Select[Any]]:
+    """Children of one standing of several, from where its middle was: those some steps before it,
+    and those some steps on, itself at none."""
+    key = tuple_(*of.key)
+    middle = tuple_(
+        *(
+            bindparam(f"{name}_{number}", type_=column.type)
+            for name, column in zip(("ns", "id"), of.key, strict=True)
+        )
     )
+    own = select(of.parent.label("parent"), *of.child_columns).where(
+        of.parent == bindparam(f"parent_{number}", type_=String), of.counted
+    )
+    both = (
+        own.where(key < middle)
+        .order_by(*(column.desc() for column in of.key))
+        .offset(bindparam(f"skip_before_{number}", type_=Integer))
+        .limit(bindparam(f"take_before_{number}", type_=Integer)),
+        own.where(key >= middle)
+        .order_by(*of.key)
+        .offset(bindparam(f"skip_{number}", type_=Integer))
+        .limit(bindparam(f"take_{number}", type_=Integer)),
+    )
+    return [select(part.subquery()) for part in both]
 
 
-BACKWARDS = {level: _steps(CHILDREN[level], backwards=True) for level in LEVELS}
-ONWARDS = {level: _steps(CHILDREN[level], backwards=False) for level in LEVELS}
+def _middles(of: Children) -> CompoundSelect[Any]:
+    return union_all(*(part for number in range(TOGETHER) for part in _around(of, number)))
+
+
+MIDDLES = {level: _middles(CHILDREN[level]) for level in LEVELS}

@@ -18,14 +18,14 @@ from sqlmodel import Session
 
 from .rank import Figure, Subject, combine
 from .standing_queries import (
-    BACKWARDS,
     CHILDREN,
     HELD,
     MOVE,
     NEW,
-    ONWARDS,
+    Place,
     children_of,
     few_children,
+    middles_of_many,
 )
 from .standing_rows import (
     ABOVE,
@@ -58,6 +58,15 @@ class Level(NamedTuple):
     arrivals: defaultdict[str, list[Arrival]]
 
 
+class Moved(NamedTuple):
+    """A standing's sums after its arrivals. ``below``: children before where its middle was."""
+
+    logs: Logs
+    below: int
+    repeats: int
+    machines: int
+
+
 def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     """Take new results into the standings they count in; those that do not count are passed over.
 
@@ -79,11 +88,9 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
             levels[level].arrivals[whose[level].id].append(Arrival(figure_of_result(row), None))
     held = Standings(session.connection(), [id for of in levels.values() for id in of.subjects])
     for level, of in levels.items():
-        held.begin(level)
-        for identity, arrivals in of.arrivals.items():
-            arrival = held.take(of.subjects[identity], arrivals)
+        for arrival in held.take(level, of):
             if level in ABOVE:
-                levels[ABOVE[level]].arrivals[above[identity]].append(arrival)
+                levels[ABOVE[level]].arrivals[above[arrival.child.id]].append(arrival)
     held.write()
 
 
@@ -113,75 +120,51 @@ class Standings:
         self._new: list[dict[str, Any]] = []
         self._moved: list[dict[str, Any]] = []
 
-    def begin(self, level: str) -> None:
-        """Those of a level come next: where the median moves along the index, their children must
-        stand in it as they are now."""
-        own = (id for id, row in self._rows.items() if row.level == level)
-        if UNIT_OF_LEVEL[level] != "repeats" and any(id not in self._children for id in own):
-            self.write()
-
-    def take(self, subject: Subject, arrivals: list[Arrival]) -> Arrival:
-        """Bring one up to date with children that are new or have moved.
+    def take(self, level: str, of: Level) -> list[Arrival]:
+        """Bring those of a level up to date with children that are new or have moved.
 
         Returns:
-            It, as an arrival of the level above.
+            Them, as arrivals of the level above.
         """
-        identity, level = subject.id, subject.level
-        row = self._rows.get(identity)
-        if row is None:
-            children = [arrival.child for arrival in arrivals]
-            found = combine(children, UNIT_OF_LEVEL[level], subject)
-            self._new.append(standing_values(level, found, children))
-            return Arrival(found, None)
-        found, columns = self._after(row, subject, arrivals)
-        self._moved.append(columns | {"identity": identity})
-        return Arrival(found, row)
+        moves = {
+            identity: _moved(self._rows[identity], arrivals)
+            for identity, arrivals in of.arrivals.items()
+            if identity in self._rows
+        }
+        places = [
+            Place(self._rows[identity], moved.logs.n, moved.below)
+            for identity, moved in moves.items()
+            if identity not in self._children
+        ]
+        if places and UNIT_OF_LEVEL[level] != "repeats":
+            # Their children must stand in the index as they are now.
+            self.write()
+        middles = middles_of_many(self._connection, level, places)
+        taken = []
+        for identity, arrivals in of.arrivals.items():
+            subject = of.subjects[identity]
+            if identity not in moves:
+                taken.append(Arrival(self._begun(level, subject, arrivals), None))
+                continue
+            row = self._rows[identity]
+            middle = middles.get(identity) or self._middle_of_few(row, arrivals)
+            found, columns = _after(row, subject, arrivals, moves[identity], middle)
+            self._moved.append(columns | {"identity": identity})
+            taken.append(Arrival(found, row))
+        return taken
+
+    def _begun(self, level: str, subject: Subject, arrivals: list[Arrival]) -> Figure:
+        """A new one, of its first children."""
+        children = [arrival.child for arrival in arrivals]
+        found = combine(children, UNIT_OF_LEVEL[level], subject)
+        self._new.append(standing_values(level, found, children))
+        return found
 
     def write(self) -> None:
         """Write what is not written yet."""
         NEW.rows(self._connection, self._new)
         MOVE.rows(self._connection, self._moved)
         self._new, self._moved = [], []
-
-    def _after(
-        self, row: Row[Any], subject: Subject, arrivals: list[Arrival]
-    ) -> tuple[Figure, dict[str, Any]]:
-        """A standing after its arrivals, and its columns."""
-        logs = Logs(row.children, row.log_mean, row.log_m2)
-        pivot = (row.middle_ns, row.middle_id)
-        below = (row.children - 1) // 2
-        repeats, machines = row.repeats, row.machines
-        for child, before in arrivals:
-            if before is not None:
-                below -= (before.ns_per_sample, child.id) < pivot
-                logs = logs.without(math.log(before.ns_per_sample))
-                repeats, machines = repeats - before.repeats, machines - before.machines
-            below += (child.ns_per_sample, child.id) < pivot
-            logs = logs.plus(math.log(child.ns_per_sample))
-            repeats, machines = repeats + child.repeats, machines + child.machines
-        unit = UNIT_OF_LEVEL[row.level]
-        if row.id in self._children:
-            middle, upper = self._middle_of_few(row, arrivals)
-        else:
-            middle, upper = _middle(self._connection, row, logs.n, below)
-        alone = logs.n == 1 and unit != "repeats"
-        children = [arrival.child for arrival in arrivals]
-        found = Figure(
-            id=row.id,
-            subject=subject,
-            ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
-            fastest_ns=min(row.fastest_ns, *(child.fastest_ns for child in children)),
-            slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
-            values=middle.values if alone else logs.sample,
-            unit=middle.unit if alone else unit,
-            repeats=repeats,
-            machines=1 if unit == "repeats" else machines,
-            owners=logs.n if unit == "owners" else 1,
-            trust_level=min(row.trust_level, *(child.trust_level for child in children)),
-            newest_at=max(row.newest_at, *(child.newest_at for child in children)),
-            evidence=middle.evidence,
-        )
-        return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
 
     def _middle_of_few(self, row: Row[Any], arrivals: list[Arrival]) -> tuple[Child, Child]:
         """The two children in the middle of those at hand, which may just have moved."""
@@ -195,30 +178,57 @@ class Standings:
         return _child(row.level, lower), _child(row.level, upper)
 
 
+def _moved(row: Row[Any], arrivals: list[Arrival]) -> Moved:
+    """Count children in, and out where they were before."""
+    logs = Logs(row.children, row.log_mean, row.log_m2)
+    middle = (row.middle_ns, row.middle_id)
+    below = (row.children - 1) // 2
+    repeats, machines = row.repeats, row.machines
+    for child, before in arrivals:
+        if before is not None:
+            below -= (before.ns_per_sample, child.id) < middle
+            logs = logs.without(math.log(before.ns_per_sample))
+            repeats, machines = repeats - before.repeats, machines - before.machines
+        below += (child.ns_per_sample, child.id) < middle
+        logs = logs.plus(math.log(child.ns_per_sample))
+        repeats, machines = repeats + child.repeats, machines + child.machines
+    return Moved(logs, below, repeats, machines)
+
+
+def _after(
+    row: Row[Any],
+    subject: Subject,
+    arrivals: list[Arrival],
+    moved: Moved,
+    middles: tuple[Child, Child],
+) -> tuple[Figure, dict[str, Any]]:
+    """A standing after its arrivals, and its columns."""
+    middle, upper = middles
+    logs, unit = moved.logs, UNIT_OF_LEVEL[row.level]
+    alone = logs.n == 1 and unit != "repeats"
+    children = [arrival.child for arrival in arrivals]
+    found = Figure(
+        id=row.id,
+        subject=subject,
+        ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
+        fastest_ns=min(row.fastest_ns, *(child.fastest_ns for child in children)),
+        slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
+        values=middle.values if alone else logs.sample,
+        unit=middle.unit if alone else unit,
+        repeats=moved.repeats,
+        machines=1 if unit == "repeats" else moved.machines,
+        owners=logs.n if unit == "owners" else 1,
+        trust_level=min(row.trust_level, *(child.trust_level for child in children)),
+        newest_at=max(row.newest_at, *(child.newest_at for child in children)),
+        evidence=middle.evidence,
+    )
+    return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
+
+
 def _child(level: str, found: Any) -> Child:
     return (
         child_of_figure(found) if isinstance(found, Figure) else CHILDREN[level].read_child(found)
     )
-
-
-def _middle(connection: Connection, row: Any, count: int, below: int) -> tuple[Child, Child]:
-    """The two children in the middle, found from where it was; twice the same where their number is
-    odd.
-
-    ``below`` children stand before the middle of the row, so it takes only the difference in steps.
-    """
-    read = CHILDREN[row.level].read_child
-    place = (count - 1) // 2
-    start = {"parent": row.id, "ns": row.middle_ns, "id": row.middle_id}
-    if place < below:
-        steps = BACKWARDS[row.level]
-        child = read(connection.execute(steps, start | {"steps": below - 1 - place}).one())
-        start |= {"ns": child.ns_per_sample, "id": child.id}
-        below = place
-    onwards = connection.execute(ONWARDS[row.level], start | {"steps": place - below})
-    rows = onwards.all()
-    middle = read(rows[0])
-    return middle, middle if count % 2 else read(rows[-1])
 
 
 def _refresh(session: Session, level: str, identity: str) -> set[str]:

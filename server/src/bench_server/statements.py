@@ -7,8 +7,8 @@ for each length.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import (
     ARRAY,
@@ -16,15 +16,19 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Dialect,
+    FromClause,
     Insert,
     String,
     TypeDecorator,
     Update,
     bindparam,
+    func,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
+
+Question = TypeVar("Question")
 
 
 class Listed(TypeDecorator[Any]):
@@ -70,6 +74,40 @@ def _in_json(element: Among, compiler: Any, **kwargs: Any) -> str:
 def among(column: Any, name: str) -> ColumnElement[bool]:
     """Is the column's value one of those that the statement is given under this name?"""
     return Among(column, bindparam(name, type_=Listed(column.type)))
+
+
+class Given:
+    """Rows of texts that a statement is given, as a table: an array for each column in PostgreSQL,
+    one JSON document in SQLite."""
+
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
+    def table(self, dialect: str) -> tuple[FromClause, Mapping[str, ColumnElement[str]]]:
+        """The table, and its columns by name."""
+        if dialect == "postgresql":
+            arrays = (bindparam(name, type_=ARRAY(String)) for name in self._names)
+            table = func.unnest(*arrays).table_valued(*self._names).render_derived()
+            return table, dict(table.c.items())
+        table = func.json_each(bindparam("given", type_=String)).table_valued("value")
+        columns = (
+            func.json_extract(table.c.value, f"$[{place}]") for place in range(len(self._names))
+        )
+        return table, dict(zip(self._names, columns, strict=True))
+
+    def values(self, dialect: str, rows: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """The rows, at least one, as the statement's parameters."""
+        if dialect == "postgresql":
+            columns = map(list, zip(*rows, strict=True))
+            return dict(zip(self._names, columns, strict=True))
+        return {"given": json.dumps(rows)}
+
+
+def in_blocks(asked: Sequence[Question], size: int) -> Iterator[list[Question]]:
+    """Questions for a statement that asks ``size``; where there are fewer, the last once more."""
+    for start in range(0, len(asked), size):
+        block = list(asked[start : start + size])
+        yield block + block[-1:] * (size - len(block))
 
 
 class _Compiled(NamedTuple):
