@@ -20,7 +20,6 @@ from sqlmodel import SQLModel
 from tests.fakes import results
 
 from bench_protocol import merkle
-from bench_protocol.catalogue import workload_named
 from bench_protocol.log import Checkpoint
 from bench_protocol.result import Result
 from bench_server import arrivals, checks, derive, findings, judge, rank, standing_rows
@@ -259,7 +258,7 @@ def _row(result: Result) -> NewRow:
     row = derive.measurement_row(submission, result)
     derive.set_key(row, result, key)
     found = (
-        *checks.of_result(result, workload_named(result.cell.workload)),
+        *checks.of_result(result),
         *arrivals.of_arrival(result, arrivals.Arrival(BEGAN, "foreign")),
     )
     row.verdicts = findings.as_text(found)

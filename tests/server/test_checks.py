@@ -88,8 +88,7 @@ def found(result: Result, **arrival: Any) -> dict[str, checks.Verdict]:
     """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
-    workload = workload_named(result.cell.workload)
-    of_result = checks.of_result(result, workload)
+    of_result = checks.of_result(result)
     of_arrival = arrivals.of_arrival(result, arrivals.Arrival(**fields))
     return {verdict.check: verdict for verdict in (*of_result, *of_arrival)}
 
@@ -125,14 +124,14 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
 
 
 def test_verdicts_are_read_as_they_were_written() -> None:
-    verdicts = checks.of_result(timed(100, 100), workload_named("mnist-cnn"))
+    verdicts = checks.of_result(timed(100, 100))
     assert findings.from_text(findings.as_text(verdicts)) == verdicts
     assert findings.from_text(findings.as_text(())) == ()
 
 
 @pytest.mark.parametrize("at", [0, 1, 4, 13])
 def test_two_lists_of_verdicts_are_joined(at: int) -> None:
-    verdicts = checks.of_result(timed(100, 100), workload_named("mnist-cnn"))
+    verdicts = checks.of_result(timed(100, 100))
     one, other = findings.as_text(verdicts[:at]), findings.as_text(verdicts[at:])
     assert findings.from_text(findings.joined(one, other)) == verdicts
     assert findings.joined("[]", "[]") == "[]"

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bench_server.db import Store
-from bench_server.statements import Write, among
+from bench_server.statements import Given, Write, among, in_blocks
 from bench_server.tables import LogCheckpoint, LogNode, Owner, SigningKey
 
 OWNERS = Owner.__table__  # type: ignore[attr-defined]
@@ -68,6 +68,24 @@ def test_a_statement_may_have_one_parameter(store: Store) -> None:
         confirm = Write(update(OWNERS).values(confirmed=bindparam("to")))
         confirm.rows(connection, [{"to": True}])
         assert connection.scalar(select(OWNERS.c.confirmed)) is True
+
+
+def test_rows_are_given_as_a_table(store: Store) -> None:
+    given = Given("label", "note")
+    rows = [("a", "1"), ("\"b'", "Ω, {}"), ("a", "1"), ("", "\\")]
+    with store.reading() as session:
+        dialect = session.connection().dialect.name
+        table, columns = given.table(dialect)
+        asked = select(*columns.values()).select_from(table)
+        found = session.connection().execute(asked, given.values(dialect, rows)).all()
+    assert [tuple(row) for row in found] == rows
+
+
+@pytest.mark.parametrize(
+    ("count", "blocks"), [(0, []), (2, ["abb"]), (3, ["abc"]), (4, ["abc", "ddd"])]
+)
+def test_questions_come_in_blocks_of_one_size(count: int, blocks: list[str]) -> None:
+    assert ["".join(block) for block in in_blocks("abcd"[:count], 3)] == blocks
 
 
 def test_no_rows_are_no_statement(store: Store) -> None:

@@ -20,6 +20,7 @@ from functools import cached_property
 from statistics import median
 
 from bench_protocol import accuracy, conformance
+from bench_protocol.catalogue import workload_named
 from bench_protocol.hardware import hardware_name
 from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
@@ -51,11 +52,11 @@ class Case:
         return conformance.verdict(self.result.cell, self.measured.traces)
 
 
-def of_result(result: Result, workload: Workload) -> tuple[Verdict, ...]:
+def of_result(result: Result) -> tuple[Verdict, ...]:
     """Run every check of what was measured; none where nothing was."""
     if result.measurement is None:
         return ()
-    case = Case(result, result.measurement, workload)
+    case = Case(result, result.measurement, workload_named(result.cell.workload))
     return tuple(Verdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
 
 

@@ -16,7 +16,6 @@ from typing import NamedTuple
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol import envelope, statement
-from bench_protocol.catalogue import workload_named
 from bench_protocol.errors import InvalidEnvelope, ProtocolError
 
 from . import checks, derive, findings, log, registry, saving
@@ -97,7 +96,7 @@ class Inbox:
             key_id=signature.key_id,
             received_at=delivery.received_at,
         )
-        found = checks.of_result(result, workload_named(result.cell.workload))
+        found = checks.of_result(result)
         row = derive.measurement_row(submission, result)
         row.verdicts = findings.as_text(found)
         return Arrived(sealed, result, submission, row, found)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy import Row, insert, select, update
 from sqlmodel import Session, col
 
-from bench_protocol.catalogue import workload_named
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import ProtocolError
 from bench_protocol.log import Receipt
@@ -129,7 +128,7 @@ def derived(
     row = derive.measurement_row(submission, result)
     row.log_index = log_index
     derive.set_key(row, result, key)
-    found = checks.of_result(result, workload_named(result.cell.workload))
+    found = checks.of_result(result)
     row.verdicts = findings.as_text(found)
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     asked = _asked(row)
