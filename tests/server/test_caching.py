@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message
+from tests.fakes import results
 from tests.fakes.client import Poster
 
-from bench_server import boards, caching
+from bench_protocol.matrix import Device
+from bench_server import boards, caching, render
 from bench_server.caching import KeptAnswers
 from bench_server.db import Store
 
@@ -52,6 +54,25 @@ def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
     assert rows() == 0
     post.made()
     assert rows() == 1
+
+
+def test_rows_are_rendered_anew_only_where_they_moved(http: TestClient, post: Poster) -> None:
+    def page(**asked: str) -> str:
+        return http.get("/", params={"workload": "mnist-cnn", "batch_size": "64", **asked}).text
+
+    render.part.cache_clear()
+    m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+    post.made()
+    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
+    assert page().count("1 repeat, 1 machine") == 2
+    rendered = render.part.cache_info().misses
+    post.made(repeat=2, cell=results.make_cell(device=Device(kind="metal")), machine=m2)
+    assert (page().count("1 repeat, 1 machine"), page().count("2 repeats, 1 machine")) == (1, 1)
+    assert render.part.cache_info().misses <= rendered + 2
+    assert page(limit="7").count("repeat") == page().count("repeat")
+    assert render.part.cache_info().misses <= rendered + 2
+    assert "Time of an epoch" in page(sort="time")
+    assert render.part.cache_info().misses > rendered + 2, "another figure is another row"
 
 
 def test_a_tag_is_asked_for_whether_kept_or_not(http: TestClient) -> None:

@@ -3,13 +3,14 @@
 import hashlib
 import re
 from dataclasses import fields
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from bench_protocol import doubt_words, doubts
 from bench_protocol import format as people
@@ -57,7 +58,15 @@ def environment() -> Environment:
     )
     env.globals["static"] = _static
     env.globals["UNSTEADY"] = UNSTEADY
+    env.globals["part"] = part
     return env
+
+
+@lru_cache(maxsize=2_000)
+def part(template: str, **variables: Any) -> Markup:
+    """A part of a page, rendered once for the same variables, all of which have a hash: of a
+    board's rows a result moves few."""
+    return Markup(environment().get_template(template).render(variables))  # noqa: S704 - escaped
 
 
 def page(request: Request, template: str, context: Any, status: int = 200) -> HTMLResponse:
