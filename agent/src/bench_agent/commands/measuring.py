@@ -150,7 +150,7 @@ def _begin(
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         if resume:
-            typer.echo("no run was cut off: a new one begins", err=True)
+            typer.echo("the last run was not cut off: a new one begins", err=True)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
 

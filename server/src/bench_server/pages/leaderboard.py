@@ -32,6 +32,11 @@ METRICS = {
     "energy": Metric("energy", "Energy of an epoch", "joules_per_epoch", "Samples"),
     "mfu": Metric("mfu", "MFU, of the vendor's peak", "mfu", "Samples"),
 }
+NOT_ALL_HAVE = {
+    "energy": "says what energy it took",
+    "mfu": "is of hardware whose peak is known",
+    "accuracy": "has an accuracy",
+}
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
 
 
@@ -39,7 +44,9 @@ METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy",
 class LeaderboardPage:
     """``/``: how fast does hardware train? ``narrowed``: a filter is in force. ``boxes``: the page
     lists two different things or more that can be ticked and compared. ``board_hrefs``: each
-    board alone, as it is shown here; ``scopes``: what energies are of, where there is a choice."""
+    board alone, as it is shown here; ``scopes``: what energies are of, where there is a choice.
+    ``figure_asked``: words for having a figure that not all results have; ``nobody_yet``: nothing
+    was asked for and nothing is there."""
 
     title: str
     json_href: str
@@ -56,7 +63,9 @@ class LeaderboardPage:
     groups: tuple[Choice, ...]
     frameworks: tuple[str, ...]
     narrowed: bool
+    figure_asked: str
     any_results: bool
+    nobody_yet: bool
     boxes: bool
 
 
@@ -69,6 +78,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         tickable = {row.result_id for row in rows}
     else:
         tickable = {row.hardware_slug for row in rows}
+    any_results = any(board.rows or board.unranked for board in shown)
     names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
@@ -101,7 +111,9 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         narrowed=bool(
             chosen.keys() - {"workload", "group", "baseline", "sort", "energy_scope", "limit"}
         ),
-        any_results=any(board.rows or board.unranked for board in shown),
+        figure_asked=NOT_ALL_HAVE.get(filters.sort or "", ""),
+        any_results=any_results,
+        nobody_yet=not any_results and not chosen.keys() - {"limit"},
         boxes=len(tickable) > 1,
     )
 

@@ -122,7 +122,7 @@ def signed(session: Reading, result_id: ResultId) -> Response:
 
 @router.get(
     "/{result_id}/receipt",
-    summary="Proof that the log holds this result, under the newest checkpoint",
+    summary="Proof that the log holds this result, under the first checkpoint that covers it",
     responses=problems(404, 410),
 )
 def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
