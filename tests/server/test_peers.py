@@ -11,6 +11,7 @@ from sqlalchemy import insert, select
 from bench_server import peers
 from bench_server.db import Store
 from bench_server.standing_rows import TABLE
+from bench_server.statements import TOGETHER
 
 PLACE = "p" * 32
 
@@ -91,7 +92,7 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
 
 
-@pytest.mark.parametrize("count", [1, peers.TOGETHER, 2 * peers.TOGETHER + 1])
+@pytest.mark.parametrize("count", [1, TOGETHER, 2 * TOGETHER + 1])
 def test_many_places_are_told_apart(store: Store, count: int) -> None:
     places = [f"{number:032x}" for number in range(count)]
     for number, place in enumerate(places):

@@ -7,7 +7,7 @@ from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from bench_server.db import Store
-from bench_server.statements import Given, Write, among, in_blocks
+from bench_server.statements import TOGETHER, Given, Write, among, numbered
 from bench_server.tables import LogCheckpoint, LogNode, Owner, SigningKey
 
 OWNERS = Owner.__table__  # type: ignore[attr-defined]
@@ -81,11 +81,13 @@ def test_rows_are_given_as_a_table(store: Store) -> None:
     assert [tuple(row) for row in found] == rows
 
 
-@pytest.mark.parametrize(
-    ("count", "blocks"), [(0, []), (2, ["abb"]), (3, ["abc"]), (4, ["abc", "ddd"])]
-)
-def test_questions_come_in_blocks_of_one_size(count: int, blocks: list[str]) -> None:
-    assert ["".join(block) for block in in_blocks("abcd"[:count], 3)] == blocks
+@pytest.mark.parametrize("count", [0, 1, TOGETHER, TOGETHER + 2])
+def test_every_statement_asks_as_many_questions(count: int) -> None:
+    found = list(numbered([{"at": n, "by": -n} for n in range(count)]))
+    asked = [parameters[f"at_{n}"] for parameters in found for n in range(TOGETHER)]
+    last = [count - 1] * (-count % TOGETHER)
+    assert asked == [*range(count), *last]
+    assert all(p[f"by_{n}"] == -p[f"at_{n}"] for p in found for n in range(TOGETHER))
 
 
 def test_no_rows_are_no_statement(store: Store) -> None:

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Integer, Select, String, bindparam, select, union_all
 
 from .standing_rows import TABLE
-from .statements import among, in_blocks
+from .statements import TOGETHER, among, numbered
 
 # Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
 FEW = 30
-# So many questions are asked in one statement.
-TOGETHER = 8
 QUARTERS = (1, 2, 3)
 # The median absolute deviation of a normal distribution times this is its standard deviation.
 MAD_TO_SIGMA = 1.4826
@@ -79,14 +77,14 @@ def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, Peers]
         for place, own in wanted.difference(far)
     }
     there = set(connection.scalars(THERE, {"ids": [own for _, own in far]})) if far else set()
-    for block in in_blocks(far, TOGETHER):
-        of_block: dict[str, Any] = {}
-        for number, (place, own) in enumerate(block):
-            count = counts[place] - (own in there)
-            offsets = {f"q{quarter}_{number}": count * quarter // 4 for quarter in QUARTERS}
-            of_block |= {f"place_{number}": place, f"own_{number}": own, **offsets}
-        for place, own, *quartiles in connection.execute(QUARTILES, of_block).all():
-            found[place, own] = of_quartiles(counts[place] - (own in there), quartiles)
+    many = {(place, own): counts[place] - (own in there) for place, own in far}
+    questions = [
+        {"place": place, "own": own, **{f"q{q}": count * q // 4 for q in QUARTERS}}
+        for (place, own), count in many.items()
+    ]
+    for parameters in numbered(questions):
+        for place, own, *quartiles in connection.execute(QUARTILES, parameters).all():
+            found[place, own] = of_quartiles(many[place, own], quartiles)
     return found
 
 

@@ -33,13 +33,11 @@ from .standing_rows import (
     figure,
     figure_of_result,
 )
-from .statements import Write, among, in_blocks
+from .statements import TOGETHER, Write, among, numbered
 
 # So many children are read whole, those of all standings at once; among more the median moves along
 # the index.
 FEW = 30
-# The medians of so many standings are looked for in one statement.
-TOGETHER = 8
 
 
 class Children(NamedTuple):
@@ -147,13 +145,8 @@ def middles_of_many(
     """
     found: defaultdict[str, list[Child]] = defaultdict(list)
     read = CHILDREN[level].read_child
-    for block in in_blocks(places, TOGETHER):
-        values = {
-            f"{name}_{number}": value
-            for number, place in enumerate(block)
-            for name, value in place.asked().items()
-        }
-        for row in connection.execute(MIDDLES[level], values).all():
+    for parameters in numbered([place.asked() for place in places]):
+        for row in connection.execute(MIDDLES[level], parameters).all():
             found[row.parent].append(read(row))
     return {
         identity: (min(middle, key=_order), max(middle, key=_order))

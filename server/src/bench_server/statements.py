@@ -8,7 +8,7 @@ for each length.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ARRAY,
@@ -28,7 +28,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-Question = TypeVar("Question")
+# So many questions are asked in one statement.
+TOGETHER = 8
 
 
 class Listed(TypeDecorator[Any]):
@@ -103,11 +104,17 @@ class Given:
         return {"given": json.dumps(rows)}
 
 
-def in_blocks(asked: Sequence[Question], size: int) -> Iterator[list[Question]]:
-    """Questions for a statement that asks ``size``; where there are fewer, the last once more."""
-    for start in range(0, len(asked), size):
-        block = list(asked[start : start + size])
-        yield block + block[-1:] * (size - len(block))
+def numbered(questions: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Parameters for a statement that asks ``TOGETHER`` questions, each name with the number of its
+    question; where there are fewer, the last is asked again."""
+    for start in range(0, len(questions), TOGETHER):
+        block = list(questions[start : start + TOGETHER])
+        block += block[-1:] * (TOGETHER - len(block))
+        yield {
+            f"{name}_{number}": value
+            for number, question in enumerate(block)
+            for name, value in question.items()
+        }
 
 
 class _Compiled(NamedTuple):
