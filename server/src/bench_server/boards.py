@@ -18,9 +18,9 @@ from .answers import (
     figure_fields,
     workload_answer,
 )
+from .errors import InvalidQuery, NotFound
 from .filters import BoardFilters
 from .peaks import peak_flops
-from .problems import InvalidQuery, NotFound
 
 # What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
 # as the peak over the time.

@@ -11,8 +11,8 @@ from bench_protocol.catalogue import CATALOGUE
 from . import queries, rank
 from .answers import FigureAnswer, figure_fields
 from .derive import stored_result
+from .errors import NotFound
 from .filters import ListFilters
-from .problems import NotFound
 from .rank import Figure
 from .score import Score, score
 from .tables import PublishedFigure

@@ -22,7 +22,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from . import queries, rank
-from .problems import InvalidQuery, NotFound
+from .errors import InvalidQuery, NotFound
 from .standing_rows import figure_of_result
 
 SETUP = "setup-"

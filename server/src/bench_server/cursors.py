@@ -4,7 +4,7 @@ import base64
 import json
 from typing import Any
 
-from .problems import InvalidQuery
+from .errors import InvalidQuery
 
 
 def write(*place: str | float | int) -> str:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from . import exports, flat
 from .db import Store
+from .errors import NotFound
 from .exports import Format
 from .filters import ResultFilters
-from .problems import NotFound
 
 FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
 NAME = re.compile(r"results-(\d{4}-\d{2}-\d{2})\.(csv|jsonl|parquet)")

@@ -17,7 +17,7 @@ from bench_protocol.units import Wire
 from . import judge, log, moderation, registry
 from .authority import Authority, Identity
 from .db import Store
-from .problems import NotFound
+from .errors import NotFound
 from .tables import LogEntry, SigningKey
 
 

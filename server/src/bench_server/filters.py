@@ -16,7 +16,7 @@ from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
 from . import cursors
 from .attributes import NUMBERS, VERSIONS, WORDS, version_key
-from .problems import InvalidQuery
+from .errors import InvalidQuery
 
 ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
 MOST_COMPARED = 20

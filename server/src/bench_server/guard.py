@@ -12,24 +12,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from . import problems
-from .problems import Refusal
+from .errors import TooManyRequests
 
 # Open to whoever asks, so that a balancer, a proxy and an agent that posts need no token.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
-
-
-class TooManyRequests(Refusal):
-    """More than the limit allows; ``retry_after_seconds`` until there is room again."""
-
-    code, status = "too_many_requests", 429
-
-    def __init__(self, who: str, limit: str, retry_after_seconds: int) -> None:
-        super().__init__(
-            f"{who} may send {limit}",
-            field="rate",
-            mend=f"try again in {retry_after_seconds} s",
-        )
-        self.retry_after_seconds = retry_after_seconds
 
 
 class Rate:

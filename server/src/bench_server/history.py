@@ -14,8 +14,8 @@ from bench_protocol.result import Result
 
 from . import queries
 from .derive import stored_result
+from .errors import InvalidQuery, NotFound
 from .filters import HistoryFilters
-from .problems import InvalidQuery, NotFound
 from .rank import Figure
 from .tables import Measurement, Submission
 

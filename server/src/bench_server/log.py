@@ -21,7 +21,7 @@ from bench_protocol.log import Checkpoint, Receipt
 from bench_protocol.merkle import Node
 
 from .authority import Authority, KeysProblem
-from .problems import NotFound
+from .errors import NotFound
 from .statements import Write, among
 from .tables import LogCheckpoint, LogEntry, LogNode, Submission
 

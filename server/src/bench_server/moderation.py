@@ -29,18 +29,12 @@ from bench_protocol.units import Wire
 from . import judge, log, registry
 from .authority import Authority, Identity
 from .db import Store
-from .problems import Conflict, Gone, NotFound, Refusal
+from .errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from .tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
 
 # A request to read is as good as a password while it is fresh, so it is not fresh for long.
 READING_MINUTES = 5
 FINAL = ("flagged", "quarantined")
-
-
-class NotYours(Refusal):
-    """The key may not do this."""
-
-    code, status = "not_yours", 403
 
 
 class ActBody(Wire):
@@ -249,7 +243,7 @@ def _withdraw(session: Session, row: Measurement, now: datetime) -> None:
 def _require_own(session: Session, act: Act, row: Measurement) -> None:
     signer = registry.key_with_id(session, act.key_id)
     if signer.status == "revoked":
-        raise registry.KeyNotActive(
+        raise KeyNotActive(
             f"key {act.key_id} was revoked and decides nothing any more",
             field="signatures.keyid",
             mend="ask whoever runs this server to take it back: bench-server results withdraw "

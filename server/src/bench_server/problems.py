@@ -17,6 +17,7 @@ from starlette.routing import Match, Mount
 
 from bench_protocol.errors import ProtocolError
 
+from .errors import InvalidQuery
 from .render import error_page
 
 MEDIA_TYPE = "application/problem+json"
@@ -32,48 +33,6 @@ class Problem(BaseModel):
     code: str
     field: str
     mend: str
-
-
-class Refusal(ProtocolError):
-    """A request the server does not carry out, with the status that says so."""
-
-    status = 400
-
-
-class NotFound(Refusal):
-    """Nothing is at this address."""
-
-    code, status = "not_found", 404
-
-
-class Conflict(Refusal):
-    """Another payload is already kept for the same repeat."""
-
-    code, status = "conflict", 409
-
-
-class Gone(Refusal):
-    """It was here, and whoever sent it took it back."""
-
-    code, status = "gone", 410
-
-
-class BodyTooLarge(Refusal):
-    """The body passes the limit."""
-
-    code, status = "body_too_large", 413
-
-
-class WrongMediaType(Refusal):
-    """The body is of a kind that is not taken here."""
-
-    code, status = "wrong_media_type", 415
-
-
-class InvalidQuery(Refusal):
-    """A parameter of the address is outside its limits."""
-
-    code, status = "invalid_query", 422
 
 
 STATUS_OF_CODE = {

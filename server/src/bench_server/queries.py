@@ -18,6 +18,7 @@ from bench_protocol.workloads import Workload
 
 from . import cursors, published
 from .attributes import NUMBERS, VERSIONS, version_key
+from .errors import Gone, InvalidQuery, NotFound
 from .filters import (
     CONDITION,
     CellFilters,
@@ -25,7 +26,6 @@ from .filters import (
     ResultFilters,
     ResultPageFilters,
 )
-from .problems import Gone, InvalidQuery, NotFound
 from .rank import Figure, Setup
 from .standing_rows import RESULTS, TABLE, figure
 from .tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn

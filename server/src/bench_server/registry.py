@@ -20,20 +20,8 @@ from bench_protocol.acts import Label, Revocation, Rotation
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
 
-from .problems import Refusal
+from .errors import KeyNotActive, NotInvited
 from .tables import Invite, Measurement, Owner, SigningKey
-
-
-class KeyNotActive(Refusal):
-    """The key is known, and may not sign this."""
-
-    code, status = "key_not_active", 403
-
-
-class NotInvited(Refusal):
-    """This server enrolls by invitation, and there is none, or it was used."""
-
-    code, status = "not_invited", 403
 
 
 def find_key(session: Session) -> Callable[[str], Ed25519PublicKey]:

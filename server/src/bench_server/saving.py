@@ -33,10 +33,10 @@ from . import (
 from .arrivals import Arrival
 from .attributes import environment_row
 from .authority import Authority
+from .errors import Conflict, Gone
 from .findings import Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .peers import Peers
-from .problems import Conflict, Gone
 from .standing_rows import lineage
 from .statements import Write, among
 from .tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission

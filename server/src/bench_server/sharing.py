@@ -13,8 +13,8 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
 from . import boards, catalog, comparing, queries
+from .errors import NotFound
 from .filters import BoardFilters, ResultPageFilters
-from .problems import NotFound
 from .render import FOLDER
 from .tables import Measurement
 

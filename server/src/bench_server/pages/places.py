@@ -14,11 +14,11 @@ from bench_protocol.machine import Environment, Machine
 
 from .. import boards, catalog
 from ..answers import Board, WorkloadAnswer, workload_answer
+from ..errors import NotFound
 from ..facts import Fact, environment_facts, machine_facts
 from ..filters import BoardFilters, HistoryFilters
 from ..history import HistoryAnswer, history
 from ..plots import Plot, Point, Series, plot
-from ..problems import NotFound
 from ..standing_rows import TABLE
 from .common import Choice, address
 

@@ -6,8 +6,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 
 from ..comparing import Across, CompareAnswer, compare
+from ..errors import InvalidQuery
 from ..filters import compared_ids
-from ..problems import InvalidQuery
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])

@@ -11,7 +11,8 @@ from bench_protocol.strict_json import MAX_BYTES
 
 from ..authority import Authority
 from ..db import Store
-from ..problems import BodyTooLarge, Problem, WrongMediaType
+from ..errors import BodyTooLarge, WrongMediaType
+from ..problems import Problem
 from ..settings import Settings
 
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")

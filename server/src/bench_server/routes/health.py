@@ -4,16 +4,10 @@ from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 
 from .. import __version__, schema
-from ..problems import Refusal
+from ..errors import NotReady
 from .deps import StoreDep, problems
 
 router = APIRouter(tags=["health"])
-
-
-class NotReady(Refusal):
-    """The database is not at the version this program works with."""
-
-    code, status = "not_ready", 503
 
 
 @router.get("/healthz", summary="Whether the process answers")

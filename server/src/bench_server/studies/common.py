@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlmodel import Session
 
 from .. import queries, rank
+from ..errors import NotFound
 from ..filters import AHardware
-from ..problems import NotFound
 from ..rank import Figure
 from ..standing_rows import TABLE
 

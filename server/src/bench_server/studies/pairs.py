@@ -10,8 +10,8 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from .. import queries
+from ..errors import InvalidQuery
 from ..filters import Empty, HardwareSlug
-from ..problems import InvalidQuery
 from ..rank import Figure
 from ..standing_rows import RESULTS, TABLE
 from .common import Held, SetupFigure, hold, of_hardware, setup_figure

@@ -14,8 +14,8 @@ from bench_protocol.workloads import Workload
 
 from .. import rank
 from ..attributes import version_key
+from ..errors import NotFound
 from ..filters import AFramework, AWorkload
-from ..problems import NotFound
 from ..rank import Figure, Setup
 from ..standing_rows import TABLE, figure
 from ..tables import EnvironmentRow

@@ -1,0 +1,83 @@
+"""What the server refuses, and why. The HTTP form of these errors is in :mod:`.problems`."""
+
+from bench_protocol.errors import ProtocolError
+
+
+class Refusal(ProtocolError):
+    """A request that the server does not carry out. ``status``: the HTTP status that says so."""
+
+    status = 400
+
+
+class KeyNotActive(Refusal):
+    """The key is enrolled, and may not sign this."""
+
+    code, status = "key_not_active", 403
+
+
+class NotInvited(Refusal):
+    """This server enrolls by invitation; the invitation is missing or used."""
+
+    code, status = "not_invited", 403
+
+
+class NotYours(Refusal):
+    """The key may not do this."""
+
+    code, status = "not_yours", 403
+
+
+class NotFound(Refusal):
+    """Nothing is at this address."""
+
+    code, status = "not_found", 404
+
+
+class Conflict(Refusal):
+    """The server has another payload for the same repeat."""
+
+    code, status = "conflict", 409
+
+
+class Gone(Refusal):
+    """The sender took it back."""
+
+    code, status = "gone", 410
+
+
+class BodyTooLarge(Refusal):
+    """The body is larger than the limit."""
+
+    code, status = "body_too_large", 413
+
+
+class WrongMediaType(Refusal):
+    """The media type of the body is not accepted here."""
+
+    code, status = "wrong_media_type", 415
+
+
+class InvalidQuery(Refusal):
+    """A parameter of the address is outside its limits."""
+
+    code, status = "invalid_query", 422
+
+
+class TooManyRequests(Refusal):
+    """A client or key has used up its rate."""
+
+    code, status = "too_many_requests", 429
+
+    def __init__(self, who: str, limit: str, retry_after_seconds: int) -> None:
+        super().__init__(
+            f"{who} may send {limit}",
+            field="rate",
+            mend=f"try again in {retry_after_seconds} s",
+        )
+        self.retry_after_seconds = retry_after_seconds
+
+
+class NotReady(Refusal):
+    """The database is not at the schema version that this server needs."""
+
+    code, status = "not_ready", 503
