@@ -161,9 +161,7 @@ def apply(session: Session, act: Act, now: datetime, display_name: str | None = 
     elif act.act in ("confirm", "doubt"):
         owner = registry.own(session, _needed(act.owner, "owner"))
         owner.confirmed = act.act == "confirm"
-        session.flush()
-        for key in registry.keys_of(session, owner.label):
-            judge.settle_key(session, key)
+        judge.settle_owner(session, owner.label)
     else:
         apply_to_result(session, act, now)
 

@@ -146,13 +146,12 @@ def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
         session.add(environment_row(new[identity]))
     session.flush()
     NEW_MEASUREMENTS.rows(connection, map(vars, own.values()))
+    changes = judge.reproduce(session, judge.may_be_reproduced(session, own.values()))
+    for change in changes:
+        if change.submission_id in own:
+            own[change.submission_id].trust_level = change.trust_level
     standings.add(session, own.values())
-    for row in judge.may_be_reproduced(session, own.values()):
-        changed = judge.reproduce(session, row)
-        standings.refresh(session, changed)
-        for other in changed:
-            if other.submission_id in own:
-                own[other.submission_id].trust_level = other.trust_level
+    standings.refresh(session, [c for c in changes if c.submission_id not in own])
 
 
 class Group:

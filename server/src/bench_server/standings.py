@@ -11,7 +11,7 @@ Whoever writes here has the log's turn (:func:`.log.take_turn`), so no two do at
 import math
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import Connection, Row, delete, insert
 from sqlmodel import Session
@@ -42,6 +42,16 @@ from .standing_rows import (
     standing_values,
 )
 from .tables import Measurement, NewRow
+
+
+class InStandings(Protocol):
+    """A result, by the standings of its machine that it counts in."""
+
+    @property
+    def machine_standing(self) -> str: ...
+
+    @property
+    def environment_standing(self) -> str: ...
 
 
 class Arrival(NamedTuple):
@@ -94,7 +104,7 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     held.write()
 
 
-def refresh(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
+def refresh(session: Session, rows: Iterable[InStandings]) -> None:
     """Compute the standings of these results' machines anew, and those above them.
 
     To be called in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the

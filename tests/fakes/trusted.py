@@ -1,0 +1,59 @@
+"""Results at trust level 3: measured under a fresh challenge, with traces that conform."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import acts, conformance
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Challenge, Clocks, Trace
+from bench_server import challenges
+from bench_server.db import Store
+from bench_server.ingest import Inbox
+from bench_server.saving import Accepted
+
+from . import results
+from .authority import AUTHORITY
+
+BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
+TOOK_NS = 60_000_000_000
+
+
+def traces(cell: Cell) -> tuple[Trace, ...]:
+    """The traces of a machine that computes as the reference does."""
+    found = (conformance.references()[cell.workload_digest, name] for name in conformance.TRACED)
+    return tuple(
+        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
+        for r in found
+    )
+
+
+def send(store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int]) -> list[str]:
+    """Save a run of the default cell, one repeat for each step time; returns the results' ids."""
+    asked = acts.ChallengeAsked(key_id=results.key_id(key))
+    given = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
+    cell = results.make_cell()
+    finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
+    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
+    bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    clocks = Clocks(
+        run_started=began, started=began, finished=ended, signed=ended,
+        started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
+    )  # fmt: skip
+    made = [
+        results.make_result(
+            key=key,
+            cell=cell,
+            run_id=given.id,
+            repeat=repeat,
+            challenge=bound,
+            clocks=clocks,
+            measurement=results.make_measurement(cell, step_ns, traces=traces(cell)),
+        )
+        for repeat, step_ns in enumerate(steps_ns, 1)
+    ]
+    raws = [results.sealed(result, key) for result in made]
+    answers = [waiting.result(30) for waiting in Inbox(store, AUTHORITY).accept(raws, finished)]
+    assert all(isinstance(answer, Accepted) for answer in answers), answers
+    return [answer.submission.id for answer in answers if isinstance(answer, Accepted)]
