@@ -22,7 +22,7 @@ from tests.fakes import results
 from bench_protocol import merkle
 from bench_protocol.log import Checkpoint
 from bench_protocol.result import Result
-from bench_server import arrivals, checks, derive, findings, judge, rank, standing_rows
+from bench_server import arrivals, checks, derive, findings, judge, peers, rank, standing_rows
 from bench_server.attributes import environment_row
 from bench_server.authority import Authority
 from bench_server.db import Store
@@ -260,6 +260,7 @@ def _row(result: Result) -> NewRow:
     found = (
         *checks.of_result(result),
         *arrivals.of_arrival(result, arrivals.Arrival(BEGAN, "foreign")),
+        *arrivals.of_outlier(arrivals.outlier(result, peers.NONE)),
     )
     row.verdicts = findings.as_text(found)
     judge.judge(row, key, found)

@@ -13,7 +13,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_server import arrivals, checks, findings, peaks
-from bench_server.peers import of_times
+from bench_server.peers import NONE, Peers, of_times
 
 
 def measured_with(**overrides: Any) -> Result:
@@ -84,13 +84,14 @@ DOUBTS = {
 }
 
 
-def found(result: Result, **arrival: Any) -> dict[str, checks.Verdict]:
+def found(result: Result, others: Peers = NONE, **arrival: Any) -> dict[str, checks.Verdict]:
     """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     of_result = checks.of_result(result)
     of_arrival = arrivals.of_arrival(result, arrivals.Arrival(**fields))
-    return {verdict.check: verdict for verdict in (*of_result, *of_arrival)}
+    of_outlier = arrivals.of_outlier(arrivals.outlier(result, others))
+    return {verdict.check: verdict for verdict in (*of_result, *of_arrival, *of_outlier)}
 
 
 def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
@@ -114,7 +115,7 @@ def test_a_plausible_result_passes_every_check() -> None:
     result = timed(100, 100)
     passed = found(result, received_at=NOW + timedelta(seconds=101))
     assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
-    assert len(passed) == len(checks.CHECKS) + len(arrivals.CHECKS)
+    assert len(passed) == len(checks.CHECKS) + len(arrivals.CHECKS) + 1  # the outlier check
 
 
 def test_conformant_plausible_and_fresh_is_level_three() -> None:
@@ -146,7 +147,8 @@ def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
 
 def test_every_check_has_a_case() -> None:
     every = (*checks.CHECKS, *arrivals.CHECKS)
-    assert {name for name, _, _ in every} == set(CONTRADICTIONS) | DOUBTS
+    names = {name for name, _, _ in every} | {arrivals.OUTLIER}
+    assert names == set(CONTRADICTIONS) | DOUBTS
     assert not set(CONTRADICTIONS) & DOUBTS
 
 
@@ -290,7 +292,7 @@ def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: b
 def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
     own_ns = 1_000_000 / 64
     others = of_times([own_ns * peer for peer in peers])
-    verdict = found(results.make_result(), peers=others)["outlier"]
+    verdict = found(results.make_result(), others)["outlier"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
     assert verdict.checked is (len(peers) >= arrivals.OWNERS_FOR_OUTLIERS)
 

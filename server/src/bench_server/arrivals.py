@@ -13,11 +13,12 @@ from bench_protocol import figures
 from bench_protocol.result import Measurement, Result
 
 from .findings import Effect, Finding, Verdict
-from .peers import NONE, Peers
+from .peers import Peers
 
 CLOCKS_AGREE_SECONDS = 2.0
 CLOCKS_AGREE_SHARE = 0.005
 ARRIVES_WITHIN_SECONDS = 60.0
+OUTLIER = "outlier"
 OWNERS_FOR_OUTLIERS = 5
 OUTLIER_DEVIATIONS = 5.0
 # Where owners agree to the digit, ordinary differences must not become outliers.
@@ -30,14 +31,12 @@ class Arrival:
 
     ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
     ``expired`` when it arrived, or ``foreign`` (not given by this server to this key).
-    ``issued_at``: when a fresh one was given. ``peers``: other owners on the same hardware in the
-    same cell.
+    ``issued_at``: when a fresh one was given.
     """
 
     received_at: datetime
     challenge: Literal["none", "fresh", "expired", "foreign"] = "none"
     issued_at: datetime | None = None
-    peers: Peers = NONE
 
 
 def of_arrival(result: Result, arrival: Arrival) -> tuple[Verdict, ...]:
@@ -48,6 +47,31 @@ def of_arrival(result: Result, arrival: Arrival) -> tuple[Verdict, ...]:
     return tuple(
         Verdict.of(name, effect, check(result, measured, arrival)) for name, effect, check in CHECKS
     )
+
+
+def outlier(result: Result, others: Peers) -> Finding | None:
+    """How far a time is from the middle of other owners' times, on the logarithm (:mod:`.peers`).
+    None where nothing was measured."""
+    measured = result.measurement
+    if measured is None:
+        return None
+    if others.owners < OWNERS_FOR_OUTLIERS:
+        sentence = f"{others.owners} other owners are too few to tell an outlier"
+        return Finding(True, sentence, {"owners": others.owners}, checked=False)
+    rate = figures.samples_per_second(measured, result.cell.batch_size)
+    away = (math.log(1e9 / rate) - others.middle) / max(others.deviation, LEAST_DEVIATION)
+    ratio = math.exp(others.middle) * rate / 1e9
+    return Finding(
+        abs(away) <= OUTLIER_DEVIATIONS,
+        f"{ratio:,.3g} times the median speed of {others.owners} other owners, "
+        f"{abs(away):,.1f} deviations away",
+        {"owners": others.owners, "ratio": ratio, "deviations": away},
+    )
+
+
+def of_outlier(found: Finding | None) -> tuple[Verdict, ...]:
+    """The verdict of the outlier check, from its finding when the result was accepted."""
+    return () if found is None else (Verdict.of(OUTLIER, "doubtful", found),)
 
 
 def _challenge(_result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
@@ -90,23 +114,6 @@ def _clocks(result: Result, _measured: Measurement, arrival: Arrival) -> Finding
     return Finding(False, sentence, numbers)
 
 
-def _outlier(result: Result, measured: Measurement, arrival: Arrival) -> Finding:
-    """How far from the middle of other owners' times, on the logarithm (:mod:`.peers`)."""
-    owners, middle, deviation = arrival.peers
-    if owners < OWNERS_FOR_OUTLIERS:
-        sentence = f"{owners} other owners are too few to tell an outlier"
-        return Finding(True, sentence, {"owners": owners}, checked=False)
-    rate = figures.samples_per_second(measured, result.cell.batch_size)
-    away = (math.log(1e9 / rate) - middle) / max(deviation, LEAST_DEVIATION)
-    ratio = math.exp(middle) * rate / 1e9
-    return Finding(
-        abs(away) <= OUTLIER_DEVIATIONS,
-        f"{ratio:,.3g} times the median speed of {owners} other owners, "
-        f"{abs(away):,.1f} deviations away",
-        {"owners": owners, "ratio": ratio, "deviations": away},
-    )
-
-
 def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
@@ -114,5 +121,4 @@ def _moment(text: str) -> datetime:
 CHECKS: tuple[tuple[str, Effect, Callable[[Result, Measurement, Arrival], Finding]], ...] = (
     ("challenge", "stale", _challenge),
     ("clocks", "stale", _clocks),
-    ("outlier", "doubtful", _outlier),
 )

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlmodel import Session
 
 from bench_protocol import acts, envelope, log, merkle, note, statement, strict_json, tiles
@@ -22,12 +23,14 @@ from . import board_queries, enroll, moderation, registry, saving
 from .authority import Identity
 from .db import Store
 from .filters import BoardFilters
+from .findings import Finding
 from .rank import Setup
 from .tables import Challenge, Submission, Table
 
 Fetch = Callable[[str], bytes]
 # Figures are computed by the same code from the same integers; the order of sums may differ.
 SAME_WITHIN = 1e-9
+FINDING = TypeAdapter(Finding)
 
 
 @dataclass(frozen=True)
@@ -285,8 +288,16 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
         signature=opened.signatures[0].value,
         key_id=opened.signatures[0].key_id,
         received_at=at,
+        outlier=_outlier(record),
     )
     session.add(submission)
     session.flush()
     row = saving.derived(session, identity.origin, submission, result, record["log_index"])
     saving.save_rows(session, [(row, result)])
+
+
+def _outlier(record: dict[str, Any]) -> str | None:
+    """What the server says that its outlier check found. It lowers a trust level at most: whether a
+    result counts does not depend on it."""
+    found = record.get("outlier")
+    return None if found is None else FINDING.validate_python(found).as_text()

@@ -1,6 +1,6 @@
 """From a stored submission to its measurement row.
 
-Everything in a row follows from the payload, the log and the catalogue, so that it can be made
+Everything in a row follows from the submission, the log and the catalogue, so that it can be made
 again: :func:`measurement_row` fills the columns that the payload gives, :func:`set_key` those that
 its key gives, :mod:`.judge` what follows from its checks.
 """

@@ -20,6 +20,15 @@ class Finding:
     figures: dict[str, Any]
     checked: bool = True
 
+    def as_text(self) -> str:
+        """The finding in JSON, as it is stored."""
+        return json.dumps(vars(self))
+
+    @classmethod
+    def from_text(cls, text: str) -> "Finding":
+        """A stored finding."""
+        return cls(**json.loads(text))
+
 
 @dataclass(frozen=True)
 class Verdict:

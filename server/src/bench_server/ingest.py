@@ -95,6 +95,7 @@ class Inbox:
             signature=signature.value,
             key_id=signature.key_id,
             received_at=delivery.received_at,
+            outlier=None,
         )
         found = checks.of_result(result)
         row = derive.measurement_row(submission, result)

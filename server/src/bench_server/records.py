@@ -22,6 +22,7 @@ from .answers import (
 from .authority import Authority
 from .boards import leaderboard
 from .filters import BoardFilters
+from .findings import Finding
 from .tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
 
 
@@ -94,10 +95,16 @@ def _records(
                 result_id=entry.submission_id,
                 hidden=hidden,
                 challenge=signed.get(row.challenge_id or "") if row is not None else None,
+                outlier=None if withheld else _outlier(submission),
                 checkpoint=note_of.get(entry.log_index + 1),
             )
         )
     return found
+
+
+def _outlier(submission: Submission | None) -> Finding | None:
+    text = submission.outlier if submission is not None else None
+    return None if text is None else Finding.from_text(text)
 
 
 def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:

@@ -4,7 +4,8 @@ The log is replayed in its order: key events, results, and acts on keys, owners 
 the function that applied it when it came in. So ``measurement``, ``environment``, ``standing``,
 ``owner`` and what became of each ``signing_key`` are as the log has them, and a mistake in how they
 are computed is mended by computing them again. What nobody signs is in no log and stays as it is:
-names of keys, and which of them wait for approval.
+names of keys, which of them wait for approval, and what the outlier check found at acceptance. That
+check depends on results that may have been erased since, so it does not run again.
 """
 
 from collections.abc import Iterator

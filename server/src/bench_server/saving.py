@@ -1,13 +1,14 @@
 """Saves results that come together, in one transaction: check -> save -> log.
 
-What the database holds of them already is asked once for all of them (:mod:`.known`). What follows
-from other results follows one after the other, in the order in which the log has them: a replay of
-the log finds the same, whatever came together.
+What the database holds of them already is asked once for all of them (:mod:`.known`). Results are
+judged one after the other in the log's order, so that no verdict depends on which results came
+together. The outlier check depends on results of other owners, which may be erased later: its
+finding is stored with the submission, and a replay of the log uses the stored one.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Row, insert, select, update
@@ -34,7 +35,7 @@ from .arrivals import Arrival
 from .attributes import environment_row
 from .authority import Authority
 from .errors import Conflict, Gone
-from .findings import Verdict
+from .findings import Finding, Verdict
 from .known import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .peers import Peers
 from .standing_rows import lineage
@@ -121,7 +122,8 @@ def derived(
 ) -> NewRow:
     """The measurement row of a result whose key is enrolled, checked and judged.
 
-    It depends on what the database holds of earlier log entries, so replay them in their order.
+    It depends on what the database holds of earlier log entries, so replay them in their order. An
+    outlier finding that no version of this program stored is made now and stored.
     """
     connection = session.connection()
     key = keys_with_ids(connection, [submission.key_id])[submission.key_id]
@@ -131,8 +133,10 @@ def derived(
     found = checks.of_result(result)
     row.verdicts = findings.as_text(found)
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
-    asked = _asked(row)
-    _judge(row, key, result, found, arrival, peers.others(connection, [asked])[asked])
+    if submission.outlier is None:
+        asked = _asked(row)
+        _observe(submission, result, peers.others(connection, [asked])[asked])
+    _judge(row, submission, key, result, found, arrival)
     return row
 
 
@@ -198,7 +202,8 @@ class Group:
             # Another owner's result, which has a say in what is judged of this one.
             self.save()
             self._peers = peers.others(self.session.connection(), self._asked.values())
-        found = _judge(row, key, arrived.result, arrived.verdicts, arrival, self._peers[asked])
+        _observe(submission, arrived.result, self._peers[asked])
+        found = _judge(row, submission, key, arrived.result, arrived.verdicts, arrival)
         self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
@@ -245,16 +250,23 @@ def _arrival(row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin:
     return arrival
 
 
+def _observe(submission: NewRow | Submission, result: Result, others: Peers) -> None:
+    """Store with a submission what the outlier check finds now."""
+    found = arrivals.outlier(result, others)
+    submission.outlier = found.as_text() if found is not None else None
+
+
 def _judge(
     row: NewRow,
+    submission: NewRow | Submission,
     key: Row[Any],
     result: Result,
     found: Sequence[Verdict],
     arrival: Arrival,
-    others: Peers,
 ) -> Sequence[Verdict]:
     """Add what the checks of its arrival find, set what follows from all, and return them."""
-    of_arrival = arrivals.of_arrival(result, replace(arrival, peers=others))
+    outlier = Finding.from_text(submission.outlier) if submission.outlier is not None else None
+    of_arrival = (*arrivals.of_arrival(result, arrival), *arrivals.of_outlier(outlier))
     row.verdicts = findings.joined(row.verdicts, findings.as_text(of_arrival))
     every = (*found, *of_arrival)
     judge.judge(row, key, every)

@@ -10,6 +10,7 @@ from bench_protocol import envelope
 from bench_protocol.envelope import Envelope
 from bench_protocol.log import Receipt
 
+from ..findings import Finding
 from ..tables import Owner, SigningKey
 
 
@@ -80,8 +81,9 @@ class LogAnswer:
 @dataclass(frozen=True)
 class LogRecord:
     """One entry with what it stands for; ``salt`` and ``envelope`` are null where the result was
-    hidden or withdrawn. ``challenge``: as given, where a result is bound to one. ``checkpoint``:
-    what the log signed when it ended with this entry, if it signed then."""
+    hidden or withdrawn. ``challenge``: as given, where a result is bound to one. ``outlier``: what
+    the outlier check found of a result at acceptance, null where nothing was measured.
+    ``checkpoint``: what the log signed when it ended with this entry, if it signed then."""
 
     log_index: int
     kind: str
@@ -92,6 +94,7 @@ class LogRecord:
     result_id: str | None
     hidden: bool
     challenge: dict[str, Any] | None
+    outlier: Finding | None
     checkpoint: str | None
 
 

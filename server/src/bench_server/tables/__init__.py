@@ -1,8 +1,9 @@
 """Tables. Never wire models: what is sent or answered has models of its own.
 
-``submission`` holds what was received, byte for byte; ``measurement`` is an index of it that can
-be rebuilt from the payload (:mod:`.derive`). Every integer of nanoseconds, millijoules or bytes is
-a BigInteger. Migrations are written by hand and compared with these tables by a test.
+``submission`` holds what was received, byte for byte, and what only the server could observe then;
+``measurement`` is an index of it that can be rebuilt (:mod:`.derive`). Every integer of
+nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
+these tables by a test.
 """
 
 from .base import NewRow, Table, UtcDateTime

@@ -26,7 +26,12 @@ UNRANKED: dict[str, Any] = {
 
 class Submission(Table, table=True):
     """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
-    (:func:`.ingest.new_id`)."""
+    (:func:`.ingest.new_id`).
+
+    ``outlier``: what the outlier check found at acceptance (:class:`.findings.Finding` in JSON). It
+    is stored because it depends on results of other owners, which may be erased later. NULL where
+    nothing was measured, and where no version of this program stored it.
+    """
 
     __tablename__ = "submission"
     __table_args__ = (
@@ -43,6 +48,7 @@ class Submission(Table, table=True):
     signature: bytes = Field(sa_type=LargeBinary)
     key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
     received_at: datetime = Field(sa_type=UtcDateTime)
+    outlier: str | None = Field(default=None, sa_type=Text)
 
 
 class Measurement(InCell, Table, table=True):

@@ -1,0 +1,151 @@
+"""The outlier check's finding is of the moment of acceptance: no replay changes it, even where the
+results that it was compared with are erased."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from tests.fakes import results, said
+from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.client import Poster
+from typer.testing import CliRunner
+
+from bench_server import audit, backup, cli, log_dump, records, reindex, schema
+from bench_server.db import Store
+from bench_server.tables import Measurement, NewRow
+
+OTHERS = 5
+
+
+@pytest.fixture
+def outlier(post: Poster) -> str:
+    """A result ten times as slow as those of five other owners, of whom two withdrew since."""
+    ids = {}
+    for seed in range(2, 2 + OTHERS):
+        key = results.private_key(seed)
+        post.enroll(key)
+        ids[seed] = post.made(key=key, step_ns=1_000_000 + 1_000 * seed)
+    identity = post.made(step_ns=10_000_000)
+    for seed in (2, 3):
+        assert said.act(post, "withdraw", seed=seed, result=ids[seed]).status_code == 200
+    return identity
+
+
+def finding(verdicts: str) -> dict[str, Any]:
+    (found,) = (verdict for verdict in json.loads(verdicts) if verdict["check"] == "outlier")
+    return dict(found)
+
+
+def stored(store: Store, identity: str) -> tuple[dict[str, Any], int]:
+    """The outlier verdict on a result, and its trust level."""
+    with store.reading() as session:
+        row = session.get_one(Measurement, identity)
+        return finding(row.verdicts), row.trust_level
+
+
+def test_reindex_keeps_it(store: Store, outlier: str) -> None:
+    before = stored(store, outlier)
+    assert not before[0]["passed"]
+    assert before[0]["figures"]["owners"] == OTHERS
+    reindex.reindex(store, ORIGIN)
+    assert stored(store, outlier) == before
+
+
+def test_migrating_takes_it_from_the_verdicts(
+    store: Store, database_url: str, outlier: str
+) -> None:
+    before = stored(store, outlier)
+    for arguments in (["--to", "0008"], []):
+        done = CliRunner().invoke(cli.main, ["migrate", *arguments, "--database-url", database_url])
+        assert done.exit_code == 0, done.output
+    assert "rebuilt what is derived" in done.output
+    assert stored(store, outlier) == before
+
+
+def test_a_restored_database_has_it(
+    store: Store, empty_database_url: str, outlier: str, tmp_path: Path
+) -> None:
+    before = stored(store, outlier)
+    backup.backup(store.engine, tmp_path / "backup.db")
+    restored = Store(empty_database_url)
+    schema.migrate(restored.engine)
+    backup.restore(restored.engine, tmp_path / "backup.db")
+    reindex.reindex(restored, ORIGIN)
+    assert stored(restored, outlier) == before
+    restored.close()
+
+
+def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outlier: str) -> None:
+    """Of databases that were migrated before there was the check."""
+    with store.writing() as session:
+        session.execute(text("UPDATE submission SET outlier = NULL"))
+    reindex.reindex(store, ORIGIN)
+    verdict, _ = stored(store, outlier)
+    assert verdict["figures"] == {"owners": OTHERS - 2}
+    with store.reading() as session:
+        query = text("SELECT count(*) FROM submission WHERE outlier IS NULL")
+        assert session.scalar(query) == 0
+
+
+def test_a_failure_has_none(store: Store, post: Poster) -> None:
+    post(results.make_failure())
+    for _ in range(2):
+        with store.reading() as session:
+            assert session.scalars(text("SELECT outlier FROM submission")).all() == [None]
+        reindex.reindex(store, ORIGIN)
+
+
+def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
+    store: Store, outlier: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, _ = stored(store, outlier)
+    replayed = {}
+
+    def save_rows(session: Any, rows: list[tuple[NewRow, Any]]) -> None:
+        replayed.update({row.submission_id: row.verdicts for row, _ in rows})
+        saved(session, rows)
+
+    saved = audit.saving.save_rows
+    monkeypatch.setattr(audit.saving, "save_rows", save_rows)
+    with store.reading() as session:
+        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+        with log_dump.keeping(fetch, tmp_path / "dump.zip") as kept:
+            assert audit.audit(kept).faults == ()
+    replayed.clear()
+    with log_dump.reading(tmp_path / "dump.zip") as fetch:
+        assert audit.audit(fetch).faults == ()
+    assert finding(replayed[outlier]) == before
+
+
+def test_it_is_not_shown_of_hidden_results(post: Poster, outlier: str) -> None:
+    def shown() -> Any:
+        page = post.http.get("/api/v1/log/entries").json()
+        (record,) = (
+            r for r in page["records"] if r["kind"] == "result" and r["result_id"] == outlier
+        )
+        return record["outlier"]
+
+    assert shown()["passed"] is False
+    assert said.act(post, "hide", result=outlier).status_code == 200
+    assert shown() is None
+
+
+@pytest.mark.parametrize("wrong", [{"passed": "perhaps"}, [], {"sentence": "it failed"}])
+def test_an_audit_reports_a_finding_that_is_none(store: Store, outlier: str, wrong: object) -> None:
+    with store.reading() as session:
+        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+
+        def edited(path: str) -> bytes:
+            answer = fetch(path)
+            if not path.startswith("/api/v1/log/entries"):
+                return answer
+            page = json.loads(answer)
+            for record in page["records"]:
+                if record["kind"] == "result" and record["result_id"] == outlier:
+                    record["outlier"] = wrong
+            return json.dumps(page).encode()
+
+        faults = audit.audit(edited).faults
+    assert any("it should not be there" in fault.detail for fault in faults)
