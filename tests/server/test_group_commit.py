@@ -120,11 +120,13 @@ def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
 def test_a_row_the_database_refuses_fails_alone(
     post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever one result makes the database say, the others of its group are kept."""
+    """Whatever one result makes the database say, the others of its group are kept, and each is
+    counted once in its key's rate."""
     identities = iter(["too short", "0" * 16, "too short", "1" * 16])
     monkeypatch.setattr("bench_server.ingest.new_id", lambda _: next(identities))
     raws = [results.sealed(results.make_result()) for _ in range(2)]
-    bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now())
+    spent: list[str] = []
+    bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now(), spent.append)
     with pytest.raises(Exception, match="id_has_16_digits"):
         bad.result(30)
     kept = good.result(30)
@@ -134,3 +136,4 @@ def test_a_row_the_database_refuses_fails_alone(
         assert ids == {kept.submission.id}
         newest = session.execute(select(LogCheckpoint.size)).scalars()  # type: ignore[call-overload]
         assert max(newest) == kept.receipt.index + 1
+    assert spent == [results.key_id(results.private_key())] * len(raws)

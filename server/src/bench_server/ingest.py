@@ -10,8 +10,8 @@ import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -38,12 +38,21 @@ def new_id(at: datetime) -> str:
     return f"{int(at.timestamp()) & _BITS:08x}{next(_numbers) & _BITS:08x}"
 
 
-class Delivery(NamedTuple):
-    """An envelope as it came."""
+@dataclass
+class Delivery:
+    """An envelope as it came. ``spent``: it is counted in its key's rate."""
 
     raw: bytes
     received_at: datetime
     spend: Spend
+    spent: bool = False
+
+    def spend_once(self, key_id: str) -> None:
+        """Count the result in its key's rate: once, although a group that cannot be saved is opened
+        again item by item. Raises what ``spend`` raises."""
+        if not self.spent:
+            self.spend(key_id)
+            self.spent = True
 
 
 class Inbox:
@@ -84,7 +93,7 @@ class Inbox:
             raise InvalidEnvelope("a result has exactly one signature", field="signatures")
         (signature,) = sealed.signatures
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
-        delivery.spend(signature.key_id)
+        delivery.spend_once(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
         submission = NewRow(
