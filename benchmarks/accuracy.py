@@ -23,8 +23,8 @@ from rich.progress import track
 from scipy.stats import ttest_rel
 
 from bench_agent import data
-from bench_agent.job import Timing
-from bench_agent.problems import DataProblem
+from bench_agent.base.errors import DataProblem
+from bench_agent.base.messages import Timing
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import DataKind, Recipe
 from bench_protocol.workloads import Workload

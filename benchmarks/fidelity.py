@@ -42,13 +42,13 @@ from typing import NamedTuple
 
 from repeats import cell_of, measured, rounds, times_as_long, until_sure
 
-from bench_agent.job import BlockDone, PhaseBegan, Timing
-from bench_agent.watch import Watch
+from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
+from bench_agent.run.monitor import Watch
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
+from bench_protocol.comparison import compare_pairs
 from bench_protocol.matrix import Device, Recipe
 from bench_protocol.result import Conditions
-from bench_protocol.verdicts import compare_pairs
 
 BARE_LOOPS = Path(__file__).parent / "bare_loops"
 WORKLOAD = workload_named("fashion-mlp")

@@ -35,7 +35,7 @@ from fidelity import (
 )
 from repeats import cell_of, measured, rounds, times_as_long
 
-from bench_agent.job import Timing
+from bench_agent.base.messages import Timing
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Recipe

@@ -9,13 +9,13 @@ from pathlib import Path
 from statistics import median
 from typing import TypeVar
 
-from bench_agent.job import Job, Timing
-from bench_agent.runner import IN_TURNS, Listener, run_job, worker_command
-from bench_agent.turns import Turns
+from bench_agent.base.messages import Job, Timing
+from bench_agent.run.worker_process import IN_TURNS, Listener, run_job, worker_command
+from bench_agent.worker.lockstep import Turns
+from bench_protocol.comparison import log_mean_interval
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
 from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.verdicts import log_mean_interval
 from bench_protocol.workloads import Workload
 
 Speed = TypeVar("Speed")

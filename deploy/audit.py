@@ -28,12 +28,12 @@ from tests.fakes.live import running_server  # noqa: E402
 from bench_protocol import acts, envelope, merkle, statement, strict_json  # noqa: E402
 from bench_protocol.acts import Revocation  # noqa: E402
 from bench_protocol.result import Challenge  # noqa: E402
-from bench_server import schema  # noqa: E402
-from bench_server.audit import audit  # noqa: E402
-from bench_server.authority import load_authority  # noqa: E402
-from bench_server.db import Store, open_engine  # noqa: E402
-from bench_server.operating import get  # noqa: E402
-from bench_server.records import fetch_from  # noqa: E402
+from bench_server.answers.log_entries import fetch_from  # noqa: E402
+from bench_server.audit.verify import audit  # noqa: E402
+from bench_server.cli.operator import get  # noqa: E402
+from bench_server.db import migrate  # noqa: E402
+from bench_server.db.store import Store, open_engine  # noqa: E402
+from bench_server.log.server_keys import load_authority  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
@@ -241,7 +241,7 @@ def main() -> int:
         scratch = Path(folder)
         database = scratch / "server.db"
         engine = open_engine(f"sqlite:///{database}")
-        schema.migrate(engine)
+        migrate.migrate(engine)
         engine.dispose()
         with running_server(f"sqlite:///{database}", scratch) as address:
             with httpx.Client(base_url=address, timeout=60) as http:

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from bench_agent import orphan
-from bench_agent.turns import ClockInTurn
+from bench_agent.worker import parent_watch
+from bench_agent.worker.lockstep import ClockInTurn
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
 
@@ -96,7 +96,7 @@ def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
     parser.add_argument("--clock", choices=clocks, default="wall")
     parser.add_argument("--turns", help="as the agent's worker has it")
     options = parser.parse_args()
-    orphan.die_with(os.getppid())
+    parent_watch.die_with(os.getppid())
     now = clocks[options.clock]
     if options.turns:
         now = ClockInTurn(now, options.turns)

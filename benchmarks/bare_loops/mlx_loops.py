@@ -19,9 +19,9 @@ from _shared import (
     weights,
 )
 
-from bench_agent.engines import _blas, _subnormals  # how the machine is set is shared
+from bench_agent.engines.cpu import blas, subnormals  # how the machine is set is shared
 
-_blas.preload()
+blas.preload()
 
 import mlx.core as mx  # noqa: E402
 from mlx import nn, optimizers  # noqa: E402
@@ -88,8 +88,8 @@ def naive(seconds: float) -> list[float]:
 def tuned(seconds: float) -> list[float]:
     """Data on the device, a compiled step, evaluated every eight steps; each half of a batch in a
     stream of its own, with one BLAS thread, subnormal numbers taken for zero."""
-    _blas.set_threads(1)
-    with _subnormals.flushed():
+    blas.set_threads(1)
+    with subnormals.flushed():
         streams = [mx.new_stream(mx.default_device()) for _ in range(2)]
         for stream in streams:
             mx.eval(mx.add(1, 1, stream=stream))

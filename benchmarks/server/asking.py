@@ -5,7 +5,7 @@ from itertools import combinations
 
 import httpx
 
-from bench_server.caching import KEPT_ANSWERS
+from bench_server.web.response_cache import KEPT_ANSWERS
 
 from . import load
 from .databases import Database

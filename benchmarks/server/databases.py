@@ -9,10 +9,10 @@ from pathlib import Path
 from sqlalchemy import func, select
 from tests.fakes import postgres
 
-from bench_server import schema
-from bench_server.authority import load_authority
-from bench_server.db import Store
-from bench_server.tables import Submission
+from bench_server.db import migrate
+from bench_server.db.store import Store
+from bench_server.db.tables import Submission
+from bench_server.log.server_keys import load_authority
 
 from . import seed, world
 
@@ -72,7 +72,7 @@ class Databases:
             url = self.cluster.url(name)
         store = Store(url)
         try:
-            schema.migrate(store.engine)
+            migrate.migrate(store.engine)
             stored = seed.seed(store, load_authority(world.ORIGIN, place / "keys"), size)
         finally:
             store.close()

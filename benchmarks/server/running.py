@@ -17,7 +17,7 @@ from .load import Load
 
 START_SECONDS = 60
 SAMPLE_SECONDS = 0.2
-MAIN = "from bench_server.cli import main; main()"
+MAIN = "from bench_server.cli.main import main; main()"
 
 
 @dataclass(frozen=True)

@@ -20,13 +20,11 @@ from sqlmodel import SQLModel
 from tests.fakes import results
 
 from bench_protocol import merkle
-from bench_protocol.log import Checkpoint
+from bench_protocol.receipts import Checkpoint
 from bench_protocol.result import Result
-from bench_server import arrivals, checks, derive, findings, judge, peers, rank, standing_rows
-from bench_server.attributes import environment_row
-from bench_server.authority import Authority
-from bench_server.db import Store
-from bench_server.tables import (
+from bench_server.db.environments import environment_row
+from bench_server.db.store import Store
+from bench_server.db.tables import (
     EnvironmentRow,
     LogCheckpoint,
     LogEntry,
@@ -38,6 +36,17 @@ from bench_server.tables import (
     Standing,
     Submission,
 )
+from bench_server.ingest import (
+    columns,
+    eligibility,
+    other_owners,
+    result_checks,
+    submission_checks,
+    verdicts,
+)
+from bench_server.log.server_keys import Authority
+from bench_server.ranking import figures as rank
+from bench_server.ranking import rows as standing_rows
 
 from . import world
 from .bulk import Bulk, bulk
@@ -120,7 +129,7 @@ class Seeding:
         """One machine with its key, its owner, its run, and the figures of these."""
         kind = number % world.KINDS
         key_id = hashlib.sha256(b"seeded %d" % number).hexdigest()
-        owner, machine_id = f"seeded-{number}", derive.machine_id(key_id, f"{number + 1:064x}")
+        owner, machine_id = f"seeded-{number}", columns.machine_id(key_id, f"{number + 1:064x}")
         self._add(OWNERS, label=owner, confirmed=False)
         self._add(
             KEYS, key_id=key_id, spki=bytes(44), status="active", owner=owner,
@@ -255,15 +264,15 @@ def _cells(kind: int) -> Iterator[Template]:
 def _row(result: Result) -> NewRow:
     key = SigningKey(key_id="0" * 64, owner="", first_key_id="0" * 64)
     submission = Submission(id="0" * 16, key_id=key.key_id, received_at=BEGAN)
-    row = derive.measurement_row(submission, result)
-    derive.set_key(row, result, key)
+    row = columns.measurement_row(submission, result)
+    columns.set_key(row, result, key)
     found = (
-        *checks.of_result(result),
-        *arrivals.of_arrival(result, arrivals.Arrival(BEGAN, "foreign")),
-        *arrivals.of_outlier(arrivals.outlier(result, peers.NONE)),
+        *result_checks.of_result(result),
+        *submission_checks.of_arrival(result, submission_checks.Arrival(BEGAN, "foreign")),
+        *submission_checks.of_outlier(submission_checks.outlier(result, other_owners.NONE)),
     )
-    row.verdicts = findings.as_text(found)
-    judge.judge(row, key, found)
+    row.verdicts = verdicts.as_text(found)
+    eligibility.judge(row, key, found)
     return row
 
 

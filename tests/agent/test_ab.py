@@ -11,14 +11,14 @@ import pytest
 from rich.console import Console
 from tests.fakes.results import make_measurement
 
-from bench_agent import ab
-from bench_agent.ab_display import AbDisplay, document, lines
-from bench_agent.job import Answer, FoundDevice, Job, Probe
-from bench_agent.paces import Paces
-from bench_agent.plan import Selection
-from bench_agent.problems import UsageProblem
-from bench_agent.runner import Listener
-from bench_protocol import doubt_words, doubts
+from bench_agent.base.errors import UsageProblem
+from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
+from bench_agent.output.ab_table import AbDisplay, document, lines
+from bench_agent.plan.estimates import Paces
+from bench_agent.plan.plan import Selection
+from bench_agent.run import ab
+from bench_agent.run.worker_process import Listener
+from bench_protocol import doubt_text, doubts
 from bench_protocol.result import Failed, Measured
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
@@ -117,8 +117,8 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     found = document(a, b, done, ab.judge(done), busy)
     assert [warning["code"] for warning in found["warnings"]] == ["other_load", "few_blocks"]
     assert lines(found)[1:3] == [
-        f"Warning, {doubt_words.words(busy[0])}",
-        f"Warning, 1 of 4 runs: {doubt_words.words(few[0])} (B)",
+        f"Warning, {doubt_text.words(busy[0])}",
+        f"Warning, 1 of 4 runs: {doubt_text.words(few[0])} (B)",
     ]
 
 

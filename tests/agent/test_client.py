@@ -10,9 +10,9 @@ import httpx
 import pytest
 from tests.fakes.results import key_id, make_result, private_key, sealed
 
-from bench_agent.client import Client, Delivery, ServerRefused, utc_text
-from bench_agent.outbox import Outbox
-from bench_agent.problems import ServerUnreachable, UsageProblem
+from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.remote.client import Client, Delivery, ServerRefused, utc_text
+from bench_agent.remote.outbox import Outbox
 from bench_protocol import envelope, statement
 
 Handler = Callable[[httpx.Request], httpx.Response]

@@ -12,10 +12,10 @@ from tests.fakes import datasets
 from tests.fakes.datasets import CIFAR, MNIST, TEST, TRAIN, put
 from typer.testing import CliRunner
 
-from bench_agent.cli import app
+from bench_agent.base.errors import DataProblem, UsageProblem
+from bench_agent.cli.main import app
 from bench_agent.data import cut, inventory, load, parse, require, sources
 from bench_agent.data.manifest import MANIFEST, RealData
-from bench_agent.problems import DataProblem, UsageProblem
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.seeded import data_digest
 

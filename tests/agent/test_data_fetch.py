@@ -16,10 +16,10 @@ from rich.console import Console
 from tests.fakes import datasets
 from tests.fakes.mirror import Mirror, serving
 
+from bench_agent.base.errors import DataProblem
 from bench_agent.data import inventory
 from bench_agent.data.fetch import fetch, open_client
 from bench_agent.data.manifest import DataFile
-from bench_agent.problems import DataProblem
 
 CONTENT = bytes(range(256)) * 400
 HALF = len(CONTENT) // 2

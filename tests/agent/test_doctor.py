@@ -14,15 +14,15 @@ import pytest
 from rich.console import Console
 from tests.fakes.datasets import put
 
+from bench_agent.base.errors import UsageProblem
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.data.manifest import MANIFEST
-from bench_agent.doctor import CHECKS, Finding, examine, look, show, surroundings
+from bench_agent.doctor import CHECKS, Finding, diagnose, examine, show, surroundings
 from bench_agent.doctor.surroundings import Surroundings
-from bench_agent.home import Home
-from bench_agent.keys import load_or_create_key, machine_hash
-from bench_agent.problems import UsageProblem
-from bench_agent.runner import worker_command
+from bench_agent.run.worker_process import worker_command
 
-MAIN = "from bench_agent.cli import main; main()"
+MAIN = "from bench_agent.cli.main import main; main()"
 AGENT = f"{sys.executable} -c '{MAIN}'"
 
 
@@ -188,7 +188,7 @@ def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> Non
 
 
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(look, "answers", lambda url: False)
+    monkeypatch.setattr(diagnose, "answers", lambda url: False)
     monkeypatch.setattr(surroundings, "probe_all", lambda logs, names: {})
     findings = list(examine(Surroundings(Home(tmp_path / "home"))))
     seen = {finding.id.partition(".")[0] for finding in findings}
@@ -208,7 +208,7 @@ def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None
 def test_the_short_training_is_a_job_that_a_worker_understands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent import runner
+    from bench_agent.run import worker_process
 
     script = (
         "import sys, os; from bench_agent.job import *; from bench_protocol.result import Failed; "
@@ -217,8 +217,8 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
         "os.write(int(sys.argv[-1]), answer.model_dump_json().encode() + b'\\n')"
     )
     assert worker_command()
-    monkeypatch.setattr(runner, "worker_command", lambda: [sys.executable, "-c", script])
-    found = look.short_training("tensorflow", "metal", tmp_path)
+    monkeypatch.setattr(worker_process, "worker_command", lambda: [sys.executable, "-c", script])
+    found = diagnose.short_training("tensorflow", "metal", tmp_path)
     assert found == (None, "wrong result in phase build")
 
 

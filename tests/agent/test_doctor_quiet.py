@@ -4,7 +4,7 @@ import pytest
 from tests.fakes.findings import only, verdicts
 
 from bench_agent.doctor import quiet
-from bench_agent.senses import Governor, GpuUse, Load, Power
+from bench_agent.machine.sensors import Governor, GpuUse, Load, Power
 
 
 def test_power() -> None:

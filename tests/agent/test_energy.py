@@ -8,13 +8,13 @@ import pytest
 from tests.fakes.nvml import FakeNvml, NVMLError, h200
 from tests.fakes.results import make_cell, make_measurement
 
-from bench_agent.energy import EnergyWindow, MeterProblem, meter_for
-from bench_agent.energy.ioreport import IoReport
-from bench_agent.energy.meter import Counters, Meter
-from bench_agent.energy.nvml import Nvml
-from bench_agent.energy.rapl import Rapl
-from bench_agent.job import BlockDone, PhaseBegan
+from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.machine import cuda
+from bench_agent.run.energy import EnergyWindow, MeterProblem, meter_for
+from bench_agent.run.energy.ioreport import IoReport
+from bench_agent.run.energy.meter import Counters, Meter
+from bench_agent.run.energy.nvml import Nvml
+from bench_agent.run.energy.rapl import Rapl
 from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import energy_per_epoch_mj, energy_per_sample_mj
 from bench_protocol.matrix import Device

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from tests.fakes.results import make_result, private_key, sealed
 
-from bench_agent.home import Home, find_home
-from bench_agent.keys import load_or_create_key, machine_hash
-from bench_agent.outbox import Outbox
-from bench_agent.problems import HomeProblem
+from bench_agent.base.errors import HomeProblem
+from bench_agent.base.home import Home, find_home
+from bench_agent.base.keys import load_or_create_key, machine_hash
+from bench_agent.remote.outbox import Outbox
 from bench_protocol.keys import key_id
 
 

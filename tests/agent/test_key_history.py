@@ -7,8 +7,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
 
-from bench_agent.key_history import KeyHistory, replay
-from bench_protocol import acts, envelope, log, merkle, note, statement
+from bench_agent.remote.key_history import KeyHistory, replay
+from bench_protocol import acts, envelope, merkle, note, receipts, statement
 from bench_protocol.acts import Act, Revocation, Rotation
 from bench_protocol.errors import BadSignature, ProtocolError, UnknownKey
 
@@ -67,16 +67,16 @@ def given(
 
 def logged(*sealed: bytes) -> list[dict[str, Any]]:
     """The events as a server shows them that logged them in this order."""
-    salts = [bytes([number]) * log.SALT_BYTES for number in range(len(sealed))]
+    salts = [bytes([number]) * receipts.SALT_BYTES for number in range(len(sealed))]
     frontier, nodes = merkle.Frontier(), {}
     for salt, raw in zip(salts, sealed, strict=True):
-        nodes |= dict(frontier.add(merkle.leaf_hash(log.commitment(salt, envelope.read(raw)))))
-    checkpoint = log.Checkpoint(ORIGIN, len(sealed), frontier.root).signed(LOG)
+        nodes |= dict(frontier.add(merkle.leaf_hash(receipts.commitment(salt, envelope.read(raw)))))
+    checkpoint = receipts.Checkpoint(ORIGIN, len(sealed), frontier.root).signed(LOG)
     shown = []
     for index, (salt, raw) in enumerate(zip(salts, sealed, strict=True)):
         ranges = merkle.inclusion_ranges(index, len(sealed))
         path = tuple(merkle.range_hash(nodes, *each) for each in ranges)
-        proof = log.Receipt(index, salt, path, checkpoint).proof
+        proof = receipts.Receipt(index, salt, path, checkpoint).proof
         receipt = {"log_index": index, "salt": salt.hex(), "proof": proof}
         shown.append({"envelope": json.loads(raw), "receipt": receipt})
     return shown

@@ -338,7 +338,7 @@ def test_this_machine_is_read_and_tells_no_names(tmp_path: Path) -> None:
     import getpass
     import platform
 
-    from bench_agent.home import Home
+    from bench_agent.base.home import Home
 
     found = machine.read_machine(Home(tmp_path))
     text = found.model_dump_json()

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.agent.test_runner import BAD_WORKER, QUICK, a_job, run_bad
+from tests.agent.test_worker_process import BAD_WORKER, QUICK, a_job, run_bad
 from tests.fakes.workloads import job_of
 
-from bench_agent.post_mortem import memory_kills, ran_out_of_memory
-from bench_agent.runner import run_job, worker_command
+from bench_agent.run.exit_cause import memory_kills, ran_out_of_memory
+from bench_agent.run.worker_process import run_job, worker_command
 from bench_protocol.layers import Conv2D, Dense, Flatten, MaxPool2D
 from bench_protocol.result import Failed
 from bench_protocol.workloads import SGD, DataSet, Workload

@@ -6,11 +6,11 @@ import pytest
 from tests.fakes.workloads import TINY, variant
 
 from bench_agent import engines
-from bench_agent.job import FoundDevice, Probe
-from bench_agent.plan import Plan, Selection, make_plan
-from bench_agent.precision import ALL_PRECISIONS
-from bench_agent.presets import LIKE, PRESETS, Preset
-from bench_agent.problems import UsageProblem
+from bench_agent.base.errors import UsageProblem
+from bench_agent.base.messages import FoundDevice, Probe
+from bench_agent.base.precisions import ALL_PRECISIONS
+from bench_agent.plan.plan import Plan, Selection, make_plan
+from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_protocol.catalogue import workload_named
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")

@@ -10,14 +10,14 @@ from tests.agent.test_resume import OPEN, Quiet, begun, go_on, kept, measure
 from tests.fakes.disk import Disk
 from tests.fakes.results import make_result, private_key, sealed
 
-from bench_agent import journal
-from bench_agent.home import Home, write_durably, write_new_private
-from bench_agent.job import Answer, Job
-from bench_agent.keys import load_or_create_key, machine_hash
-from bench_agent.outbox import Outbox
-from bench_agent.problems import HomeProblem
-from bench_agent.run import run_plan
-from bench_agent.runner import Limits, Listener, run_job
+from bench_agent.base.errors import HomeProblem
+from bench_agent.base.home import Home, write_durably, write_new_private
+from bench_agent.base.keys import load_or_create_key, machine_hash
+from bench_agent.base.messages import Answer, Job
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run import journal
+from bench_agent.run.run import run_plan
+from bench_agent.run.worker_process import Limits, Listener, run_job
 from bench_protocol.keys import key_id
 from bench_protocol.result import Result
 
@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written_is_said_with_its_mend(tmp_path: Path) -> None:
-    from tests.agent.test_runner import a_job
+    from tests.agent.test_worker_process import a_job
 
     (tmp_path / "log").mkdir()
     with pytest.raises(HomeProblem, match="cannot write .*log"):

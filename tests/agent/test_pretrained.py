@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import variant
 
-from bench_agent import pretrained
-from bench_agent.problems import UsageProblem
+from bench_agent.base.errors import UsageProblem
+from bench_agent.worker import pretrained
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
 
@@ -50,14 +50,14 @@ def weights_file(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_catalogues_resnet_is_keras_own(model: Any, weights_file: Path) -> None:
-    from bench_agent.engines import _keras_model
+    from bench_agent.engines.tensorflow import keras_model
 
     generated = seeded.initial_weights(WORKLOAD)
     weights, source = pretrained.with_pretrained(WORKLOAD, generated, weights_file)
     assert source.startswith("sha256:")
     assert len(source) == 7 + 64
     features = variant(WORKLOAD, layers=WORKLOAD.layers[:-1])
-    ours = _keras_model.build(features, weights[:-1])
+    ours = keras_model.build(features, weights[:-1])
     pictures = np.random.default_rng(5).random((2, 224, 224, 3), np.float32)
     right = np.asarray(model(pictures, training=False))
     np.testing.assert_allclose(np.asarray(ours(pictures)), right, rtol=2e-4, atol=1e-5)

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import bench_agent
 import bench_server
-from bench_agent.cli import app
-from bench_server.cli import main
+from bench_agent.cli.main import app
+from bench_server.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()

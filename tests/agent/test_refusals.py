@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from bench_agent.alone import alone
+from bench_agent.base.errors import HomeProblem, UsageProblem
+from bench_agent.base.home import Home
 from bench_agent.doctor import unfit
 from bench_agent.doctor.surroundings import Surroundings
 from bench_agent.doctor.unfit import refuse_unfit
-from bench_agent.home import Home
-from bench_agent.problems import HomeProblem, UsageProblem
+from bench_agent.run.run_lock import alone
 
 HOLDS_THE_LOCK = """
 import sys, time

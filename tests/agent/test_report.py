@@ -13,11 +13,11 @@ from tests.fakes.results import make_cell, make_failure, make_result, sealed
 from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
-from bench_agent.cli import app
-from bench_agent.outbox import Outbox
-from bench_agent.report import page, picture, tables
-from bench_agent.report.charts import charts_of, places_of
-from bench_agent.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
+from bench_agent.cli.main import app
+from bench_agent.output.report import page, picture, tables
+from bench_agent.output.report.charts import charts_of, places_of
+from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
+from bench_agent.remote.outbox import Outbox
 from bench_protocol import result as wire
 from bench_protocol.result import Warn
 

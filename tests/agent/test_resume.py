@@ -7,20 +7,21 @@ from pathlib import Path
 import pytest
 from tests.fakes.results import make_measurement
 
-from bench_agent import journal, paces
-from bench_agent.client import Delivery
-from bench_agent.home import Home
-from bench_agent.idle import Gate
-from bench_agent.interrupt import Stop
-from bench_agent.job import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
-from bench_agent.outbox import Outbox
-from bench_agent.plan import Plan, PlannedCell, Selection, make_plan
-from bench_agent.presets import LIKE, PRESETS, Preset
-from bench_agent.problems import ServerUnreachable, UsageProblem
-from bench_agent.report.figures import report_of
-from bench_agent.run import RunSummary, run_plan
-from bench_agent.runner import Limits, Listener
-from bench_agent.telemetry import Reading
+from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.base.home import Home
+from bench_agent.base.messages import Answer, BlockDone, FoundDevice, Job, PhaseBegan, Probe
+from bench_agent.output.report.figures import report_of
+from bench_agent.plan import estimates
+from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
+from bench_agent.plan.presets import LIKE, PRESETS, Preset
+from bench_agent.remote.client import Delivery
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run import journal
+from bench_agent.run.idle_gate import Gate
+from bench_agent.run.interrupt import Stop
+from bench_agent.run.run import RunSummary, run_plan
+from bench_agent.run.telemetry import Reading
+from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol.result import Conditions, Measured, Result
 from bench_protocol.seeded import DEFAULT_SEED
 
@@ -143,7 +144,7 @@ def test_a_run_notes_the_pace_of_every_cell_and_what_is_doubtful(home: Home) -> 
 
     begun(home)
     summary, _ = go_on(home, three_blocks)
-    assert set(paces.load(home.paces).cells) == {digest for digest, _ in kept(home)}
+    assert set(estimates.load(home.paces).cells) == {digest for digest, _ in kept(home)}
     assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
 
 

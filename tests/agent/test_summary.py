@@ -8,13 +8,13 @@ from rich.console import Console
 from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 
-from bench_agent.home import Home
-from bench_agent.overview import summary_document
-from bench_agent.report import page, tables
-from bench_agent.report.figures import report_of
-from bench_agent.report.remarks import accuracy_lines, doubt_lines
-from bench_agent.run import RunSummary
-from bench_agent.summary import show_end, summary_table
+from bench_agent.base.home import Home
+from bench_agent.output.documents import summary_document
+from bench_agent.output.report import page, tables
+from bench_agent.output.report.figures import report_of
+from bench_agent.output.report.remarks import accuracy_lines, doubt_lines
+from bench_agent.output.summary import show_end, summary_table
+from bench_agent.run.run import RunSummary
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Evaluation, Measured, Warn
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from bench_agent.problems import UsageProblem
-from bench_agent.verify import read_file
+from bench_agent.base.errors import UsageProblem
+from bench_agent.remote.verify import read_file
 
 
 def test_what_is_no_file_is_told_without_the_systems_number(tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import pytest
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 from tests.fakes.workloads import TINY, job_of
 
-from bench_agent import environment, traces, worker
+from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
 from bench_agent.engines.seam import WrongResult
-from bench_agent.failures import kind_of
-from bench_agent.job import Answer, BlockDone, PhaseBegan
-from bench_agent.runner import run_job, run_probe
+from bench_agent.run.worker_process import run_job, run_probe
+from bench_agent.worker import conformance_trace, environment
+from bench_agent.worker import main as worker
+from bench_agent.worker.failures import kind_of
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Failed, Measured
 from bench_protocol.seeded import data_digest, generated_data
@@ -88,7 +89,9 @@ def test_an_accuracy_outside_its_band_is_diverged(
     engine: FakeEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fake that trains the published epochs and is right three times of four."""
-    monkeypatch.setattr(traces, "has_reference", lambda workload: False)  # a fake conforms to none
+    monkeypatch.setattr(
+        conformance_trace, "has_reference", lambda workload: False
+    )  # a fake conforms to none
     workload = workload_named("mnist-cnn")
     job = job_of(workload, epochs=workload.epochs, block_seconds=10.0)
     ended = worker.work(job, lambda message: None, engine.clock)

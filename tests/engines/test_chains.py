@@ -5,7 +5,7 @@ import ctypes
 import pytest
 from tests.fakes.workloads import small, variant
 
-from bench_agent.engines import _blas, _chains
+from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue import workload_named
 from bench_protocol.workloads import SGD
 
@@ -20,7 +20,7 @@ def test_chains_train_as_the_whole_batch(
     workload = variant(without_dropout(small(workload_named(name), 64)), optimizer=SGD())
     runs = []
     for cores in (1, 2):
-        monkeypatch.setattr(_chains, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(chains, "available_cores", lambda cores=cores: cores)
         session = opened(framework, workload, "tuned", 16)
         assert session.settings["chains"] == str(cores)
         runs.append([*losses(session, 5), *session.evaluate()])
@@ -40,29 +40,29 @@ def test_chains_train_as_the_whole_batch(
 def test_how_many_chains(
     monkeypatch: pytest.MonkeyPatch, name: str, batch_size: int, cores: int, count: int
 ) -> None:
-    monkeypatch.setattr(_chains, "available_cores", lambda: cores)
+    monkeypatch.setattr(chains, "available_cores", lambda: cores)
     weights = workload_named(name).trained_parameter_count
-    assert _chains.chains(batch_size, weights) == count
+    assert chains.chains(batch_size, weights) == count
 
 
 def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    for name in _blas.THREADS:
+    for name in blas.THREADS:
         monkeypatch.delenv(name, raising=False)
-    if "OpenBLAS" not in _blas.preload():
+    if "OpenBLAS" not in blas.preload():
         pytest.skip("no OpenBLAS here")
     loaded = ctypes.CDLL(None)
     threads = next(
         getattr(loaded, name.replace("set", "get"))
-        for name in _blas.SET_THREADS
+        for name in blas.SET_THREADS
         if hasattr(loaded, name)
     )
     before = threads()
-    assert _blas.set_threads(1)
+    assert blas.set_threads(1)
     assert threads() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
-    assert not _blas.set_threads(before)
+    assert not blas.set_threads(before)
     assert threads() == 1
     monkeypatch.delenv("OMP_NUM_THREADS")
-    assert _blas.set_threads(before)
+    assert blas.set_threads(before)

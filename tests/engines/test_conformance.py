@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 from tests.fakes.workloads import cell_of
 
-from bench_agent import engines, traces
+from bench_agent import engines
 from bench_agent.engines.seam import Data, Engine
+from bench_agent.worker import conformance_trace
 from bench_protocol import conformance, seeded
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Recipe
@@ -33,7 +34,9 @@ def loaded(workload: Workload, cell: Cell) -> Engine:
 def check(framework: str, recipe: Recipe, name: str) -> None:
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
-    found = conformance.verdict(cell, traces.both(loaded(workload, cell), workload, cell))
+    found = conformance.verdict(
+        cell, conformance_trace.both(loaded(workload, cell), workload, cell)
+    )
     assert found.kind == "conformant", found
 
 
@@ -61,9 +64,9 @@ def test_a_large_one_begins_right(
     cell = cell_of(workload, framework, "tuned")
     engine = loaded(workload, cell)
     traced = conformance.trace_workload(workload, "sgd")
-    monkeypatch.setattr(traces.conformance, "STEPS", 2)
-    monkeypatch.setattr(traces.conformance, "trace_workload", lambda *arguments: traced)
-    found = traces.trace(engine, workload, cell, "sgd")
+    monkeypatch.setattr(conformance_trace.conformance, "STEPS", 2)
+    monkeypatch.setattr(conformance_trace.conformance, "trace_workload", lambda *arguments: traced)
+    found = conformance_trace.trace(engine, workload, cell, "sgd")
     assert found.losses == pytest.approx(reference.losses[:2], rel=1e-5)
 
 

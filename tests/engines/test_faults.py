@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import cell_of, variant
 
-from bench_agent import traces
 from bench_agent.engines import engine_named
 from bench_agent.engines.seam import Data, Session
+from bench_agent.worker import conformance_trace
 from bench_protocol import conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D, Dense, Dropout
@@ -44,7 +44,7 @@ def found(name: str, change: Change = same) -> conformance.Verdict:
     cell = cell_of(workload, "mlx")
     engine_named("mlx").load(workload, cell)
     engine: Any = Faulty(change)
-    return conformance.verdict(cell, traces.both(engine, workload, cell))
+    return conformance.verdict(cell, conformance_trace.both(engine, workload, cell))
 
 
 def must_be_caught(verdict: conformance.Verdict) -> None:
@@ -73,27 +73,27 @@ def test_a_relu_is_missing(kind: type[Conv2D | Dense]) -> None:
 def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the published MLX model does it; pooling hides the larger size."""
     mx = pytest.importorskip("mlx.core")
-    from bench_agent.engines import _mlx_model
+    from bench_agent.engines.mlx import model
 
     def pad(x: Any) -> Any:
         return mx.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
 
-    monkeypatch.setattr(_mlx_model, "_padding", lambda layer, shape: [pad])
+    monkeypatch.setattr(model, "_padding", lambda layer, shape: [pad])
     must_be_caught(found("fashion-cnn"))
 
 
 def test_adam_without_bias_correction(monkeypatch: pytest.MonkeyPatch) -> None:
     optimizers = pytest.importorskip("mlx.optimizers")
-    from bench_agent.engines import _mlx_model
+    from bench_agent.engines.mlx import model
 
-    right = _mlx_model.optimizer
+    right = model.optimizer
 
     def wrong(settings: Any) -> Any:
         if settings.kind != "adam":
             return right(settings)
         return optimizers.Adam(settings.learning_rate, eps=settings.epsilon)
 
-    monkeypatch.setattr(_mlx_model, "optimizer", wrong)
+    monkeypatch.setattr(model, "optimizer", wrong)
     must_be_caught(found("fashion-mlp"))
 
 
@@ -158,9 +158,9 @@ def test_labels_of_another_numbering() -> None:
 def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Product, bias and ReLU fused into an operation that puts the bias elsewhere."""
     nn = pytest.importorskip("mlx.nn")
-    from bench_agent.engines import _mlx_model
+    from bench_agent.engines.mlx import model
 
-    right = _mlx_model._parts
+    right = model._parts
 
     class Fused(nn.Module):  # type: ignore[misc]
         def __init__(self, dense: Any) -> None:
@@ -177,7 +177,7 @@ def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) 
             return [Fused(parts[0])]
         return list(parts)
 
-    monkeypatch.setattr(_mlx_model, "_parts", wrong)
+    monkeypatch.setattr(model, "_parts", wrong)
     must_be_caught(found(name))
 
 

@@ -8,7 +8,8 @@ import pytest
 from tests.fakes.workloads import TINY, cell_of, small, variant
 
 from bench_agent import engines
-from bench_agent.engines import _common, _torch_optimizer
+from bench_agent.engines import common
+from bench_agent.engines.torch import optimizer
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Device
@@ -26,7 +27,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, framework: str, workload: Workload
 ) -> None:
     floats = losses(opened(framework, workload, "tuned", 16), 3)
-    monkeypatch.setattr(_common, "LARGEST_FLOAT_DATA_BYTES", 0)
+    monkeypatch.setattr(common, "LARGEST_FLOAT_DATA_BYTES", 0)
     session = opened(framework, workload, "tuned", 16)
     assert session.settings["data_on_device"] == "uint8"
     assert losses(session, 3) == pytest.approx(floats, rel=1e-5)
@@ -45,7 +46,7 @@ def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
 def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
     """Both formulas, in double precision, on the same moments."""
     settings = Adam(learning_rate=0.01, epsilon=1e-3)
-    ((rate, epsilon),) = _torch_optimizer.torch_adam_values(settings, np.array([step]))
+    ((rate, epsilon),) = optimizer.torch_adam_values(settings, np.array([step]))
     mean, square = 0.3, 0.02
     corrections = [1 - beta**step for beta in (settings.beta_1, settings.beta_2)]
     root = math.sqrt(square) / math.sqrt(corrections[1])
@@ -60,14 +61,14 @@ def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
 def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
     import jax
 
-    from bench_agent.engines import _jax_model
+    from bench_agent.engines.jax import model
     from bench_protocol.layers import MaxPool2D
 
     # Odd sizes: the last row and column belong to no window. Small whole numbers: many ties.
     x = np.random.default_rng(0).integers(0, 3, (2, 7, 5, 3)).astype(np.float32)
 
     def pooled(x: object, fast: bool) -> object:
-        return (_jax_model._max_pool(x, MaxPool2D(), fast) ** 2).sum()
+        return (model._max_pool(x, MaxPool2D(), fast) ** 2).sum()
 
     for fast, plain in zip(
         *(jax.value_and_grad(pooled)(x, fast) for fast in (True, False)), strict=True
@@ -84,21 +85,21 @@ def test_a_convolution_as_a_product(
 ) -> None:
     import jax
 
-    from bench_agent.engines import _jax_model
+    from bench_agent.engines.jax import model
 
     layer = Conv2D(filters=4, kernel=size, stride=stride, padding=padding)
     values = np.random.default_rng(7)
-    x = values.normal(size=(2, 7, 6, _jax_model.MANY_CHANNELS)).astype(np.float32)
+    x = values.normal(size=(2, 7, 6, model.MANY_CHANNELS)).astype(np.float32)
     kernel = values.normal(size=(size, size, x.shape[-1], 4)).astype(np.float32)
     found = []
     for fast in (True, False):
 
         def loss(x: Any, kernel: Any, fast: bool = fast) -> Any:
-            return (_jax_model._convolution(layer, x, kernel, fast) ** 2).sum()
+            return (model._convolution(layer, x, kernel, fast) ** 2).sum()
 
         assert ("conv_general" in str(jax.make_jaxpr(loss)(x, kernel))) != fast
         found.append(
-            [_jax_model._convolution(layer, x, kernel, fast), *jax.grad(loss, (0, 1))(x, kernel)]
+            [model._convolution(layer, x, kernel, fast), *jax.grad(loss, (0, 1))(x, kernel)]
         )
     for one, other in zip(*found, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)

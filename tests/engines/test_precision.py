@@ -6,8 +6,8 @@ float16 is no cell on a CPU, but its code runs there, so its loss scale can be t
 import pytest
 from tests.fakes.workloads import small, variant
 
-from bench_agent.job import FoundDevice
-from bench_agent.precision import too_old
+from bench_agent.base.messages import FoundDevice
+from bench_agent.base.precisions import too_old
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Precision
 from bench_protocol.workloads import SGD

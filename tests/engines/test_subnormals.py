@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import small
 
-from bench_agent.engines import _subnormals
+from bench_agent.engines.cpu import subnormals
 from bench_protocol.catalogue import workload_named
 
 from .conftest import Opener
@@ -33,21 +33,21 @@ def _in_a_thread() -> float:
 @only_there
 def test_this_thread_and_those_it_starts_until_the_end() -> None:
     assert _product() == 2.0**-140
-    with _subnormals.flushed():
+    with subnormals.flushed():
         assert (_product(), _in_a_thread()) == (0.0, 0.0)
     assert (_product(), _in_a_thread()) == (2.0**-140, 2.0**-140)
 
 
 @only_there
 def test_an_error_ends_it_too() -> None:
-    with pytest.raises(KeyError), _subnormals.flushed():
+    with pytest.raises(KeyError), subnormals.flushed():
         raise KeyError
     assert _product() == 2.0**-140
 
 
 def test_elsewhere_the_processor_is_left_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
-    with _subnormals.flushed():
+    with subnormals.flushed():
         assert _product() == 2.0**-140
 
 

@@ -40,7 +40,7 @@ def test_a_closed_session_trains_no_more(opened: Opener) -> None:
 
 
 def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
-    from bench_agent.engines import _metal_probe as probe
+    from bench_agent.engines.tensorflow import metal_probe as probe
 
     stock, safe = probe.forms()
     assert probe.deviation(stock) < probe.TOLERANCE
@@ -53,7 +53,7 @@ def test_the_probe_finds_a_planted_fault(operation: str) -> None:
     """A fusion that forgets the bias, as if the device had it."""
     from dataclasses import replace
 
-    from bench_agent.engines import _metal_probe as probe
+    from bench_agent.engines.tensorflow import metal_probe as probe
 
     stock, safe = probe.forms()
     right = getattr(stock, operation)
@@ -66,7 +66,7 @@ def test_the_probe_finds_a_planted_fault(operation: str) -> None:
 def test_the_probe_takes_nan_for_wrong() -> None:
     from dataclasses import replace
 
-    from bench_agent.engines import _metal_probe as probe
+    from bench_agent.engines.tensorflow import metal_probe as probe
 
     stock, _ = probe.forms()
     broken = replace(stock, dense=lambda x, kernel, bias: stock.dense(x, kernel, bias) / 0.0 * 0.0)
@@ -77,15 +77,15 @@ def test_the_probe_takes_nan_for_wrong() -> None:
 def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
     import tensorflow as tf
 
-    from bench_agent.engines import _keras_model, _tf_steps
+    from bench_agent.engines.tensorflow import keras_model, steps
 
     workload = variant(small(workload_named(name), 64), optimizer=SGD())
     workload = variant(
         workload, layers=tuple(layer for layer in workload.layers if layer.kind != "dropout")
     )
     stock = losses(opened("tensorflow", workload, "tuned", 16), 3)
-    model = _keras_model.build(workload, initial_weights(workload), safe=True)
-    session = _tf_steps.StepsSession(
+    model = keras_model.build(workload, initial_weights(workload), safe=True)
+    session = steps.StepsSession(
         workload,
         model,
         16,
@@ -104,12 +104,12 @@ def test_safe_layers_train_the_same(opened: Opener, name: str) -> None:
 
 @pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()])
 def test_composed_updates_equal_fused_ones(opened: Opener, optimizer: object) -> None:
-    from bench_agent.engines import _keras_model, _tf_steps
+    from bench_agent.engines.tensorflow import keras_model, steps
 
     workload = variant(TINY, optimizer=optimizer)
     fused = losses(opened("tensorflow", workload, "tuned"), 5)
-    model = _keras_model.build(workload, initial_weights(workload))
-    session = _tf_steps.StepsSession(
+    model = keras_model.build(workload, initial_weights(workload))
+    session = steps.StepsSession(
         workload,
         model,
         16,
@@ -126,23 +126,23 @@ def test_the_unrolled_lstm_is_keras_lstm() -> None:
     import keras
     import numpy as np
 
-    from bench_agent.engines import _tf_forward
+    from bench_agent.engines.tensorflow import forward
 
     x = np.random.default_rng(0).normal(size=(8, 5, 3)).astype(np.float32)
     layer = keras.layers.LSTM(4, bias_initializer="random_normal")
     expected = layer(x)
     weights = (variable.value for variable in layer.weights)
-    found = _tf_forward.unrolled_lstm(x, *weights)
+    found = forward.unrolled_lstm(x, *weights)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_pictures_too_many_for_floats_stay_bytes(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines import _common
+    from bench_agent.engines import common
 
     floats = losses(opened("tensorflow", TINY, "tuned"), 3)
-    monkeypatch.setattr(_common, "LARGEST_FLOAT_DATA_BYTES", 0)
+    monkeypatch.setattr(common, "LARGEST_FLOAT_DATA_BYTES", 0)
     for framework in ("tensorflow", "mlx"):
         session = opened(framework, TINY, "tuned")
         assert session.settings["data_on_device"] == "uint8"
@@ -152,7 +152,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
 def test_the_fused_adam_is_keras_adam() -> None:
     """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
     tf = pytest.importorskip("tensorflow")
-    from bench_agent.engines import _tf_update
+    from bench_agent.engines.tensorflow import update as _tf_update
     from bench_protocol.workloads import Adam
 
     draws = np.random.default_rng(1)
@@ -171,13 +171,14 @@ def test_the_fused_adam_is_keras_adam() -> None:
 def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines import _chains, _tf_units
+    from bench_agent.engines.cpu import chains as _chains
+    from bench_agent.engines.tensorflow import units
 
     monkeypatch.setattr(_chains, "available_cores", lambda: 2)
     workload = without_dropout(small(workload_named("fashion-mlp"), 64))
     runs = []
     for least, how in ((0, "by units"), (1_000_000, "whole")):
-        monkeypatch.setattr(_tf_units, "LEAST_WEIGHTS", least)
+        monkeypatch.setattr(units, "LEAST_WEIGHTS", least)
         session = opened("tensorflow", workload, "tuned", 16)
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
@@ -190,7 +191,7 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
 def test_large_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines import _chains
+    from bench_agent.engines.cpu import chains as _chains
 
     workload = variant(
         without_dropout(small(workload_named("cifar100-vgg16"), 32)), optimizer=SGD()
@@ -225,16 +226,16 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
     ],
 )
 def test_which_layers_are_cut(name: str, chains: int, pair: tuple[int, int] | None) -> None:
-    from bench_agent.engines import _tf_units
+    from bench_agent.engines.tensorflow import units
 
-    assert _tf_units.dense_pair(workload_named(name), chains) == pair
+    assert units.dense_pair(workload_named(name), chains) == pair
 
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 def test_only_vgg16_has_large_layers(workload: Workload) -> None:
-    from bench_agent.engines import _tf_units
+    from bench_agent.engines.tensorflow import units
 
-    large = _tf_units.large_layers(workload)
+    large = units.large_layers(workload)
     kinds = [type(workload.layers[index]).__name__ for index in large]
     expected = ["Conv2D"] * 6 + ["Dense"] * 3 if workload.name == "cifar100-vgg16" else []
     assert kinds == expected
@@ -245,14 +246,14 @@ def test_dropout_by_sixteen_bits(rate: float) -> None:
     """The share dropped, the mean kept, and other values in each step and at each call."""
     import tensorflow as tf
 
-    from bench_agent.engines import _tf_dropout
+    from bench_agent.engines.tensorflow import dropout
 
     x = tf.ones((999, 1001))  # an odd number of values
     draws = []
     for step in (1, 2):
-        drop = _tf_dropout.Dropout(tf.constant(step))
+        drop = dropout.Dropout(tf.constant(step))
         draws.extend(drop(x, rate).numpy() for _ in range(2))
-    again = _tf_dropout.Dropout(tf.constant(1))
+    again = dropout.Dropout(tf.constant(1))
     np.testing.assert_array_equal(again(x, rate), draws[0])
     five_sigma = 5 * np.sqrt(rate * (1 - rate) / draws[0].size)
     for drawn in draws:

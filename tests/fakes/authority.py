@@ -2,7 +2,7 @@
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_server.authority import Authority
+from bench_server.log.server_keys import Authority
 
 ORIGIN = "bench.test"
 AUTHORITY = Authority(

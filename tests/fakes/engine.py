@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Literal
 
+from bench_agent.base.messages import FoundDevice
 from bench_agent.engines.seam import Data
-from bench_agent.job import FoundDevice
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload

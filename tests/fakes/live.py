@@ -12,7 +12,7 @@ from pathlib import Path
 START_SECONDS = 30
 # Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["bench_server.cli"])
+FORKS.set_forkserver_preload(["bench_server.cli.main"])
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def running_server(database_url: str, home: Path) -> Iterator[str]:
 
 
 def _serve(environment: dict[str, str], out: Connection, log: Path) -> None:
-    from bench_server.cli import main
+    from bench_server.cli.main import main
 
     os.environ.clear()
     os.environ.update(environment)

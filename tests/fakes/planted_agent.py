@@ -84,7 +84,7 @@ def main() -> None:
     system, root = sys.argv[1], Path(sys.argv[2])
     platform.node = socket.gethostname = socket.getfqdn = lambda *_: HOST
     {"linux": plant_linux, "macos": plant_macos}[system](root)
-    from bench_agent.cli import main as agent
+    from bench_agent.cli.main import main as agent
 
     sys.argv = ["bench-agent", *sys.argv[3:]]
     agent()

@@ -16,14 +16,14 @@ from typing import Any
 import httpx
 from tests.agent.test_resume import OPEN, Quiet
 
-from bench_agent import journal
-from bench_agent.alone import alone
-from bench_agent.home import Home
-from bench_agent.job import FoundDevice, Probe
-from bench_agent.plan import Plan, Selection, make_plan
-from bench_agent.presets import PRESETS
-from bench_agent.run import run_plan
-from bench_agent.runner import run_job
+from bench_agent.base.home import Home
+from bench_agent.base.messages import FoundDevice, Probe
+from bench_agent.plan.plan import Plan, Selection, make_plan
+from bench_agent.plan.presets import PRESETS
+from bench_agent.run import journal
+from bench_agent.run.run import run_plan
+from bench_agent.run.run_lock import alone
+from bench_agent.run.worker_process import run_job
 from bench_protocol.seeded import DEFAULT_SEED
 
 REPEATS = 3

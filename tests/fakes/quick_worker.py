@@ -5,8 +5,8 @@ import sys
 import numpy as np
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 
-from bench_agent import worker
-from bench_agent.repeat import seeded
+from bench_agent.worker import main as worker
+from bench_agent.worker.repeat import seeded
 
 
 class RealTimeSession(FakeSession):

@@ -8,10 +8,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol import acts, conformance
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Challenge, Clocks, Trace
-from bench_server import challenges
-from bench_server.db import Store
-from bench_server.ingest import Inbox
-from bench_server.saving import Accepted
+from bench_server.db.store import Store
+from bench_server.ingest import challenges
+from bench_server.ingest.inbox import Inbox
+from bench_server.ingest.save import Accepted
 
 from . import results
 from .authority import AUTHORITY

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bench_agent.job import Job, Timing
+from bench_agent.base.messages import Job, Timing
 from bench_protocol.layers import Dense, Flatten
 from bench_protocol.matrix import Cell, Device, Precision, Recipe
 from bench_protocol.workloads import Adam, DataSet, Workload

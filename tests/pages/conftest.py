@@ -17,8 +17,8 @@ from tests.pages.looking import Fleet, open_browser, running_fleet
 
 from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
-from bench_server import schema
-from bench_server.db import Store
+from bench_server.db import migrate
+from bench_server.db.store import Store
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def browser() -> Iterator[Browser]:
 def _server(folder: Path) -> AbstractContextManager[str]:
     url = f"sqlite:///{folder / 'server.db'}"
     store = Store(url)
-    schema.migrate(store.engine)
+    migrate.migrate(store.engine)
     store.close()
     return running_server(url, folder)
 

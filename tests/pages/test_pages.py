@@ -14,7 +14,7 @@ from tests.fakes.fleet import MARKUP
 from tests.pages.conftest import Site, fill_with_one_machine
 
 from bench_protocol import format as people
-from bench_server import pages, render
+from bench_server.web import pages, render
 
 
 def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site) -> None:

@@ -7,8 +7,8 @@ import pytest
 from playwright.sync_api import Browser
 from tests.fakes.runs import a_run
 
-from bench_agent.report import page
-from bench_agent.report.figures import report_of
+from bench_agent.output.report import page
+from bench_agent.output.report.figures import report_of
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -13,9 +13,9 @@ from bench_protocol import (
     envelope,
     errors,
     keys,
-    log,
     merkle,
     note,
+    receipts,
     seeded,
     statement,
     strict_json,
@@ -160,11 +160,11 @@ def test_vectors_of_the_log() -> None:
     assert str(note.note_key("log.example", key)) == VECTOR["log key"]
     opened = envelope.read(VECTOR["envelope"].encode())
     salt = bytes.fromhex(VECTOR["salt"])
-    entry = log.commitment(salt, opened)
+    entry = receipts.commitment(salt, opened)
     assert entry.hex() == VECTOR["commitment of the envelope above"]
     assert merkle.leaf_hash(entry).hex() == VECTOR["its leaf hash"]
     proof = json.loads(PAGE.split("| proof, as a JSON string | `")[1].split("` |")[0])
-    receipt = log.parse_proof(salt, proof)
-    checkpoint = log.verify_receipt(receipt, opened, note.parse_key(VECTOR["log key"]))
+    receipt = receipts.parse_proof(salt, proof)
+    checkpoint = receipts.verify_receipt(receipt, opened, note.parse_key(VECTOR["log key"]))
     said = PAGE.split("then this one | `")[1].split("`")[0]
     assert (checkpoint.size, checkpoint.root.hex(), receipt.index) == (2, said, 1)

@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from bench_protocol import doubt_words, doubts
+from bench_protocol import doubt_text, doubts
 from bench_protocol.result import Blocks, Conditions, Telemetry, Warn
 
 MS = 1_000_000
@@ -82,7 +82,7 @@ def test_throttling_names_the_reasons() -> None:
 def test_other_load() -> None:
     assert doubts.of_other_load(0.19, 2) == []
     (warn,) = doubts.of_other_load(0.9, 2)
-    assert doubt_words.words(warn) == "other programs kept 0.9 of 2 cores busy"
+    assert doubt_text.words(warn) == "other programs kept 0.9 of 2 cores busy"
 
 
 def telemetry_of(sensor: str, *values: float | None) -> Telemetry:
@@ -91,13 +91,13 @@ def telemetry_of(sensor: str, *values: float | None) -> Telemetry:
 
 def test_heat_that_the_system_reports() -> None:
     found = doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None))
-    assert [doubt_words.words(warn) for warn in found] == [
+    assert [doubt_text.words(warn) for warn in found] == [
         "the system reported heat in 50.0 % of the samples"
     ]
     assert found[0].figures["worst_level"] == 2.0
     assert doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, None)) == []
     (warn,) = doubts.of_telemetry(telemetry_of("cpu_throttle_count", None, 70, 70, 73))
-    assert doubt_words.words(warn) == "heat slowed processor cores down 3 times"
+    assert doubt_text.words(warn) == "heat slowed processor cores down 3 times"
     assert doubts.of_telemetry(telemetry_of("cpu_throttle_count", 70, 70)) == []
 
 
@@ -121,12 +121,12 @@ def test_heat_that_the_system_reports() -> None:
     ],
 )
 def test_the_state_before_the_start(before: Conditions, said: list[str]) -> None:
-    assert [doubt_words.words(warn) for warn in doubts.of_conditions(before)] == said
+    assert [doubt_text.words(warn) for warn in doubts.of_conditions(before)] == said
 
 
 def test_clocks_that_jumped() -> None:
     assert doubts.of_clocks(0.2, -0.9) == []
-    assert [doubt_words.words(warn) for warn in doubts.of_clocks(3_725.0, -90.0)] == [
+    assert [doubt_text.words(warn) for warn in doubts.of_clocks(3_725.0, -90.0)] == [
         "the machine slept for 1 h 2 min in between",
         "the wall clock was set back by 1 min 30 s in between",
     ]
@@ -141,13 +141,13 @@ def test_every_code_is_in_the_documents() -> None:
 
 
 def test_every_code_can_be_said() -> None:
-    assert set(doubt_words.WORDS) == set(get_args(doubts.Code))
-    said = {warn.code: doubt_words.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
+    assert set(doubt_text.WORDS) == set(get_args(doubts.Code))
+    said = {warn.code: doubt_text.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
     assert said == {"few_blocks": "only 1 block timed"}
     (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
-    assert doubt_words.words(drift).startswith("blocks grew slower by 1")
+    assert doubt_text.words(drift).startswith("blocks grew slower by 1")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))
-    assert doubt_words.words(outliers).startswith(
+    assert doubt_text.words(outliers).startswith(
         "1 of 13 blocks lie far from the others, the farthest"
     )
 
@@ -164,7 +164,7 @@ def test_every_code_can_be_said() -> None:
     ],
 )
 def test_unknown_doubts_are_spelt_out(warn: Warn, words: str) -> None:
-    assert doubt_words.words(warn) == words
+    assert doubt_text.words(warn) == words
 
 
 @pytest.mark.parametrize(
@@ -185,14 +185,14 @@ def test_which_doubt_is_the_worse(
     code: str, harmless: dict[str, float], worse: dict[str, float]
 ) -> None:
     first, second = (Warn(code=code, figures=figures) for figures in (harmless, worse))
-    assert (doubt_words.weight(first) < doubt_words.weight(second)) == bool(worse)
+    assert (doubt_text.weight(first) < doubt_text.weight(second)) == bool(worse)
 
 
-@pytest.mark.parametrize("code", doubt_words.WEIGHTS)
+@pytest.mark.parametrize("code", doubt_text.WEIGHTS)
 def test_a_doubt_without_its_figures_weighs_nothing(code: str) -> None:
-    assert doubt_words.weight(Warn(code=code)) == 0
+    assert doubt_text.weight(Warn(code=code)) == 0
 
 
 def test_all_that_can_be_worse_has_a_weight() -> None:
     no_figure_of_how_much = {"hot", "on_battery", "low_power_mode"}
-    assert set(doubt_words.WEIGHTS) == set(get_args(doubts.Code)) - no_figure_of_how_much
+    assert set(doubt_text.WEIGHTS) == set(get_args(doubts.Code)) - no_figure_of_how_much

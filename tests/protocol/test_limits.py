@@ -18,9 +18,7 @@ from tests.protocol.golden_result import (
 )
 
 from bench_protocol import envelope, statement, strict_json
-from bench_protocol.errors import (
-    InvalidField,
-)
+from bench_protocol.errors import InvalidField
 from bench_protocol.result import (
     MOST_BLOCKS,
     MOST_SAMPLES,

@@ -24,18 +24,8 @@ from tests.protocol.golden_result import (
 
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import (
-    BadSignature,
-    InvalidField,
-    MalformedJson,
-    UnknownWorkload,
-)
-from bench_protocol.result import (
-    MOST_BLOCKS,
-    Failed,
-    FailureKind,
-    Result,
-)
+from bench_protocol.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
+from bench_protocol.result import MOST_BLOCKS, Failed, FailureKind, Result
 from bench_protocol.units import LARGEST_INTEGER
 
 # -- golden files ---------------------------------------------------------------------------------

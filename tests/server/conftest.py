@@ -14,12 +14,13 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 
-from bench_server import log, schema
 from bench_server.app import create_app
-from bench_server.db import Store, open_engine
-from bench_server.ingest import Inbox
+from bench_server.db import migrate
+from bench_server.db.store import Store, open_engine
+from bench_server.db.tables import Table
+from bench_server.ingest.inbox import Inbox
+from bench_server.log import log
 from bench_server.settings import Settings
-from bench_server.tables import Table
 
 _names = itertools.count(1)
 
@@ -31,7 +32,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Clust
     try:
         running.create("migrated")
         store = Store(running.url("migrated"))
-        schema.migrate(store.engine)
+        migrate.migrate(store.engine)
         store.close()
         yield running
     finally:
@@ -43,7 +44,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A migrated SQLite file to copy from."""
     path = tmp_path_factory.mktemp("sqlite") / "template.db"
     store = Store(f"sqlite:///{path}")
-    schema.migrate(store.engine)
+    migrate.migrate(store.engine)
     store.close()
     return path
 

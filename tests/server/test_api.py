@@ -10,7 +10,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Device
-from bench_server import cursors
+from bench_server.answers import cursors
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")

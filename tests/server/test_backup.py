@@ -12,9 +12,11 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_server import backup, cli, dumps, schema
 from bench_server.app import create_app
-from bench_server.db import Store, open_engine
+from bench_server.cli.main import main as cli
+from bench_server.db import backup, migrate
+from bench_server.db.store import Store, open_engine
+from bench_server.export import daily
 from bench_server.settings import Settings
 
 ADDRESSES = [
@@ -107,7 +109,7 @@ def test_what_cannot_be_backed_up_or_restored(
     taken.write_text("mine")
     older = tmp_path / "older.db"
     engine = open_engine(f"sqlite:///{older}")
-    schema.migrate(engine, "0001")
+    migrate.migrate(engine, "0001")
     engine.dispose()
     elsewhere = tmp_path / "elsewhere.db"
     with sqlite3.connect(elsewhere) as theirs:
@@ -141,7 +143,7 @@ def test_export_and_daily_dump(
     assert (tmp_path / "all.jsonl").read_bytes() == post.http.get("/api/v1/export.jsonl").content
     folder = tmp_path / "dumps"
     for day in (1, 2, 3):
-        dumps.write_daily(store, folder, date(2026, 11, day), keep_days=2)
+        daily.write_daily(store, folder, date(2026, 11, day), keep_days=2)
     assert sorted(path.name for path in folder.iterdir()) == [
         f"results-2026-11-0{day}.{form}" for day in (2, 3) for form in ("csv", "jsonl", "parquet")
     ]

@@ -13,11 +13,12 @@ import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-from bench_server import schema, serving
+from bench_server.cli import serve
+from bench_server.db import migrate
 from bench_server.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = [sys.executable, "-c", "from bench_server.cli import main; main()"]
+PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()"]
 
 
 def compose() -> list[str]:
@@ -96,7 +97,7 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
     from tests.fakes.live import running_server
 
     environment = os.environ | {"BENCH_SERVER_DATABASE_URL": empty_database_url}
-    for says in (f"empty -> {schema.head()}", f"already at {schema.head()}"):
+    for says in (f"empty -> {migrate.head()}", f"already at {migrate.head()}"):
         done = subprocess.run(
             [*PROGRAM, "migrate"], env=environment, capture_output=True, text=True, check=True
         )
@@ -200,7 +201,7 @@ def test_the_wheel_brings_templates_and_migrations(tmp_path: Path) -> None:
 
 def test_the_socket_answers_keep_alive_requests_at_once() -> None:
     """Without uvloop asyncio leaves TCP_NODELAY unset on sockets whose protocol is not named."""
-    bound = serving.bind("127.0.0.1", 0)
+    bound = serve.bind("127.0.0.1", 0)
     try:
         assert bound.proto == socket.IPPROTO_TCP
         assert bound.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)

@@ -13,11 +13,11 @@ from tests.fakes.authority import ORIGIN
 from tests.fakes.client import JSON, Poster
 
 from bench_protocol import envelope, statement
-from bench_server import saving
-from bench_server.db import Store
-from bench_server.derive import machine_id, stored_result
-from bench_server.ingest import new_id
-from bench_server.tables import Measurement, SigningKey, Submission
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, SigningKey, Submission
+from bench_server.ingest import save as saving
+from bench_server.ingest.columns import machine_id, stored_result
+from bench_server.ingest.inbox import new_id
 
 
 def counted(store: Store) -> tuple[int, int]:

@@ -16,11 +16,11 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import JSON, Poster
 
-from bench_protocol import envelope, log, merkle, note, strict_json, tiles
-from bench_server import log as server_log
-from bench_server.authority import KeysProblem, load_authority, new_authority
-from bench_server.db import Store
-from bench_server.tables import LogCheckpoint, LogEntry, LogNode
+from bench_protocol import envelope, merkle, note, receipts, strict_json, tiles
+from bench_server.db.store import Store
+from bench_server.db.tables import LogCheckpoint, LogEntry, LogNode
+from bench_server.log import log as server_log
+from bench_server.log.server_keys import KeysProblem, load_authority, new_authority
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -29,18 +29,18 @@ def key_of(http: httpx.Client) -> note.NoteKey:
     return note.parse_key(http.get("/api/v1/log").json()["key"])
 
 
-def checkpoint(http: httpx.Client) -> log.Checkpoint:
-    return log.open_checkpoint(http.get("/checkpoint").text, key_of(http))
+def checkpoint(http: httpx.Client) -> receipts.Checkpoint:
+    return receipts.open_checkpoint(http.get("/checkpoint").text, key_of(http))
 
 
-def receipt_of(answer: dict[str, object]) -> log.Receipt:
+def receipt_of(answer: dict[str, object]) -> receipts.Receipt:
     receipt = answer["receipt"]
     assert isinstance(receipt, dict)
-    return log.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+    return receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
 
 
 def test_an_empty_log_is_signed(http: TestClient) -> None:
-    assert checkpoint(http) == log.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT)
+    assert checkpoint(http) == receipts.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT)
     state = http.get("/api/v1/log").json()
     assert (state["origin"], state["size"]) == (ORIGIN, 0)
     assert base64.b64decode(state["root"]) == merkle.EMPTY_ROOT
@@ -51,7 +51,7 @@ def test_the_receipt_proves_the_envelope_that_was_sent(post: Poster) -> None:
     raw = results.sealed(results.make_result())
     answer = post.raw(raw).json()
     receipt = receipt_of(answer)
-    found = log.verify_receipt(receipt, envelope.read(raw), key_of(post.http))
+    found = receipts.verify_receipt(receipt, envelope.read(raw), key_of(post.http))
     assert (receipt.index, found.size) == (1, 2)
     for _ in range(3):
         post.made()
@@ -114,7 +114,7 @@ def test_the_tree_comes_out_of_the_tiles(post: Poster) -> None:
     for old in sizes:
         ranges = merkle.consistency_ranges(old.size, newest.size)
         nodes = tiles.fetch_nodes(fetch, newest.size, merkle.nodes_of(ranges))
-        log.verify_growth(old, newest, [merkle.range_hash(nodes, *r) for r in ranges])
+        receipts.verify_growth(old, newest, [merkle.range_hash(nodes, *r) for r in ranges])
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_many_results_share_one_checkpoint(post: Poster, store: Store) -> None:
     assert sizes == [0, 1, 4]
     for place in (0, 2, 6):
         receipt = receipt_of(said[place]["result"])
-        log.verify_receipt(receipt, envelope.read(lines[place]), key_of(post.http))
+        receipts.verify_receipt(receipt, envelope.read(lines[place]), key_of(post.http))
 
 
 def test_a_line_has_a_limit_and_a_number(post: Poster) -> None:

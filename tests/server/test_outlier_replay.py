@@ -12,9 +12,14 @@ from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_server import audit, backup, cli, log_dump, records, reindex, schema
-from bench_server.db import Store
-from bench_server.tables import Measurement, NewRow
+from bench_server.answers import log_entries
+from bench_server.audit import archive
+from bench_server.audit import verify as audit
+from bench_server.cli.main import main as cli
+from bench_server.db import backup, migrate
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, NewRow
+from bench_server.ingest import reindex
 
 OTHERS = 5
 
@@ -70,7 +75,7 @@ def test_a_restored_database_has_it(
     before = stored(store, outlier)
     backup.backup(store.engine, tmp_path / "backup.db")
     restored = Store(empty_database_url)
-    schema.migrate(restored.engine)
+    migrate.migrate(restored.engine)
     backup.restore(restored.engine, tmp_path / "backup.db")
     reindex.reindex(restored, ORIGIN)
     assert stored(restored, outlier) == before
@@ -110,11 +115,11 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
     saved = audit.saving.save_rows
     monkeypatch.setattr(audit.saving, "save_rows", save_rows)
     with store.reading() as session:
-        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
-        with log_dump.keeping(fetch, tmp_path / "dump.zip") as kept:
+        fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+        with archive.keeping(fetch, tmp_path / "dump.zip") as kept:
             assert audit.audit(kept).faults == ()
     replayed.clear()
-    with log_dump.reading(tmp_path / "dump.zip") as fetch:
+    with archive.reading(tmp_path / "dump.zip") as fetch:
         assert audit.audit(fetch).faults == ()
     assert finding(replayed[outlier]) == before
 
@@ -135,7 +140,7 @@ def test_it_is_not_shown_of_hidden_results(post: Poster, outlier: str) -> None:
 @pytest.mark.parametrize("wrong", [{"passed": "perhaps"}, [], {"sentence": "it failed"}])
 def test_an_audit_reports_a_finding_that_is_none(store: Store, outlier: str, wrong: object) -> None:
     with store.reading() as session:
-        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+        fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
 
         def edited(path: str) -> bytes:
             answer = fetch(path)

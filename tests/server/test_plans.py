@@ -13,10 +13,11 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.matrix import Device
-from bench_server import peers, queries
-from bench_server.db import Store
-from bench_server.standing_rows import TABLE
-from bench_server.tables import Measurement, Submission
+from bench_server.answers import queries
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, Submission
+from bench_server.ingest import other_owners
+from bench_server.ranking.rows import TABLE
 
 LARGE = r"(measurement|submission)"
 # The index of the few results that do not count; all of it is little.
@@ -183,6 +184,6 @@ def check(store: Store, seen: list[tuple[str, Any]]) -> None:
 
 def test_the_times_of_other_owners_are_all_in_an_index() -> None:
     (index,) = (index for index in TABLE.indexes if index.name == "ix_standing_children")
-    asked = str(peers.OWNERS) + str(peers.QUARTILES)
+    asked = str(other_owners.OWNERS) + str(other_owners.QUARTILES)
     read = set(re.findall(r"of_owner\.(\w+)", asked))
     assert read == set(index.columns.keys())

@@ -9,9 +9,11 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
-from bench_server import cli, reindex, score
-from bench_server.db import Store
-from bench_server.tables import PublishedFigure, Standing
+from bench_server.cli.main import main as cli
+from bench_server.db.store import Store
+from bench_server.db.tables import PublishedFigure, Standing
+from bench_server.ingest import reindex
+from bench_server.ranking import score
 
 I7 = "published-intel-core-i7-8700"
 

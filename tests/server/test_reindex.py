@@ -11,13 +11,13 @@ from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
 from bench_protocol import acts
-from bench_server import audit, cli, moderation, peers, published, records, reindex, schema
+from bench_server.answers import log_entries
 from bench_server.app import utc_now
-from bench_server.db import Store
-from bench_server.ingest import Inbox
-from bench_server.saving import Accepted
-from bench_server.settings import Settings
-from bench_server.tables import (
+from bench_server.audit import verify as audit
+from bench_server.cli.main import main as cli
+from bench_server.db import migrate as schema
+from bench_server.db.store import Store
+from bench_server.db.tables import (
     EnvironmentRow,
     Measurement,
     Owner,
@@ -25,6 +25,11 @@ from bench_server.tables import (
     SigningKey,
     Standing,
 )
+from bench_server.ingest import moderation, other_owners, reindex
+from bench_server.ingest.inbox import Inbox
+from bench_server.ingest.save import Accepted
+from bench_server.ranking import published
+from bench_server.settings import Settings
 
 DERIVED = (Measurement, Standing, EnvironmentRow, Owner, SigningKey, PublishedFigure)
 
@@ -105,7 +110,7 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
     assert [found[i]["status"] for i in ids] == ["rotated", "active", "revoked", "active"]
     assert [found[i]["display_name"] for i in ids] == ["Ada", "key 2", "key 3", "Ada"]
     with store.reading() as session:
-        fetch = records.fetch_from(session, AUTHORITY, "CC-BY-4.0")
+        fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
         assert audit.audit(fetch).faults == ()
 
 
@@ -168,7 +173,7 @@ def test_results_that_came_together_are_held_against_the_same_owners_again(
     post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many owners there are: one's own results are none of the others'."""
-    monkeypatch.setattr(peers, "FEW", 6)
+    monkeypatch.setattr(other_owners, "FEW", 6)
     inbox = Inbox(store, AUTHORITY)
     for number in range(2, 12):
         key = results.private_key(number)

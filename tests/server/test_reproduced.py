@@ -10,9 +10,9 @@ from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster
 
 from bench_protocol import acts
-from bench_server import moderation, reindex
-from bench_server.db import Store
-from bench_server.tables import Measurement, Standing
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement, Standing
+from bench_server.ingest import moderation, reindex
 
 KEYS = [results.private_key(seed) for seed in (1, 2)]
 OWNERS = [acts.first_owner(results.key_id(key)) for key in KEYS]

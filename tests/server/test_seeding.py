@@ -10,10 +10,11 @@ from sqlmodel import Session
 from tests.fakes.authority import AUTHORITY
 
 from bench_protocol import merkle
-from bench_protocol.log import Checkpoint
-from bench_server import log, standings
-from bench_server.db import Store
-from bench_server.tables import LogEntry, Measurement, Standing, Submission, Table
+from bench_protocol.receipts import Checkpoint
+from bench_server.db.store import Store
+from bench_server.db.tables import LogEntry, Measurement, Standing, Submission, Table
+from bench_server.log import log
+from bench_server.ranking import aggregates
 
 # One machine of each kind of hardware, and a second one of the first.
 MACHINES = world.KINDS + 1
@@ -32,10 +33,10 @@ def _standings(session: Session) -> dict[str, dict[str, Any]]:
 def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
     with seeded.writing() as session:
         kept = _standings(session)
-        assert {row["level"] for row in kept.values()} == set(standings.LEVELS)
+        assert {row["level"] for row in kept.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
         assert len(rows) == MACHINES * world.RUN
-        standings.refresh(session, rows)
+        aggregates.refresh(session, rows)
         anew = _standings(session)
         assert anew.keys() == kept.keys()
         for identity, values in anew.items():

@@ -10,11 +10,13 @@ from sqlmodel import Session
 from tests.fakes.authority import AUTHORITY
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_server import board_queries, rank, standings
-from bench_server.db import Store
-from bench_server.filters import BoardFilters
-from bench_server.standing_rows import RESULTS, TABLE, figure
-from bench_server.tables import Measurement
+from bench_server.answers import leaderboard_sql
+from bench_server.answers.filters import BoardFilters
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement
+from bench_server.ranking import aggregates
+from bench_server.ranking import figures as rank
+from bench_server.ranking.rows import RESULTS, TABLE, figure
 
 
 @pytest.fixture
@@ -36,14 +38,14 @@ def session(store: Store) -> Iterator[Session]:
         of_trusted = RESULTS.c.machine_id.in_(trusted)
         writing.execute(update(RESULTS).values(trust_level=1))
         writing.execute(update(RESULTS).where(of_trusted).values(trust_level=2))
-        standings.refresh(writing, writing.scalars(select(Measurement)).all())
+        aggregates.refresh(writing, writing.scalars(select(Measurement)).all())
         yield writing
 
 
 def test_hardware_by_trust(session: Session) -> None:
     for workload in CATALOGUE:
         asked = BoardFilters(workload=workload.name, trust=2)
-        (figures,) = board_queries.figures(session, [workload], asked).values()
+        (figures,) = leaderboard_sql.figures(session, [workload], asked).values()
         found = {f.id: f for f in figures}
         machines = session.execute(
             select(TABLE).where(
@@ -67,7 +69,7 @@ def test_machines_are_read_only_where_they_differ_in_trust(session: Session) -> 
     seen: list[tuple[str, object]] = []
     connection = session.connection()
     event.listen(connection, "before_cursor_execute", lambda *a: seen.append((a[2], a[3])))
-    board_queries.figures(session, CATALOGUE, BoardFilters(trust=1))
+    leaderboard_sql.figures(session, CATALOGUE, BoardFilters(trust=1))
     assert len(seen) == 1
-    board_queries.figures(session, CATALOGUE, BoardFilters(trust=2))
+    leaderboard_sql.figures(session, CATALOGUE, BoardFilters(trust=2))
     assert len(seen) == 3

@@ -16,7 +16,7 @@ import bench_protocol
 
 ROOT = Path(__file__).parents[2]
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs/adding.md").read_text("utf-8"), re.S)
-AGENT = [sys.executable, "-c", "from bench_agent.cli import main; main()"]
+AGENT = [sys.executable, "-c", "from bench_agent.cli.main import main; main()"]
 
 
 @pytest.fixture(scope="module")

@@ -108,8 +108,8 @@ def test_enroll_names_the_key(agent: Agent, make_server: Callable[[], Server]) -
     answer = agent("enroll", "--server", address, "--name", "my <b>Mac</b>", "--json").json()
     again = agent("enroll", "--server", address, "--json").json()
     assert answer["key_id"] == again["key_id"]
-    from bench_agent.home import Home
-    from bench_agent.keys import load_or_create_key
+    from bench_agent.base.home import Home
+    from bench_agent.base.keys import load_or_create_key
 
     assert answer["key_id"] == keys.key_id(load_or_create_key(Home(agent.home)).public_key())
 

@@ -16,11 +16,11 @@ import pytest
 from tests.fakes.quick_agent import a_plan
 from tests.system.conftest import BIN, Agent, Server
 
-from bench_agent import journal
-from bench_agent.commands.options import open_client
-from bench_agent.commands.sending import agree
-from bench_agent.home import Home
-from bench_agent.outbox import Outbox
+from bench_agent.base.home import Home
+from bench_agent.cli.options import open_client
+from bench_agent.cli.submit import agree
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run import journal
 
 KILLS = 200
 REAL_KILLS = 10

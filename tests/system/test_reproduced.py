@@ -12,18 +12,18 @@ from tests.fakes import results
 from tests.fakes.live import running_server
 from tests.system.conftest import Agent, Operator
 
-from bench_agent.client import Client, utc_text
-from bench_agent.home import Home
-from bench_agent.keys import load_or_create_key
-from bench_agent.outbox import Outbox
-from bench_agent.record import RunClock
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.remote.client import Client, utc_text
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run.sign import RunClock
 from bench_protocol import conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.keys import key_id
 from bench_protocol.result import Agent as WireAgent
 from bench_protocol.result import Clocks, Startup, Trace
-from bench_server import schema
-from bench_server.db import open_engine
+from bench_server.db import migrate
+from bench_server.db.store import open_engine
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def operator(tmp_path: Path) -> Operator:
 @pytest.fixture
 def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
     engine = open_engine(operator.database_url)
-    schema.migrate(engine)
+    migrate.migrate(engine)
     engine.dispose()
     with running_server(operator.database_url, tmp_path) as found:
         yield found

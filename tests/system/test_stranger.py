@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tests.fakes.live import running_server
 
-from bench_server import schema
-from bench_server.db import open_engine
+from bench_server.db import migrate
+from bench_server.db.store import open_engine
 
 CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
 
@@ -21,7 +21,7 @@ def test_it_uses_none_of_our_packages() -> None:
 def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'server.db'}"
     engine = open_engine(url)
-    schema.migrate(engine)
+    migrate.migrate(engine)
     engine.dispose()
     with running_server(url, tmp_path) as address:
         done = subprocess.run(

@@ -12,26 +12,26 @@ from tests.fakes import results
 from tests.fakes.live import running_server
 from tests.system.conftest import Agent, Operator
 
-from bench_agent.client import Client, ServerRefused
-from bench_agent.home import Home
-from bench_agent.keys import load_or_create_key, next_key
-from bench_agent.outbox import Outbox
-from bench_agent.problems import HomeProblem, LogContradiction, ServerUnreachable
-from bench_agent.record import RunClock
-from bench_agent.verify import fetch_bundle, verify
+from bench_agent.base.errors import HomeProblem, LogContradiction, ServerUnreachable
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key, next_key
+from bench_agent.remote.client import Client, ServerRefused
+from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.verify import fetch_bundle, verify
+from bench_agent.run.sign import RunClock
 from bench_protocol.errors import BadSignature, ProtocolError
 from bench_protocol.keys import key_id
 from bench_protocol.result import Agent as WireAgent
 from bench_protocol.result import Clocks
-from bench_server import schema
-from bench_server.db import Store, open_engine
+from bench_server.db import migrate
+from bench_server.db.store import Store, open_engine
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> str:
     url = f"sqlite:///{tmp_path / 'server.db'}"
     engine = open_engine(url)
-    schema.migrate(engine)
+    migrate.migrate(engine)
     engine.dispose()
     return url
 

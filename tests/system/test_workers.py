@@ -11,15 +11,16 @@ from tests.fakes import results
 from tests.fakes.client import JSON
 from tests.fakes.live import running_server
 
-from bench_server import schema, serving
-from bench_server.db import Store
+from bench_server.cli import serve
+from bench_server.db import migrate
+from bench_server.db.store import Store
 
 
 def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BENCH_SERVER_WORKERS", "2")
     url = f"sqlite:///{tmp_path / 'server.db'}"
     store = Store(url)
-    schema.migrate(store.engine)
+    migrate.migrate(store.engine)
     store.close()
     bodies = [results.sealed(results.make_result()) for _ in range(12)]
     with running_server(url, tmp_path) as address, httpx.Client(base_url=address) as http:
@@ -40,7 +41,7 @@ def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         if sys.platform == "linux":
             assert len(_listening(port)) == 2, "each worker listens by itself"
         with pytest.raises(OSError, match="in use"):
-            serving.bind("127.0.0.1", port)
+            serve.bind("127.0.0.1", port)
 
 
 def _listening(port: int) -> set[int | None]:

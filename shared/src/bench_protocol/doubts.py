@@ -1,4 +1,4 @@
-"""Doubts about a measurement: found in what was measured, kept with it; :mod:`.doubt_words` says
+"""Doubts about a measurement: found in what was measured, kept with it; :mod:`.doubt_text` says
 them.
 
 Codes are an open list on the wire; those that are known here are in :data:`Code`.

@@ -14,9 +14,12 @@ from bench_protocol.errors import ProtocolError
 from bench_protocol.machine import OperatingSystem
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import Challenge
-from bench_server import challenges, enroll, ingest, log, moderation, published, schema
-from bench_server.authority import Authority, load_authority
-from bench_server.db import Store
+from bench_server.db import migrate
+from bench_server.db.store import Store
+from bench_server.ingest import challenges, inbox, key_events, moderation
+from bench_server.log import log
+from bench_server.log.server_keys import Authority, load_authority
+from bench_server.ranking import published
 from bench_server.settings import Settings
 
 from .. import results
@@ -34,7 +37,7 @@ def make(folder: Path, workloads: Sequence[str] = WORKLOADS) -> str:
     url = f"sqlite:///{folder / 'server.db'}"
     folder.mkdir(parents=True, exist_ok=True)
     store = Store(url)
-    schema.migrate(store.engine)
+    migrate.migrate(store.engine)
     fill(store, load_authority(Settings().origin, folder / "server-keys"), workloads)
     store.close()
     return url
@@ -48,7 +51,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
         published.import_published(session)
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)
-        enroll.tell(body, store, authority, "open", START)
+        key_events.tell(body, store, authority, "open", START)
         whose: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
         moderation.decide(store, authority, START, "assign", **whose)
         if number % 2 == 0:
@@ -95,7 +98,7 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
     finished = run.at + timedelta(seconds=span_ns / 1e9)
     envelopes = [results.sealed(closed(result, run.at, span_ns), run.key) for result in made]
     ids = []
-    for waiting in ingest.Inbox(store, authority).accept(envelopes, finished):
+    for waiting in inbox.Inbox(store, authority).accept(envelopes, finished):
         answer = waiting.result()
         if isinstance(answer, ProtocolError):
             raise answer
@@ -138,7 +141,7 @@ def _oddities(store: Store, authority: Authority, key: Ed25519PrivateKey) -> Non
         key=key, machine=results.make_machine(MARKUP, seed=951), step_ns=9_000_000
     )
     odd_ones = [results.sealed(result, key) for result in (failed, wrong, odd)]
-    for waiting in ingest.Inbox(store, authority).accept(odd_ones, at):
+    for waiting in inbox.Inbox(store, authority).accept(odd_ones, at):
         waiting.result()
     run = Session(key, kind, machine, environment_of(kind), at, 2.4)
     cells = [results.make_cell("mnist-cnn", device=gpu, recipe="tuned", data="real")]

@@ -7,7 +7,7 @@ from bench_protocol import seeded
 from bench_protocol.matrix import DataKind
 from bench_protocol.workloads import DataSet
 
-from ..problems import DataProblem
+from ..base.errors import DataProblem
 from . import sources
 from .manifest import MANIFEST, RealData, real_data_named
 from .parse import Arrays, Split

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 
-from ..problems import DataProblem
+from ..base.errors import DataProblem
 from . import sources
 from .manifest import DataFile
 

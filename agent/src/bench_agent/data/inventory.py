@@ -22,7 +22,7 @@ from bench_protocol import seeded
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
-from ..problems import DataProblem
+from ..base.errors import DataProblem
 from . import cut, fetch, sources
 from .manifest import RealData
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from bench_protocol import format as people
 
-from ..home import find_home
-from ..problems import DataProblem
+from ..base.errors import DataProblem
+from ..base.home import find_home
 from .manifest import DataFile, RealData
 
 

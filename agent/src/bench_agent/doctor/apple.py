@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..install import pip, pip_install
+from ..base.install_hints import pip, pip_install
 from .finding import Finding
 from .versions import at_least, release
 

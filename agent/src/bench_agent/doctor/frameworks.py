@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..install import install_extras, pip_install, pip_replace
+from ..base.install_hints import install_extras, pip_install, pip_replace
 from .finding import Finding
-from .mends import system_package
+from .fixes import system_package
 
 MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 BUNDLED_BLAS = "bundled reference BLAS"

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..install import install_extras, pip, pip_install, pip_replace
+from ..base.install_hints import install_extras, pip, pip_install, pip_replace
 from .finding import Finding
 from .frameworks import Seen
 from .versions import at_least

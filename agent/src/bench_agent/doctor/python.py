@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from .finding import Finding
-from .mends import uv_command
+from .fixes import uv_command
 
 TESTED = ((3, 11), (3, 12))
 # tensorflow-metal's wheels end here.

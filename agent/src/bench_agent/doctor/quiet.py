@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from ..install import install_extras
-from ..senses import Governor, GpuUse, Load, Power
+from ..base.install_hints import install_extras
+from ..machine.sensors import Governor, GpuUse, Load, Power
 from .finding import Finding
 
 BUSY_LOAD_PER_CORE = 0.5

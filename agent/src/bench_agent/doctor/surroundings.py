@@ -14,15 +14,15 @@ from pathlib import Path
 
 from bench_protocol.matrix import Device
 
-from .. import engines, machine, senses
-from ..energy import MeterProblem, meter_for
-from ..home import Home
-from ..job import Probe
-from ..machine import nesting
+from .. import engines, machine
+from ..base.home import Home
+from ..base.messages import Probe
+from ..machine import nesting, sensors
+from ..machine.sensors import Governor, Load, Power
 from ..machine.text import text_or_none
-from ..probes import probe_all
-from ..senses import Governor, Load, Power
-from . import look
+from ..run.energy import MeterProblem, meter_for
+from ..run.probe import probe_all
+from . import diagnose
 from .frameworks import Seen
 from .network import ServerAnswer, offset_seconds
 from .nvidia import INSTALL_DRIVER, Nvidia
@@ -97,27 +97,27 @@ class Surroundings:
 
     @cached_property
     def folder(self) -> Folder:
-        return look.folder(self.home.root, self.environ)
+        return diagnose.folder(self.home.root, self.environ)
 
     @property
     def secrets(self) -> tuple[Secret, ...]:
-        return look.secrets(self.home)
+        return diagnose.secrets(self.home)
 
     @property
     def free_bytes(self) -> int | None:
-        return look.free_bytes(self.home.root)
+        return diagnose.free_bytes(self.home.root)
 
     @property
     def log_bytes(self) -> int:
-        return look.tree_bytes(self.home.logs)
+        return diagnose.tree_bytes(self.home.logs)
 
     @cached_property
     def data_sets(self) -> tuple[DataSet, ...]:
-        return look.data_sets(self.environ)
+        return diagnose.data_sets(self.environ)
 
     @property
     def reachable(self) -> dict[str, bool]:
-        return {item.name: look.answers(item.url) for item in self.data_sets if item.missing}
+        return {item.name: diagnose.answers(item.url) for item in self.data_sets if item.missing}
 
     @cached_property
     def metal_probe(self) -> tuple[str | None, str | None]:
@@ -125,11 +125,11 @@ class Surroundings:
         found = self.frameworks.get("tensorflow")
         if found is None or "metal" not in found.devices:
             return None, None
-        return look.short_training("tensorflow", "metal", self.logs)
+        return diagnose.short_training("tensorflow", "metal", self.logs)
 
     @cached_property
     def nvidia(self) -> Nvidia:
-        return look.nvidia(self.facts.gpus)
+        return diagnose.nvidia(self.facts.gpus)
 
     @property
     def driver_tools(self) -> tuple[str, ...]:
@@ -141,16 +141,16 @@ class Surroundings:
 
     @cached_property
     def power(self) -> Power:
-        return senses.power(self.system)
+        return sensors.power(self.system)
 
     @property
     def governor(self) -> Governor | None:
-        return senses.governor()
+        return sensors.governor()
 
     @property
     def thermal(self) -> tuple[str | None, int | None]:
         mac = self.system == "Darwin"
-        return (senses.thermal_pressure(), None) if mac else (None, senses.throttled_meanwhile())
+        return (sensors.thermal_pressure(), None) if mac else (None, sensors.throttled_meanwhile())
 
     @cached_property
     def energy(self) -> tuple[str | None, str | None]:
@@ -166,7 +166,7 @@ class Surroundings:
 
     @cached_property
     def load(self) -> Load:
-        return senses.load(self.system, self.facts.cpu.available_cores or os.cpu_count() or 1)
+        return sensors.load(self.system, self.facts.cpu.available_cores or os.cpu_count() or 1)
 
     @cached_property
     def answer(self) -> ServerAnswer | None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from ..problems import UsageProblem
+from ..base.errors import UsageProblem
 from . import apple, frameworks, network, nvidia, python, quiet, storage
 from .finding import Finding
 from .surroundings import Surroundings

@@ -1,7 +1,7 @@
 """Systems on which every figure would be wrong."""
 
-from ..home import Home
-from ..problems import UsageProblem
+from ..base.errors import UsageProblem
+from ..base.home import Home
 from .surroundings import Surroundings
 from .table import examine
 

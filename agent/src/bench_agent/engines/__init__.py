@@ -1,4 +1,4 @@
-"""Engines: one file a framework (docs/adding.md). Found by listing this folder."""
+"""Engines: one module or folder a framework (docs/adding.md), found by listing this folder."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -6,13 +6,14 @@ from pkgutil import iter_modules
 
 from .seam import Engine
 
-NOT_ENGINES = {"seam"}
+NOT_ENGINES = {"seam", "common", "loop", "cpu"}
 
 
 def names() -> list[str]:
     """Frameworks there is an engine for, installed or not."""
-    found = (module.name for module in iter_modules(__path__) if not module.name.startswith("_"))
-    return sorted(name for name in found if name not in NOT_ENGINES)
+    return sorted(
+        module.name for module in iter_modules(__path__) if module.name not in NOT_ENGINES
+    )
 
 
 def engine_named(name: str) -> Engine:

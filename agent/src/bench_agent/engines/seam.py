@@ -16,7 +16,7 @@ from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
-from ..job import FoundDevice
+from ..base.messages import FoundDevice
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import psutil
 
 from bench_protocol.machine import Cpu, Gpu, Machine, OperatingSystem
 
-from ..home import Home
-from ..keys import machine_hash
+from ..base.home import Home
+from ..base.keys import machine_hash
 from . import linux, macos, nvidia, windows
 from .text import text_or_none, whole_or_none
 from .wire import tolerant

@@ -1,0 +1,1 @@
+"""What every stage needs: the home folder, keys, errors, messages."""

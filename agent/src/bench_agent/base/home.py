@@ -1,0 +1,168 @@
+"""Where the agent keeps its things: key, salt, outbox, logs. ``BENCH_HOME`` moves it."""
+
+import os
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+from .errors import HomeProblem
+
+NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+MAKE_ROOM = "make room there or move the folder (BENCH_HOME), then: bench-agent run --resume"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Paths inside the agent's folder. Nothing is created by looking."""
+
+    root: Path
+
+    def command(self, words: str) -> str:
+        """How to call the agent for this folder, from any shell of a Unix."""
+        called = f"{program()} {words}"
+        if self == find_home({}):
+            return called
+        return f"BENCH_HOME={shlex.quote(str(self.root))} {called}"
+
+    @property
+    def key(self) -> Path:
+        return self.root / "keys" / "machine.pem"
+
+    @property
+    def salt(self) -> Path:
+        return self.root / "keys" / "salt"
+
+    @property
+    def outbox(self) -> Path:
+        return self.root / "outbox"
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "run.json"
+
+    @property
+    def paces(self) -> Path:
+        return self.root / "paces.json"
+
+    @property
+    def servers(self) -> Path:
+        return self.root / "servers"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+
+def program() -> str:
+    """What the agent is called here: by its name alone where a shell finds it."""
+    beside = Path(sys.executable).with_name("bench-agent")
+    found = shutil.which("bench-agent")
+    return shlex.quote(str(beside)) if found is None and beside.exists() else "bench-agent"
+
+
+def find_home(environ: Mapping[str, str] = os.environ) -> Home:
+    """``BENCH_HOME``, or the platform's folder for a user's application data."""
+    chosen = environ.get("BENCH_HOME")
+    return Home(Path(chosen).expanduser() if chosen else platformdirs.user_data_path("trainmark"))
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder that only its owner may enter; it is on disk when this returns.
+
+    Raises:
+        HomeProblem: it cannot be made.
+    """
+    try:
+        made = [level for level in (path, *path.parents) if not level.exists()]
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for level in made:
+            _sync_folder(level.parent)
+    except OSError as error:
+        raise HomeProblem(
+            f"cannot make {path}: {error.strerror}; choose another folder with BENCH_HOME"
+        ) from error
+    return path
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 so that after a power cut it is there whole or not at all.
+
+    It is on disk when this returns: its content, then its name in the folder.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    with _written(path, content) as partial:
+        partial.replace(path)
+
+
+def write_new_private(path: Path, content: bytes) -> None:
+    """As :func:`write_durably`, but never over a file that is there.
+
+    Raises:
+        FileExistsError: there is one already.
+        HomeProblem: it cannot be written.
+    """
+    with _written(path, content) as partial:
+        try:
+            path.hardlink_to(partial)
+        finally:
+            partial.unlink()
+
+
+@contextmanager
+def _written(path: Path, content: bytes) -> Iterator[Path]:
+    """A file beside ``path`` with the content on disk, to be given its name in the block."""
+    private_folder(path.parent)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.unlink(missing_ok=True)
+        with os.fdopen(os.open(partial, NEW_FILE, 0o600), "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        yield partial
+        _sync_folder(path.parent)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _sync_folder(path: Path) -> None:
+    folder = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def read_private(path: Path) -> bytes:
+    """Read a file that nobody else may read.
+
+    Raises:
+        FileNotFoundError: there is none.
+        HomeProblem: others may read it, or it cannot be read.
+    """
+    try:
+        for place, right in ((path, 600), (path.parent, 700)):
+            mode = place.stat().st_mode & 0o777
+            if mode & 0o077:
+                raise HomeProblem(
+                    f"{place} is open to others (mode {mode:o}): chmod {right} {place}"
+                )
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise HomeProblem(
+            f"cannot read {path}: {error.strerror}; choose another folder with BENCH_HOME"
+        ) from error

@@ -1,0 +1,108 @@
+"""This machine's signing key and the salt of its hash: made once, kept in files of mode 0600."""
+
+import hashlib
+import hmac
+import os
+from pathlib import Path
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from bench_protocol.keys import key_id
+
+from .errors import HomeProblem
+from .home import Home, read_private, write_new_private
+
+SALT_BYTES = 32
+
+
+def load_or_create_key(home: Home) -> Ed25519PrivateKey:
+    """The machine's Ed25519 key; a new one at the first call.
+
+    Raises:
+        HomeProblem: the file is open to others, is not such a key, or cannot be written.
+    """
+    return _load_or_create(home.key)
+
+
+def own_key(home: Home) -> Ed25519PrivateKey | None:
+    """The machine's key, None where none was made yet.
+
+    Raises:
+        HomeProblem: see :func:`load_or_create_key`.
+    """
+    return load_or_create_key(home) if home.key.exists() else None
+
+
+def next_key(home: Home) -> Ed25519PrivateKey:
+    """The key that a rotation brings; the same until it is taken, so that a rotation which some
+    servers have seen can be gone on with.
+
+    Raises:
+        HomeProblem: see :func:`load_or_create_key`.
+    """
+    return _load_or_create(_next(home))
+
+
+def take_next_key(home: Home) -> None:
+    """Make the next key the machine's key. The old one is gone."""
+    _next(home).replace(home.key)
+
+
+def put_key_away(home: Home) -> Path:
+    """Keep the machine's key under another name, so that the next call for one makes a new key.
+
+    Returns:
+        Where the old key is now.
+
+    Raises:
+        FileNotFoundError: the machine has no key.
+    """
+    old = own_key(home)
+    if old is None:
+        raise FileNotFoundError(home.key)
+    away = home.key.with_name(f"{key_id(old.public_key())[:16]}.pem")
+    home.key.replace(away)
+    _next(home).unlink(missing_ok=True)
+    return away
+
+
+def _next(home: Home) -> Path:
+    return home.key.with_suffix(".next.pem")
+
+
+def _load_or_create(path: Path) -> Ed25519PrivateKey:
+    try:
+        pem = read_private(path)
+    except FileNotFoundError:
+        key = Ed25519PrivateKey.generate()
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        try:
+            write_new_private(path, pem)
+        except FileExistsError:  # another agent was faster
+            pem = read_private(path)
+    try:
+        loaded = load_pem_private_key(pem, password=None)
+    except ValueError as error:
+        raise HomeProblem(f"{path} is not a PEM private key: {error}") from error
+    if not isinstance(loaded, Ed25519PrivateKey):
+        raise HomeProblem(f"{path} is not an Ed25519 key")
+    return loaded
+
+
+def machine_hash(home: Home, identifier: bytes) -> str:
+    """HMAC-SHA256 of the machine's identifier under a salt that never leaves it, in hex."""
+    try:
+        salt = read_private(home.salt)
+    except FileNotFoundError:
+        salt = os.urandom(SALT_BYTES)
+        try:
+            write_new_private(home.salt, salt)
+        except FileExistsError:
+            salt = read_private(home.salt)
+    return hmac.new(salt, identifier, hashlib.sha256).hexdigest()

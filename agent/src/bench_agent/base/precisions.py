@@ -1,0 +1,64 @@
+"""What the precisions mean, and which device has which.
+
+``float32``: products of float32 numbers, TF32 off. ``tf32``: the same with TF32 products. In the
+mixed ones weights, optimiser state, softmax and loss are float32; layers compute in half precision
+on half-precision copies of the weights, so gradients arrive at the float32 weights.
+"""
+
+from typing import Literal
+
+from bench_protocol.matrix import DeviceKind, Precision
+
+from .messages import FoundDevice
+
+ComputeType = Literal["float32", "float16", "bfloat16"]
+COMPUTE_TYPES: dict[Precision, ComputeType] = {
+    "float32": "float32",
+    "tf32": "float32",
+    "mixed_float16": "float16",
+    "mixed_bfloat16": "bfloat16",
+}
+ALL_PRECISIONS: tuple[Precision, ...] = tuple(COMPUTE_TYPES)
+# float16 ends at 6e-8 and gradients are often smaller: the loss is multiplied before the backward
+# pass and the gradients divided after it. A power of two, so nothing is rounded by it; fixed,
+# because raising it until something overflows would make steps unequal.
+FLOAT16_LOSS_SCALE = 1024.0
+# NVIDIA's Ampere, the first to have TF32 and bfloat16.
+AMPERE = 8
+
+
+def loss_scale(precision: Precision) -> float:
+    """By what the loss is multiplied before the backward pass; 1 where that is not needed."""
+    return FLOAT16_LOSS_SCALE if precision == "mixed_float16" else 1.0
+
+
+def products(precision: Precision) -> str:
+    """What matrix products are computed in: ``float32``, ``tf32``, ``float16``, ``bfloat16``."""
+    return "tf32" if precision == "tf32" else COMPUTE_TYPES[precision]
+
+
+def mixed_settings(precision: Precision) -> dict[str, str]:
+    """What a mixed cell says among its recipe's settings; nothing for the others."""
+    if not precision.startswith("mixed_"):
+        return {}
+    scale = loss_scale(precision)
+    return {"compute": products(precision)} | ({"loss_scale": f"{scale:g}"} if scale != 1 else {})
+
+
+def why_not(device: DeviceKind, precision: Precision) -> str | None:
+    """Reason why no device of a kind has a precision, or None."""
+    if precision == "tf32" and device != "cuda":
+        return "tf32 is a format of NVIDIA GPUs"
+    if precision == "mixed_float16" and device == "cpu":
+        return "mixed_float16 is for GPUs: CPUs convert it at every step"
+    return None
+
+
+def too_old(device: FoundDevice, precision: Precision) -> str | None:
+    """Reason why a GPU is too old for a precision, or None; one that says no version is not."""
+    capability = device.compute_capability
+    if precision in ("tf32", "mixed_bfloat16") and capability:
+        major = int(capability.split(".")[0])
+        if major < AMPERE:
+            return f"{precision} needs compute capability {AMPERE}.0, this GPU has {capability}"
+    return None

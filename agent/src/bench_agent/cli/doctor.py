@@ -1,0 +1,37 @@
+"""``devices`` and ``doctor``: what this machine is and what runs on it."""
+
+from typing import Annotated
+
+import typer
+
+from .options import Json, Server, open_home, print_json, probe_frameworks
+
+
+def devices(as_json: Json = False) -> None:
+    """Show this machine and the devices each framework sees."""
+    from ..machine import read_machine
+    from ..output import documents
+
+    document = documents.devices_document(read_machine(open_home()), probe_frameworks())
+    if as_json:
+        print_json(document)
+    else:
+        documents.print_devices(document)
+
+
+def doctor(
+    only: Annotated[list[str], typer.Option("--only", help="Only this check; repeatable.")] = [],
+    server: Server = None,
+    as_json: Json = False,
+) -> None:
+    """Tell what runs here and what does not, why, and the command that mends it."""
+    from ..base.home import find_home
+    from ..doctor import examine, exit_code, show
+    from ..doctor.surroundings import Surroundings
+
+    findings = list(examine(Surroundings(find_home(), server), tuple(only)))
+    if as_json:
+        print_json(show.document(findings))
+    else:
+        show.print_findings(findings)
+    raise typer.Exit(exit_code(findings))

@@ -1,0 +1,94 @@
+"""What every engine needs: where a device can exist, pictures as floats, and the score."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.matrix import DeviceKind, Precision, Recipe
+
+from ..base.precisions import why_not as why_no_precision
+from .seam import Data
+
+EVALUATION_BATCH = 1000
+# Dropout and the order of later epochs are the framework's own; a repeat draws the same again.
+FRAMEWORK_SEED = 0
+# Large pictures need fewer at a time: their activations have to fit beside the training.
+EVALUATION_VALUES = 2_000_000
+# Above this the pictures stay uint8 on the device and become floats batch by batch.
+LARGEST_FLOAT_DATA_BYTES = 2**30
+
+
+def why_not_here(
+    device: DeviceKind,
+    recipe: Recipe,
+    precision: Precision,
+    *,
+    device_kinds: tuple[DeviceKind, ...],
+    recipes: tuple[Recipe, ...],
+    precisions: tuple[Precision, ...],
+) -> str | None:
+    """Reasons that hold for every framework: the platform, and what an engine does not have."""
+    if device not in device_kinds:
+        return f"this framework does not run on {device}"
+    if device == "metal" and not (sys.platform == "darwin" and platform.machine() == "arm64"):
+        return "metal needs macOS on Apple silicon"
+    if device == "cuda" and sys.platform == "darwin":
+        return "cuda needs an NVIDIA GPU, and macOS drives none"
+    if recipe not in recipes:
+        return f"the recipe {recipe} comes with a later version"
+    if precision not in precisions:
+        return f"this framework has no {precision} here yet"
+    return why_no_precision(device, precision)
+
+
+def available_cores() -> int:
+    """Processor cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """Pictures as the first layer takes them: float32 in [0, 1], same shape."""
+    floats = pictures.astype(np.float32)
+    # Divided, not multiplied by 1/255: the two differ in the last bit, and engines must agree.
+    floats /= np.float32(255)
+    return floats
+
+
+def resident(pictures: NDArray[np.uint8]) -> NDArray[np.float32] | NDArray[np.uint8]:
+    """Pictures as they are kept on the device: floats, or bytes where floats are too large."""
+    return pictures if pictures.size * 4 > LARGEST_FLOAT_DATA_BYTES else as_floats(pictures)
+
+
+def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+    """Test samples in order, at most ``EVALUATION_BATCH`` at a time."""
+    values = data.test_x[:1].size or 1
+    batch = max(1, min(EVALUATION_BATCH, EVALUATION_VALUES // values))
+    for start in range(0, len(data.test_y), batch):
+        rows = slice(start, start + batch)
+        yield as_floats(data.test_x[rows]), data.test_y[rows]
+
+
+class Score:
+    """Mean loss and accuracy, gathered over batches of logits (samples, classes)."""
+
+    def __init__(self) -> None:
+        self._loss = 0.0
+        self._right = 0
+        self._samples = 0
+
+    def add(self, logits: NDArray[np.float32], labels: NDArray[np.int32]) -> None:
+        wide = logits.astype(np.float64)
+        wide -= wide.max(axis=1, keepdims=True)
+        picked = wide[np.arange(len(labels)), labels]
+        self._loss += float((np.log(np.exp(wide).sum(axis=1)) - picked).sum())
+        self._right += int((wide.argmax(axis=1) == labels).sum())
+        self._samples += len(labels)
+
+    def result(self) -> tuple[float, float]:
+        return self._loss / self._samples, self._right / self._samples

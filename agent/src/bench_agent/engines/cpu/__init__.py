@@ -1,0 +1,1 @@
+"""What engines share on the CPU: BLAS, memory allocation, convolution as products."""

@@ -1,0 +1,5 @@
+"""JAX's engine."""
+
+from .engine import ENGINE
+
+__all__ = ["ENGINE"]

@@ -1,0 +1,150 @@
+"""JAX: CUDA, CPU."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ...base.messages import FoundDevice
+from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
+from ..common import available_cores, why_not_here
+from ..seam import Data, Engine, Session
+
+
+class Jax:
+    """See :class:`.seam.Engine`."""
+
+    name = "jax"
+    import_name = "jax"
+    distributions: tuple[str, ...] = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
+    device_kinds: tuple[DeviceKind, ...] = ("cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+
+    def __init__(self) -> None:
+        self._device: Any = None
+        self._compute = COMPUTE_TYPES["float32"]
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return why_not_here(
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
+        )
+
+    def load(self, workload: Workload, cell: Cell) -> None:
+        """Import JAX and make the device its default.
+
+        Raises:
+            LookupError: JAX sees no such device.
+        """
+        device = cell.device
+        _prepare()
+        import jax
+
+        # On a CPU cell no GPU is touched, nor its memory taken.
+        if device.kind == "cpu":
+            jax.config.update("jax_platforms", "cpu")
+        try:
+            seen = jax.devices(device.kind)
+        except RuntimeError as error:
+            raise LookupError(f"JAX sees no device {device}: {error}") from error
+        if device.index >= len(seen):
+            raise LookupError(f"JAX sees no device {device}; it sees {len(seen)} of this kind")
+        self._device = seen[device.index]
+        jax.config.update("jax_default_device", self._device)
+        # "float32" forbids TF32 and products from fewer bfloat16 passes.
+        self._compute = COMPUTE_TYPES[cell.precision]
+        products = "tensorfloat32" if cell.precision == "tf32" else "float32"
+        jax.config.update("jax_default_matmul_precision", products)
+        # Made so that many devices can share them, random numbers take a processor twice the work.
+        alone = cell.recipe == "tuned" and device.kind == "cpu"
+        jax.config.update("jax_threefry_partitionable", not alone)
+
+    def devices(self) -> list[FoundDevice]:
+        _prepare()
+        import jax
+
+        found: list[FoundDevice] = []
+        try:
+            for seen in jax.devices("cuda"):
+                name = str(seen.device_kind)[:200]
+                found.append(
+                    FoundDevice(
+                        kind="cuda",
+                        index=len(found),
+                        name=name,
+                        compute_capability=str(seen.compute_capability),
+                    )
+                )
+        except RuntimeError:  # its word for "no such platform"
+            pass
+        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+
+    def libraries(self) -> dict[str, str]:
+        from jax.extend import backend
+
+        # Its only word about what it is built on: "cpu", or "PJRT C API" and "cuda 12090".
+        found = {"xla_platform": " ".join(backend.get_backend().platform_version.split())[:200]}
+        if self._device is not None and self._device.platform == "gpu":
+            try:
+                from jax._src.lib import cuda_versions
+
+                found["cuda"] = str(cuda_versions.cuda_runtime_get_version())
+                found["cudnn"] = str(cuda_versions.cudnn_get_version())
+            except (ImportError, AttributeError):  # no public way to ask
+                found["cudnn"] = "unknown"
+        return found
+
+    def settings(self) -> dict[str, str]:
+        import jax
+
+        return {
+            # XLA has no way to ask: it takes as many threads as it may use cores.
+            "jax_cpu_threads": str(available_cores()),
+            "jax_matmul_precision": str(jax.config.jax_default_matmul_precision),
+            "jax_threefry_partitionable": str(bool(jax.config.jax_threefry_partitionable)).lower(),
+            "jax_enable_x64": str(bool(jax.config.jax_enable_x64)).lower(),
+        }
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        import jax
+        import jax.numpy as jnp
+
+        matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-1.0, maxval=1.0)
+        matrix = matrix.astype(self._compute)
+        multiply = jax.jit(jnp.matmul)
+
+        def product() -> None:
+            multiply(matrix, matrix).block_until_ready()
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        from .sessions import FedSession, TunedSession
+
+        if cell.recipe == "tuned":
+            return TunedSession(workload, weights, cell.batch_size, data, cell.precision)
+        pipeline = cell.recipe == "pipeline"
+        return FedSession(
+            workload, weights, cell.batch_size, data, cell.precision, pipeline=pipeline
+        )
+
+
+def _prepare() -> None:
+    """What has to be so before JAX is imported for the first time."""
+    # Else JAX takes three quarters of the GPU at once and its peak says nothing.
+    os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
+    if sys.platform == "darwin":
+        # The plug-in for Metal is dead and would be chosen where it is still installed.
+        os.environ["JAX_PLATFORMS"] = "cpu"
+
+
+ENGINE: Engine = Jax()

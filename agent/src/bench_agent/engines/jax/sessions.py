@@ -1,0 +1,272 @@
+"""JAX's training loops."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.layers import Conv2D
+from bench_protocol.matrix import Precision
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
+from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
+from ..loop import SlicedLoop, host_batches, orders
+from ..seam import Data
+from . import model
+
+BATCHES_AHEAD = 2
+
+
+class JaxSession:
+    """What the loops share. See :class:`.seam.Session`.
+
+    ``_state`` are the arrays of (trained parameters, optimiser state), which ``_tree`` puts back
+    into layers: a program is handed a plain list at each step, and only when it is compiled does
+    anything look into dictionaries. Frozen layers' parameters stand apart.
+    """
+
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+    fast = False
+
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        data: Data,
+        precision: Precision,
+    ) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        self._workload = workload
+        self._data = data
+        self._compute = COMPUTE_TYPES[precision]
+        self._scale = loss_scale(precision)
+        self._forward = model.forward(workload, fast=self.fast)
+        parameters = [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
+        cut = workload.frozen_layers
+        self._frozen, trained = parameters[:cut], parameters[cut:]
+        state = (trained, model.initial_state(workload.optimizer, trained))
+        self._state, self._tree = jax.tree.flatten(state)
+        self._key = jax.random.key(FRAMEWORK_SEED)
+        self._loss: Any = jnp.float32(float("nan"))
+        self._evaluated: Any = None
+
+    def sync(self) -> None:
+        import jax
+
+        jax.block_until_ready((self._state, self._loss))
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def parameter_count(self) -> int:
+        import jax
+
+        return sum(array.size for array in jax.tree.leaves(self._parameters()))
+
+    def peak_memory_bytes(self) -> int | None:
+        statistics = self._device().memory_stats()
+        return int(statistics["peak_bytes_in_use"]) if statistics else None
+
+    def evaluate(self) -> tuple[float, float]:
+        import jax
+
+        if self._evaluated is None:
+            self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
+        score = Score()
+        for x, y in evaluation_batches(self._data):
+            score.add(np.asarray(self._evaluated(self._parameters(), x)), y)
+        return score.result()
+
+    def placement(self) -> str:
+        return str(self._device())
+
+    def close(self) -> None:
+        """Nothing runs beside the session, and what it holds goes with it."""
+
+    def _device(self) -> Any:
+        return next(iter(self._state[0].devices()))
+
+    def _parameters(self) -> model.Parameters:
+        """Of all layers, the frozen ones first."""
+        import jax
+
+        trained, _ = jax.tree.unflatten(self._tree, self._state)
+        return [*self._frozen, *trained]
+
+    def _logits(self, parameters: Any, x: Any, key: Any, number: Any = 0) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes)."""
+        import jax
+        import jax.numpy as jnp
+
+        parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
+        return self._forward(parameters, x, key, number).astype(jnp.float32)
+
+    def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
+        """One training step.
+
+        Args:
+            number: how many steps were trained, this one included.
+
+        Returns:
+            The new state and the batch's mean loss.
+        """
+        import jax
+
+        trained, moments = jax.tree.unflatten(self._tree, state)
+
+        def loss_of(trained: Any) -> Any:
+            logits = self._logits([*frozen, *trained], x, key, number)
+            return self._scale * model.mean_loss(logits, y)
+
+        loss, gradients = jax.value_and_grad(loss_of)(trained)
+        if self._scale != 1:
+            loss, gradients = jax.tree.map(lambda value: value / self._scale, (loss, gradients))
+        after = model.update(self._workload.optimizer, trained, moments, gradients, number)
+        return jax.tree.leaves(after), loss
+
+
+class FedSession(JaxSession):
+    """A compiled step, fed batches from the host.
+
+    ``naive`` hands over NumPy arrays and reads the loss every step; ``pipeline`` puts batches on
+    the device ahead of the step that needs them, and reads the loss when asked for.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+        *,
+        pipeline: bool,
+    ) -> None:
+        super().__init__(workload, weights, data, precision)
+        import jax
+
+        batches = host_batches(data, batch_size)
+        self._batches = _put_ahead(batches) if pipeline else batches
+        self._read = (lambda loss: loss) if pipeline else float
+        self._trained = 0
+        self._compiled = jax.jit(self._step)
+        self.settings = {
+            "loop": "jit of a step",
+            "input": f"device_put, {BATCHES_AHEAD} ahead" if pipeline else "NumPy batches",
+            **mixed_settings(precision),
+        }
+
+    def train_block(self, steps: int) -> None:
+        for batch in islice(self._batches, steps):
+            self._trained += 1
+            self._state, loss = self._compiled(
+                self._state, self._frozen, *batch, self._key, self._trained
+            )
+            self._loss = self._read(loss)
+            del batch  # so that the next takes its place, in memory that the caches hold
+
+
+def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
+    """Batches on the device, the next ones under way (as flax's ``prefetch_to_device``)."""
+    import jax
+
+    ahead = deque(jax.device_put(batch) for batch in islice(batches, BATCHES_AHEAD))
+    while True:
+        yield ahead.popleft()
+        ahead.append(jax.device_put(next(batches)))
+
+
+class TunedSession(SlicedLoop, JaxSession):
+    """Data on the device, batches gathered there; one program for any number of steps.
+
+    A convolution inside a loop of XLA's is slow on a CPU (twenty times, JAX 0.10): there each step
+    is a program of its own, and Python runs ahead of it.
+    """
+
+    fast = True
+
+    def __init__(
+        self,
+        workload: Workload,
+        weights: Weights,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+    ) -> None:
+        super().__init__(workload, weights, data, precision)
+        import jax
+        import jax.numpy as jnp
+
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._x = jnp.asarray(resident(data.train_x))
+        self._y = jnp.asarray(data.train_y)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
+        convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
+        on_cpu = self._device().platform == "cpu"
+        self._looped = not (convolves and on_cpu)
+        program = self._steps if self._looped else self._single
+        self._program = jax.jit(program, donate_argnums=0)
+        self.settings = {
+            "loop": "lax.fori_loop" if self._looped else "jit of a step",
+            "input": "gather on the device",
+            "data_on_device": str(self._x.dtype),
+            "large_convolutions": "matrix products" if on_cpu else "XLA's",
+            **mixed_settings(precision),
+        }
+
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        import jax.numpy as jnp
+
+        self._order = jnp.asarray(order)
+
+    def _train(self, first: int, count: int) -> None:
+        if self._looped:
+            self._run(first, self._trained, count)
+        else:
+            for offset in range(count):
+                self._run(first + offset, self._trained + offset)
+
+    def _run(self, *numbers: int) -> None:
+        self._state, self._loss = self._program(
+            self._state,
+            self._frozen,
+            (self._x, self._y, self._order),
+            self._key,
+            np.array(numbers, np.int32),
+        )
+
+    def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train step ``numbers[0]`` of the epoch; ``numbers[1]`` were trained before, ever."""
+        import jax
+        import jax.numpy as jnp
+
+        data_x, data_y, order = data
+        step, trained = numbers
+        batch = self._batch_size
+        rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
+        x, y = data_x[rows], data_y[rows]
+        if x.dtype == jnp.uint8:
+            x = x.astype(jnp.float32) / 255
+        return self._step(state, frozen, x, y, key, trained + 1)
+
+    def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""
+        import jax
+        import jax.numpy as jnp
+
+        first, trained, count = numbers
+
+        def body(offset: Any, carry: Any) -> Any:
+            return self._single(carry[0], frozen, data, key, (first + offset, trained + offset))
+
+        return jax.lax.fori_loop(0, count, body, (state, jnp.float32(0)))

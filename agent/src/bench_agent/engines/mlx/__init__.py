@@ -1,0 +1,5 @@
+"""MLX's engine."""
+
+from .engine import ENGINE
+
+__all__ = ["ENGINE"]

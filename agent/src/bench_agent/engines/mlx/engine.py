@@ -1,0 +1,151 @@
+"""MLX: Metal, CUDA, CPU."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ...base.messages import FoundDevice
+from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
+from ..common import available_cores, why_not_here
+from ..cpu import blas
+from ..cpu import chains as _chains
+from ..seam import Data, Engine, Session
+
+
+class Mlx:
+    """See :class:`.seam.Engine`."""
+
+    name = "mlx"
+    import_name = "mlx.core"
+    distributions: tuple[str, ...] = ("mlx", "mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+
+    def __init__(self) -> None:
+        self._blas = ""
+        self._blas_threads: int | None = None
+        self._compute = COMPUTE_TYPES["float32"]
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return why_not_here(
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
+        )
+
+    def load(self, workload: Workload, cell: Cell) -> None:
+        """Import MLX and make the device its default.
+
+        Raises:
+            LookupError: MLX sees no such device.
+        """
+        device = cell.device
+        self._prepare()
+        if device.kind == "cpu" and cell.recipe == "tuned":
+            chains = _chains.chains(cell.batch_size, workload.trained_parameter_count)
+            threads = _chains.threads_each(chains)
+            self._blas_threads = threads if blas.set_threads(threads) else None
+        self._compute = COMPUTE_TYPES[cell.precision]
+        # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
+        os.environ["MLX_ENABLE_TF32"] = "1" if cell.precision == "tf32" else "0"
+        import mlx.core as mx
+
+        kinds = {found.kind for found in self.devices()}
+        if device.kind not in kinds:
+            raise LookupError(f"MLX sees no device {device}; it sees {', '.join(sorted(kinds))}")
+        mx.set_default_device(
+            mx.Device(mx.cpu, 0) if device.kind == "cpu" else mx.Device(mx.gpu, device.index)
+        )
+
+    def devices(self) -> list[FoundDevice]:
+        self._prepare()
+        import mlx.core as mx
+
+        found = [FoundDevice(kind="cpu", index=0, name="CPU")]
+        if mx.is_available(mx.gpu):
+            kind: DeviceKind = "metal" if sys.platform == "darwin" else "cuda"
+            for index in range(mx.device_count(mx.gpu)):
+                facts = mx.device_info(mx.Device(mx.gpu, index))
+                name = str(facts.get("device_name", "GPU"))[:200]
+                found.insert(
+                    index,
+                    FoundDevice(
+                        kind=kind, index=index, name=name, compute_capability=_capability(facts)
+                    ),
+                )
+        return found
+
+    def libraries(self) -> dict[str, str]:
+        found = {"blas": self._blas} if self._blas else {}
+        if sys.platform.startswith("linux"):
+            # MLX builds its compiled CPU kernels with it while running.
+            found["cxx_compiler"] = "g++" if shutil.which("g++") else "none"
+        return found
+
+    def settings(self) -> dict[str, str]:
+        return {"blas_threads": str(self._blas_threads)} if self._blas_threads else {}
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        import mlx.core as mx
+
+        if self._blas_threads:
+            blas.set_threads(available_cores())  # the chains are done; all cores for one product
+        matrix = mx.random.uniform(-1.0, 1.0, (size, size)).astype(getattr(mx, self._compute))
+        mx.eval(matrix)
+
+        def product() -> None:
+            mx.eval(matrix @ matrix)
+            mx.synchronize()
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        import mlx.core as mx
+
+        from .. import common
+        from . import model as _mlx_model
+        from .sessions import FedSession, TunedSession
+
+        mx.random.seed(common.FRAMEWORK_SEED)
+        model = _mlx_model.build(workload, weights)
+        if cell.recipe != "tuned":
+            pipeline = cell.recipe == "pipeline"
+            return FedSession(
+                workload, model, cell.batch_size, data, cell.precision, pipeline=pipeline
+            )
+        return TunedSession(
+            workload,
+            model,
+            cell.batch_size,
+            data,
+            cell.precision,
+            on_cpu=cell.device.kind == "cpu",
+            may_compile=os.environ.get("MLX_DISABLE_COMPILE", "0") in ("", "0"),
+        )
+
+    def _prepare(self) -> None:
+        """What has to be so before MLX is imported for the first time."""
+        if "mlx.core" in sys.modules or not sys.platform.startswith("linux"):
+            return
+        if not shutil.which("g++"):
+            # It would say nothing and run unfused; then say so.
+            os.environ["MLX_DISABLE_COMPILE"] = "1"
+        self._blas = blas.preload()
+
+
+def _capability(facts: Mapping[str, Any]) -> str | None:
+    numbers = [facts.get(f"compute_capability_{part}") for part in ("major", "minor")]
+    return None if None in numbers else "{}.{}".format(*numbers)
+
+
+ENGINE: Engine = Mlx()

@@ -1,0 +1,239 @@
+"""MLX's training loops."""
+
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+from typing import Any, Literal
+
+import mlx.core as mx
+import numpy as np
+from mlx import nn
+from mlx.utils import tree_flatten, tree_map
+from numpy.typing import NDArray
+
+from bench_protocol.layers import LSTM
+from bench_protocol.matrix import Precision
+from bench_protocol.workloads import Workload
+
+from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
+from ..common import Score, evaluation_batches, resident
+from ..cpu import chains as _chains
+from ..cpu import malloc, subnormals
+from ..loop import SlicedLoop, host_batches, orders
+from ..seam import Data
+from . import model as _mlx_model
+
+# Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
+STEPS_PER_EVALUATION = 8
+
+
+class MlxSession:
+    """What the loops share. See :class:`.seam.Session`."""
+
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+
+    def __init__(self, workload: Workload, model: Any, data: Data, precision: Precision) -> None:
+        self._model = model
+        self._data = data
+        self._loss: Any = mx.array(float("nan"))
+        self._optimizer = _mlx_model.optimizer(workload.optimizer)
+        self._optimizer.init(model.trainable_parameters())
+        self._compute = getattr(mx, COMPUTE_TYPES[precision])
+        self._scale = loss_scale(precision)
+        # Made once: making it takes as long as some of a small model's layers.
+        self._gradients = mx.value_and_grad(self._scaled_loss)
+        model.train()
+        mx.eval(model.parameters(), self._optimizer.state)
+
+    def sync(self) -> None:
+        mx.eval(self._model.parameters(), self._optimizer.state, self._loss)
+        mx.synchronize()
+
+    def loss(self) -> float:
+        return float(self._loss.item())
+
+    def parameter_count(self) -> int:
+        return sum(array.size for _, array in tree_flatten(self._model.parameters()))
+
+    def peak_memory_bytes(self) -> int | None:
+        return int(mx.get_peak_memory())
+
+    def evaluate(self) -> tuple[float, float]:
+        self._model.eval()
+        score = Score()
+        for x, y in evaluation_batches(self._data):
+            score.add(np.array(self._logits(self._model.trainable_parameters(), mx.array(x))), y)
+        self._model.train()
+        return score.result()
+
+    def _logits(self, trained: Any, x: Any) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes).
+
+        The model is left with the parameters it came with, or with those given.
+        """
+        if self._compute == mx.float32:
+            self._model.update(trained)
+            return self._model(x)
+        whole = self._model.parameters()
+        for parameters in (whole, trained):
+            self._model.update(tree_map(lambda value: value.astype(self._compute), parameters))
+        logits = self._model(x.astype(self._compute)).astype(mx.float32)
+        self._model.update(whole)
+        return logits
+
+    def _loss_and_gradients(self, x: Any, y: Any) -> Any:
+        trained = self._model.trainable_parameters()
+        loss, gradients = self._gradients(trained, x, y)
+        if self._scale != 1:
+            loss, gradients = tree_map(lambda value: value / self._scale, (loss, gradients))
+        return loss, gradients
+
+    def _scaled_loss(self, trained: Any, x: Any, y: Any) -> Any:
+        loss = nn.losses.cross_entropy(self._logits(trained, x), y, reduction="mean")
+        return loss if self._scale == 1 else loss * self._scale
+
+    def placement(self) -> str:
+        return str(mx.default_device())
+
+    def close(self) -> None:
+        mx.clear_cache()
+
+
+class FedSession(MlxSession):
+    """A batch from NumPy, a step, evaluate everything.
+
+    ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at each epoch's end,
+    and where it is asked to be done.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+        *,
+        pipeline: bool,
+    ) -> None:
+        super().__init__(workload, model, data, precision)
+        self._batches = map(_on_device, host_batches(data, batch_size))
+        self._steps_per_evaluation = len(data.order) // batch_size if pipeline else 1
+        self._trained = 0
+        self.settings = {
+            "loop": "lazy" if pipeline else "eager",
+            "steps_per_evaluation": str(self._steps_per_evaluation),
+            "compile": "false",
+            **mixed_settings(precision),
+        }
+
+    def train_block(self, steps: int) -> None:
+        for x, y in islice(self._batches, steps):
+            self._loss, gradients = self._loss_and_gradients(x, y)
+            self._optimizer.update(self._model, gradients)
+            self._trained += 1
+            if self._trained % self._steps_per_evaluation == 0:
+                mx.eval(self._model.parameters(), self._optimizer.state)
+                self._loss.item()
+
+
+def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[Any, Any]:
+    """Copies; NumPy's own are let go at once, so that the next batch takes their place."""
+    x, y = batch
+    return mx.array(x), mx.array(y)
+
+
+def _cpu_streams(count: int) -> list[Any]:
+    """Streams whose threads take subnormal numbers for zero where they can; one core does the work
+    of each. The first becomes the default."""
+    with subnormals.flushed():
+        streams = [mx.new_stream(mx.default_device()) for _ in range(count)]
+        for stream in streams:
+            mx.eval(mx.add(1, 1, stream=stream))  # its thread begins
+    mx.set_default_stream(streams[0])
+    return streams
+
+
+def _subnormals_are() -> Literal["flushed", "kept"]:
+    """By a product below 2**-126 on the default stream."""
+    product = mx.array(2.0**-100) * mx.array(2.0**-40)
+    return "kept" if product.item() else "flushed"
+
+
+class TunedSession(SlicedLoop, MlxSession):
+    """Data on the device, batches gathered there, a compiled step, evaluated now and then."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        precision: Precision,
+        *,
+        on_cpu: bool,
+        may_compile: bool,
+    ) -> None:
+        super().__init__(workload, model, data, precision)
+
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        chains = _chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
+        memory_kept = on_cpu and malloc.keep()
+        device = mx.default_device()
+        self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
+        self._x = mx.array(resident(data.train_x))
+        self._y = mx.array(data.train_y)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
+        # Dropout draws from the random state: left out, a compiled step repeats its first mask.
+        self._state = [model.state, self._optimizer.state, mx.random.state]
+        recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)
+        # Compiled on a CPU, an LSTM's many small operations cost more than they did.
+        compiled = may_compile and not (on_cpu and recurrent)
+        self._step: Any = self._plain_step
+        if compiled:
+            capture = partial(mx.compile, inputs=self._state, outputs=self._state)
+            self._step = capture(self._plain_step)
+        mx.eval(self._x, self._y, self._order)
+        self.settings = {
+            "loop": "lazy",
+            "steps_per_evaluation": str(STEPS_PER_EVALUATION),
+            "compile": str(compiled).lower(),
+            "chains": str(chains),
+            "memory_kept": str(memory_kept).lower(),
+            "subnormals": _subnormals_are(),
+            "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
+            **mixed_settings(precision),
+        }
+
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        self._order = mx.array(order)
+
+    def _train(self, first: int, count: int) -> None:
+        batch = self._batch_size
+        for step in range(first, first + count):
+            rows = self._order[step * batch : (step + 1) * batch]
+            self._loss = self._step(self._x, self._y, rows)
+            if (step + 1) % STEPS_PER_EVALUATION == 0:
+                mx.eval(self._state, self._loss)
+
+    def sync(self) -> None:
+        mx.eval(self._state, self._loss)
+        mx.synchronize()
+
+    def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
+        parts, trained = [], self._model.trainable_parameters()
+        for stream, own in zip(self._streams, mx.split(rows, len(self._streams)), strict=True):
+            with mx.stream(stream):
+                x, y = data_x[own], data_y[own]
+                if x.dtype == mx.uint8:
+                    x = x.astype(mx.float32) / 255
+                parts.append(self._loss_and_gradients(x, y))
+                self._model.update(trained)  # each stream begins with the same, none with another's
+        loss, gradients = parts[0]
+        if len(parts) > 1:
+            loss, gradients = tree_map(lambda *values: sum(values) / len(values), *parts)
+        self._optimizer.update(self._model, gradients)
+        return loss

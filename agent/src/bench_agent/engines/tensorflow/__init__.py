@@ -1,0 +1,5 @@
+"""TensorFlow's engine."""
+
+from .engine import ENGINE
+
+__all__ = ["ENGINE"]

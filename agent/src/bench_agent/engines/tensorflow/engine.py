@@ -1,0 +1,207 @@
+"""TensorFlow with Keras 3: Metal through tensorflow-metal, CUDA, CPU."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ...base.messages import FoundDevice
+from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
+from ..common import why_not_here
+from ..cpu import chains
+from ..seam import Data, Engine, Session
+from . import units
+
+THREADS = "TF_NUM_INTRAOP_THREADS"
+PLACE = {"cpu": "/CPU:0", "cuda": "/GPU:0", "metal": "/GPU:0"}
+
+
+class TensorFlow:
+    """See :class:`.seam.Engine`."""
+
+    name = "tensorflow"
+    import_name = "tensorflow"
+    distributions: tuple[str, ...] = ("tensorflow", "tensorflow-cpu", "tensorflow-metal", "keras")
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+
+    def __init__(self) -> None:
+        self._place = PLACE["cpu"]
+        self._compute = COMPUTE_TYPES["float32"]
+        self._chains = 1
+        self._layers: Literal["stock", "safe"] | None = None
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return why_not_here(
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
+        )
+
+    def load(self, workload: Workload, cell: Cell) -> None:
+        """Import TensorFlow and Keras and leave only the one device visible.
+
+        Raises:
+            LookupError: TensorFlow sees no such device.
+        """
+        # Keras reads it when it is imported.
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+        device, precision = cell.device, cell.precision
+        if device.kind == "cpu" and cell.recipe == "tuned":
+            self._chains = units.chains(workload, cell.batch_size)
+            # A user's choice stays.
+            os.environ.setdefault(THREADS, str(chains.threads_each(self._chains)))
+        import tensorflow as tf
+
+        gpus = tf.config.list_physical_devices("GPU")
+        if device.kind == "cpu":
+            tf.config.set_visible_devices([], "GPU")
+        else:
+            if device.kind != _gpu_kind() or device.index >= len(gpus):
+                raise LookupError(f"TensorFlow sees no device {device}; it sees {len(gpus)} GPUs")
+            tf.config.set_visible_devices(gpus[device.index], "GPU")
+            tf.config.experimental.set_memory_growth(gpus[device.index], True)
+        tf.config.experimental.enable_tensor_float_32_execution(precision == "tf32")
+        self._compute = COMPUTE_TYPES[precision]
+        self._place = PLACE[device.kind]
+        # Imported here so that its time counts as import, not as building.
+        import keras
+
+        keras.config.set_floatx("float32")
+        mixed = precision.startswith("mixed_")
+        keras.mixed_precision.set_dtype_policy(precision if mixed else "float32")
+
+    def devices(self) -> list[FoundDevice]:
+        os.environ["KERAS_BACKEND"] = "tensorflow"
+        import tensorflow as tf
+
+        found = [
+            FoundDevice(
+                kind=_gpu_kind(),
+                index=index,
+                name=_gpu_name(gpu),
+                compute_capability=_compute_capability(gpu),
+            )
+            for index, gpu in enumerate(tf.config.list_physical_devices("GPU"))
+        ]
+        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+
+    def libraries(self) -> dict[str, str]:
+        import tensorflow as tf
+
+        build = tf.sysconfig.get_build_info()
+        names = {"cuda": "cuda_version", "cudnn": "cudnn_version"}
+        found = {name: str(build[key]) for name, key in names.items() if build.get(key)}
+        try:
+            from tensorflow.python.util import _pywrap_util_port as port
+
+            found["onednn"] = "on" if port.IsMklEnabled() else "off"
+        except (ImportError, AttributeError):  # no public way to ask
+            found["onednn"] = "unknown"
+        return found
+
+    def settings(self) -> dict[str, str]:
+        import tensorflow as tf
+
+        threading = tf.config.threading
+        return {
+            # 0 is TensorFlow's word for "as many as there are cores".
+            "tf_intra_op_threads": os.environ.get(
+                THREADS, str(threading.get_intra_op_parallelism_threads())
+            ),
+            "tf_inter_op_threads": str(threading.get_inter_op_parallelism_threads()),
+            "tf_tensor_float_32": str(
+                tf.config.experimental.tensor_float_32_execution_enabled()
+            ).lower(),
+        }
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            matrix = tf.cast(tf.random.uniform((size, size), -1.0, 1.0), self._compute)
+
+        @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
+        def rows() -> list[Any]:
+            # In the parts that the cores would share a step in.
+            return [tf.matmul(part, matrix) for part in tf.split(matrix, self._chains)]
+
+        def product() -> None:
+            with tf.device(self._place):
+                rows()
+            tf.test.experimental.sync_devices()
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        import keras
+        import tensorflow as tf
+
+        from .. import common
+        from . import keras_model
+        from .fit import FitSession
+        from .steps import StepsSession
+
+        keras.utils.set_random_seed(common.FRAMEWORK_SEED)
+        with tf.device(self._place):
+            layers = self._right_layers(cell.device.kind)
+            model = keras_model.build(workload, weights, safe=layers == "safe")
+            if cell.recipe != "tuned":
+                return FitSession(
+                    workload,
+                    model,
+                    cell.batch_size,
+                    data,
+                    layers,
+                    self._place,
+                    pipeline=cell.recipe == "pipeline",
+                )
+            return StepsSession(
+                workload,
+                model,
+                cell.batch_size,
+                data,
+                layers,
+                self._place,
+                precision=cell.precision,
+                # No Mac was at hand to try the plugin's own fused kernels.
+                fused_updates=cell.device.kind != "metal",
+            )
+
+    def _right_layers(self, kind: DeviceKind) -> Literal["stock", "safe"]:
+        if kind != "metal":
+            return "stock"
+        if self._layers is None:
+            from . import metal_probe
+
+            self._layers = metal_probe.right_form(metal_probe.forms())
+        return self._layers
+
+
+def _gpu_kind() -> DeviceKind:
+    return "metal" if sys.platform == "darwin" else "cuda"
+
+
+def _gpu_name(gpu: Any) -> str:
+    import tensorflow as tf
+
+    details = tf.config.experimental.get_device_details(gpu)
+    return str(details.get("device_name", gpu.name))[:200]
+
+
+def _compute_capability(gpu: Any) -> str | None:
+    import tensorflow as tf
+
+    version = tf.config.experimental.get_device_details(gpu).get("compute_capability")
+    return "{}.{}".format(*version) if version else None
+
+
+ENGINE: Engine = TensorFlow()

@@ -1,0 +1,211 @@
+"""TensorFlow, recipes ``naive`` and ``pipeline``: ``model.fit`` with one-hot labels.
+
+``fit`` runs in a thread of its own, as long as the session lives, so that a block does not pay for
+its start-up. A callback holds it before a batch until more batches are asked for. It has no
+per-batch work, so Keras keeps its asynchronous path, as in a ``fit`` without callbacks.
+"""
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from threading import Semaphore, Thread
+from typing import Any, Literal
+
+import numpy as np
+
+from bench_protocol.workloads import Workload
+
+from ..common import FRAMEWORK_SEED, as_floats
+from ..seam import Data
+from . import keras_model, shared
+
+ENDLESS_EPOCHS = 1_000_000_000
+SHUFFLE_BUFFER = 10_000
+Arguments = Mapping[str, Any]
+"""What one call of ``fit`` is given."""
+
+
+class _Closed(BaseException):
+    """Ends ``fit`` from inside its callback."""
+
+
+class FitSession(shared.KerasSession):
+    """See :class:`.seam.Session`."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        layers: Literal["stock", "safe"],
+        place: str,
+        *,
+        pipeline: bool,
+    ) -> None:
+        super().__init__(model, data, layers, place)
+        import keras
+
+        self._classes = workload.data_set.classes
+        calls = self._on_dataset if pipeline else self._on_arrays
+        model.compile(
+            optimizer=keras_model.optimizer(workload.optimizer),
+            loss=keras.losses.CategoricalCrossentropy(from_logits=True),
+            # Keras' "auto" looks at the GPUs of the machine even where they are hidden, and would
+            # put XLA on a CPU cell.
+            jit_compile=False if shared.on_cpu() else "auto",
+        )
+        self.settings = {
+            "loop": "model.fit",
+            "input": f"tf.data, shuffle({SHUFFLE_BUFFER})" if pipeline else "NumPy arrays",
+            "jit_compile": str(model.jit_compile).lower(),
+            **_mixed_settings(keras.config.dtype_policy()),
+        }
+        self._gate = _Gate(model)
+        self._thread = Thread(target=self._fit, args=(calls, batch_size), name="fit", daemon=True)
+        self._thread.start()
+        self._gate.wait()
+
+    def train_block(self, steps: int) -> None:
+        self._gate.run(steps)
+
+    def loss(self) -> float:
+        return self._gate.loss()
+
+    def close(self) -> None:
+        self._gate.close()
+        self._thread.join()
+        # What ended fit holds its iterator in a circle, and whoever frees that waits for a thread
+        # that sleeps the longer the older it is, up to a minute: now, not in another's block.
+        gc.collect()
+
+    def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
+        """The first epoch in the job's order, later ones as ``fit`` shuffles."""
+        import tensorflow as tf
+
+        rows = self._data.order[: len(self._data.order) // batch_size * batch_size]
+        x, y = self._samples(rows)
+        yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
+        # Under a seed for all of TensorFlow, fit would shuffle each epoch into the same order.
+        tf.random.set_seed(None)
+        yield {"x": x, "y": y, "batch_size": batch_size, "epochs": ENDLESS_EPOCHS}
+
+    def _on_dataset(self, batch_size: int) -> Iterator[Arguments]:
+        """Shuffled by tf.data in every epoch.
+
+        How its seeded shuffle begins is looked up with numbers, and the samples are laid out so
+        that the first epoch comes out in the job's order.
+        """
+        import tensorflow as tf
+
+        order = self._data.order
+
+        def shuffled(samples: Any) -> Any:
+            slices = tf.data.Dataset.from_tensor_slices(samples)
+            return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
+
+        laid_out = np.empty_like(order)
+        places = shuffled(np.arange(len(order))).batch(len(order)).get_single_element().numpy()
+        laid_out[places] = order
+        batches = shuffled(self._samples(laid_out)).batch(batch_size, drop_remainder=True)
+        endless = {"shuffle": False, "epochs": ENDLESS_EPOCHS}  # fit's own shuffle is for arrays
+        yield {"x": batches.prefetch(tf.data.AUTOTUNE), **endless}
+
+    def _samples(self, rows: Any) -> tuple[Any, Any]:
+        """Pictures as floats and one-hot labels."""
+        labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
+        return as_floats(self._data.train_x[rows]), labels
+
+    def _fit(self, calls: Callable[[int], Iterator[Arguments]], batch_size: int) -> None:
+        import keras
+        import tensorflow as tf
+
+        gate = self._gate
+
+        class Hold(keras.callbacks.Callback):  # type: ignore[misc]
+            def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+                gate.before_batch()
+
+            def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+                gate.after_epoch()
+
+        try:
+            with tf.device(self._place):  # a thread has its own current device
+                for arguments in calls(batch_size):
+                    self._model.fit(**arguments, verbose=0, callbacks=[Hold()])
+        except _Closed:
+            pass
+        except BaseException as error:
+            gate.fail(error)
+
+
+def _mixed_settings(policy: Any) -> dict[str, str]:
+    """As the other loops say it, but for the loss scale, which is Keras' own here."""
+    if not policy.name.startswith("mixed_"):
+        return {}
+    scale = {"loss_scale": "dynamic"} if policy.compute_dtype == "float16" else {}
+    return {"compute": policy.compute_dtype} | scale
+
+
+class _Gate:
+    """Lets the thread of ``fit`` run a number of batches at a time."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._left = 0
+        self._go = Semaphore(0)
+        self._idle = Semaphore(0)
+        self._closing = False
+        self._error: BaseException | None = None
+        self._epoch_loss: float | None = None
+
+    # Called by the session's thread.
+
+    def wait(self) -> None:
+        """Return when ``fit`` stands before a batch; raise what ended it if it cannot."""
+        self._idle.acquire()
+        if self._error:
+            # Stay passable: a second call must get the error too, not wait for ever.
+            self._idle.release()
+            raise self._error
+
+    def run(self, batches: int) -> None:
+        if self._closing:
+            raise RuntimeError("the session is closed")
+        self._left = batches
+        self._go.release()
+        self.wait()
+
+    def loss(self) -> float:
+        if self._epoch_loss is not None:
+            return self._epoch_loss
+        return self._running_loss()
+
+    def close(self) -> None:
+        self._closing = True
+        self._go.release()
+
+    # Called by the thread of fit.
+
+    def before_batch(self) -> None:
+        if self._left == 0:
+            self._idle.release()
+            self._go.acquire()
+            if self._closing:
+                raise _Closed
+            self._epoch_loss = None
+        self._left -= 1
+        if self._left == 0:
+            # fit's loss is a mean since the last reset: reset it, and it is the last batch's.
+            self._model.reset_metrics()
+
+    def after_epoch(self) -> None:
+        # The next epoch resets the metrics before it comes to its first batch.
+        if self._left == 0:
+            self._epoch_loss = self._running_loss()
+
+    def fail(self, error: BaseException) -> None:
+        self._error = error
+        self._idle.release()
+
+    def _running_loss(self) -> float:
+        return float(self._model.metrics[0].result())

@@ -1,0 +1,100 @@
+"""Does this device compute dense and convolution layers right, and in which form?
+
+tensorflow-metal 1.x fuses product, bias and ReLU into an operation that computes wrongly in graph
+mode (keras-team/tf-keras issue 140, tensorflow issue 62137). The probe runs each form as the
+training would, inside a graph, and compares with NumPy.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..seam import WrongResult
+from .keras_model import convolution, dense_product
+
+# float32 products of some hundred terms agree to about 1e-6; the faulty fusion is off by far more.
+TOLERANCE = 1e-4
+Array = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Form:
+    """One way to write the layers. Both functions take (x, kernel, bias) and end in a ReLU.
+
+    ``dense``: (batch, in), (in, out), (out,) -> (batch, out).
+    ``conv``: (batch, h, w, in), (3, 3, in, out), (out,) -> (batch, h - 2, w - 2, out).
+    """
+
+    layers: Literal["stock", "safe"]
+    dense: Callable[[Any, Any, Any], Any]
+    conv: Callable[[Any, Any, Any], Any]
+
+
+def forms() -> tuple[Form, ...]:
+    """The forms we know, the framework's own first."""
+    import tensorflow as tf
+
+    nn = tf.nn
+    return (
+        Form(
+            "stock",
+            lambda x, kernel, bias: nn.relu(nn.bias_add(tf.matmul(x, kernel), bias)),
+            lambda x, kernel, bias: nn.relu(nn.bias_add(nn.conv2d(x, kernel, 1, "VALID"), bias)),
+        ),
+        Form(
+            "safe",
+            lambda x, kernel, bias: nn.relu(dense_product(x, kernel, bias)),
+            lambda x, kernel, bias: nn.relu(convolution(x, kernel, bias, 1, "valid")),
+        ),
+    )
+
+
+def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
+    """Name of the first form that computes right on the current device.
+
+    Raises:
+        WrongResult: none does; the message gives the deviations.
+    """
+    deviations = {form.layers: deviation(form) for form in candidates}
+    for layers, found in deviations.items():
+        if found <= TOLERANCE:
+            return layers
+    raise WrongResult(f"dense and convolution layers deviate from NumPy by {deviations}")
+
+
+def deviation(form: Form) -> float:
+    """Largest relative deviation from NumPy, over several shapes; infinite where not finite."""
+    import tensorflow as tf
+
+    random = np.random.default_rng(0)
+
+    def draw(*shape: int) -> Array:
+        return random.uniform(-1, 1, shape).astype(np.float32)
+
+    worst = 0.0
+    for rows, inputs, units in ((4, 8, 8), (64, 576, 64), (128, 784, 512)):
+        x, kernel, bias = draw(rows, inputs), draw(inputs, units), draw(units)
+        found = tf.function(form.dense)(*map(tf.constant, (x, kernel, bias))).numpy()
+        worst = max(worst, _relative(found, np.maximum(x @ kernel + bias, 0)))
+    for side, channels, filters in ((6, 1, 8), (13, 32, 64)):
+        x, kernel, bias = (
+            draw(8, side, side, channels),
+            draw(3, 3, channels, filters),
+            draw(filters),
+        )
+        found = tf.function(form.conv)(*map(tf.constant, (x, kernel, bias))).numpy()
+        worst = max(worst, _relative(found, np.maximum(_convolve(x, kernel) + bias, 0)))
+    return worst
+
+
+def _convolve(x: Array, kernel: Array) -> Array:
+    windows = np.lib.stride_tricks.sliding_window_view(x, kernel.shape[:2], axis=(1, 2))
+    return np.asarray(np.einsum("nhwcij,ijcf->nhwf", windows, kernel, optimize=True), np.float32)
+
+
+def _relative(found: Array, expected: Array) -> float:
+    worst = float(np.abs(found - expected).max() / np.abs(expected).max())
+    return worst if np.isfinite(worst) else float("inf")

@@ -1,0 +1,72 @@
+"""What TensorFlow's two sessions share: the model, its evaluation, memory and placement."""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from ..common import Score, evaluation_batches
+from ..seam import Data
+
+
+def on_cpu() -> bool:
+    """Whether TensorFlow was set up without a GPU."""
+    import tensorflow as tf
+
+    return not tf.config.get_visible_devices("GPU")
+
+
+def sync(variable: Any) -> None:
+    """Return when the device has done everything asked for.
+
+    Reading a small variable back waits for its device's stream, also on devices for which
+    TensorFlow's own synchronisation is not implemented.
+    """
+    import tensorflow as tf
+
+    tf.test.experimental.sync_devices()
+    variable.numpy()
+
+
+class KerasSession:
+    """The part of :class:`.seam.Session` that does not depend on the loop."""
+
+    settings: Mapping[str, str]
+
+    def __init__(
+        self, model: Any, data: Data, layers: Literal["stock", "safe"], place: str
+    ) -> None:
+        self.layers = layers
+        self._place = place
+        self._model = model
+        self._data = data
+        # The last layer's bias: a few numbers, written by the last update of a step.
+        self._last_variable = model.trainable_variables[-1].value
+
+    def sync(self) -> None:
+        sync(self._last_variable)
+
+    def parameter_count(self) -> int:
+        return int(self._model.count_params())
+
+    def peak_memory_bytes(self) -> int | None:
+        import tensorflow as tf
+
+        if on_cpu():
+            return None
+        try:
+            return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
+        except (ValueError, RuntimeError):  # a device that keeps no account
+            return None
+
+    def evaluate(self) -> tuple[float, float]:
+        import tensorflow as tf
+
+        model = self._model
+        forward = tf.function(lambda x: model(x, training=False), reduce_retracing=True)
+        score = Score()
+        with tf.device(self._place):
+            for x, y in evaluation_batches(self._data):
+                score.add(forward(tf.constant(x)).numpy(), y)
+        return score.result()
+
+    def placement(self) -> str:
+        return str(self._last_variable.device)

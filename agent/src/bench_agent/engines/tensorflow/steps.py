@@ -1,0 +1,199 @@
+"""TensorFlow, recipe ``tuned``: many steps in one compiled program, data on the device.
+
+The program takes the first step and the number of steps, so that one step and a hundred run the
+same code. What it saves against ``fit``: the call into TensorFlow, the input pipeline, the copy of
+the batch and Keras' bookkeeping, once a step each; and an optimiser of many small operations.
+"""
+
+from functools import partial
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.layers import LSTM
+from bench_protocol.matrix import Precision
+from bench_protocol.workloads import Workload
+
+from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
+from ..common import resident
+from ..cpu import malloc
+from ..loop import SlicedLoop, orders
+from ..seam import Data
+from . import dropout, shared, units, update
+from . import forward as _tf_forward
+
+# A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
+UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
+
+
+class StepsSession(SlicedLoop, shared.KerasSession):
+    """See :class:`.seam.Session`."""
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        layers: Literal["stock", "safe"],
+        place: str,
+        *,
+        precision: Precision,
+        fused_updates: bool,
+    ) -> None:
+        super().__init__(model, data, layers, place)
+        import tensorflow as tf
+
+        self._workload = workload
+        self._compute = COMPUTE_TYPES[precision]
+        self._scale = loss_scale(precision)
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        self._loss: Any = tf.constant(0.0)
+        self._x = tf.constant(resident(data.train_x))
+        self._y = tf.constant(data.train_y)
+        self._orders = orders(data)
+        self._order = tf.Variable(next(self._orders), trainable=False)
+        self._on_cpu = shared.on_cpu()
+        self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
+        self._variables = [variable.value for variable in model.trainable_variables]
+        stock = layers == "stock"
+        self._cut = units.cut(workload, model, self._chains) if stock else None
+        if self._cut is not None:
+            self._variables = self._cut.in_place(self._variables)
+        self._update = update.update(workload.optimizer, self._variables, fused=fused_updates)
+        memory_kept = self._on_cpu and malloc.keep()
+        unroll = _unroll(workload, batch_size)
+        self._program = self._compile(unroll)
+        self.settings = {
+            "loop": "tf.while_loop",
+            "steps_unrolled": str(unroll),
+            "jit_compile": "false",
+            "data_on_device": self._x.dtype.name,
+            "updates": "fused" if fused_updates else "composed",
+            "chains": str(self._chains),
+            "first_dense_layer": _how(isinstance(self._cut, units.DensePair)),
+            "large_layers": _how(isinstance(self._cut, units.LargeLayers)),
+            "dropout": "16 bits a value" if self._on_cpu else "tf.nn.dropout",
+            "memory_kept": str(memory_kept).lower(),
+            **mixed_settings(precision),
+        }
+
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            self._order.assign(order)
+
+    def _train(self, first: int, count: int) -> None:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            scalars = (tf.constant(value) for value in (first, count, self._trained))
+            self._loss = self._program(*scalars)
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def evaluate(self) -> tuple[float, float]:
+        if self._cut is not None:
+            self._cut.write_back()
+        return super().evaluate()
+
+    def close(self) -> None:
+        self._loss = self.loss()
+
+    def _compile(self, unroll: int) -> Any:
+        """The program: (first step in the epoch, steps, steps trained before) -> last loss."""
+        import tensorflow as tf
+
+        def program(first: Any, steps: Any, trained: Any) -> Any:
+            end = first + steps
+
+            def body(step: Any, loss: Any, how_many: int) -> Any:
+                for offset in range(how_many):
+                    loss = self._step(step + offset, trained + (step - first) + (offset + 1))
+                return step + how_many, loss
+
+            step, loss = first, tf.constant(0.0)
+            for how_many in (unroll, 1) if unroll > 1 else (1,):
+                step, loss = tf.while_loop(
+                    lambda step, loss, many=how_many: step + many <= end,
+                    partial(body, how_many=how_many),
+                    (step, loss),
+                    # Steps follow each other anyway: keep no books for more than one at a time.
+                    parallel_iterations=1,
+                )
+            return loss
+
+        return tf.function(program, autograph=False, jit_compile=False)
+
+    def _step(self, step: Any, number: Any) -> Any:
+        """One training step in the graph.
+
+        Args:
+            step: int32 scalar, number of the batch in the epoch.
+            number: int32 scalar, how many steps were trained, this one included.
+
+        Returns:
+            The batch's mean loss, float32 scalar.
+        """
+        import tensorflow as tf
+
+        batch = self._batch_size
+        rows = tf.slice(self._order, (step * batch,), (batch,))
+        drop = dropout.Dropout(number) if self._on_cpu else tf.nn.dropout
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(self._variables)
+            loss = tf.add_n(self._losses(rows, drop))
+            scaled = loss if self._scale == 1 else loss * self._scale
+        gradients = tape.gradient(scaled, self._variables)
+        if self._scale != 1:
+            gradients = [gradient / self._scale for gradient in gradients]
+        self._update(gradients, tf.cast(number, tf.float32))
+        return loss
+
+    def _losses(self, rows: Any, drop: _tf_forward.Drop) -> list[Any]:
+        """What the samples of each chain add to the batch's mean loss."""
+        import tensorflow as tf
+
+        def forward(some: slice, x: Any) -> Any:
+            layers, keras_layers = self._workload.layers[some], self._model.layers[some]
+            return _tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
+
+        # Before a first dense layer there is nothing to share.
+        whole = isinstance(self._cut, units.DensePair)
+        parts = [rows] if whole else tf.split(rows, self._chains)
+        before = slice(self._cut.first if self._cut else None)
+        outputs = [forward(before, self._pictures(part)) for part in parts]
+        if self._cut is None:
+            return [self._loss_of(x, part) for x, part in zip(outputs, parts, strict=True)]
+        return [self._loss_of(self._cut(tf.concat(outputs, 0), forward), rows)]
+
+    def _pictures(self, rows: Any) -> Any:
+        import tensorflow as tf
+
+        x = tf.gather(self._x, rows)
+        if x.dtype == tf.uint8:
+            x = tf.cast(x, tf.float32) / np.float32(255)
+        return tf.cast(x, self._compute)
+
+    def _loss_of(self, logits: Any, rows: Any) -> Any:
+        import tensorflow as tf
+
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=tf.gather(self._y, rows), logits=tf.cast(logits, tf.float32)
+        )
+        return tf.reduce_sum(losses) / self._batch_size
+
+
+def _how(by_units: bool) -> str:
+    return "by units" if by_units else "whole"
+
+
+def _unroll(workload: Workload, batch_size: int) -> int:
+    if any(isinstance(layer, LSTM) for layer in workload.layers):
+        return 1  # its time steps are unrolled already
+    flops = workload.training_flops_per_sample * batch_size
+    return next((unroll for limit, unroll in UNROLL_BELOW_FLOPS if flops < limit), 1)

@@ -1,0 +1,176 @@
+"""Layers of ``tuned`` on a CPU that are cut between the cores by their units: a core computes the
+whole batch with weights that are its own, up to their update.
+
+Cut by samples, the chains' gradients of all weights are added up, and one core updates them. So two
+dense layers at the beginning are cut, the first by its units and the second by its inputs, and
+where a model has large layers, all from the first of these on by their units: what the cores hand
+each other is then a layer's output in place of its weights' gradients. Small layers behind
+convolutions lose so what they gain: their chains would wait for each other twice.
+
+Sources: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks" (arXiv
+1404.5997); by units and then by inputs: Shoeybi et al. 2019, "Megatron-LM" (arXiv 1909.08053).
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+from bench_protocol.layers import Conv2D, Dense, Dropout, MaxPool2D
+from bench_protocol.workloads import Workload
+
+from ..cpu import chains as _chains
+from .forward import bias_and_activation, product
+
+# 784 x 64 took a quarter longer by units, 784 x 128 a fifth less.
+LEAST_WEIGHTS = 75_000
+LARGE_LAYER = 1_000_000
+UNITS = -1  # the axis of a kernel's or a bias' units
+INPUTS = 0
+
+Forward = Callable[[slice, Any], Any]
+"""What comes out of some of the model's layers."""
+
+
+def chains(workload: Workload, batch_size: int) -> int:
+    """Into how many chains a batch is cut up to the first large layer, and the layers from there
+    on by their units."""
+    large = large_layers(workload)
+    first = large[0] if large else len(workload.layers)
+    weights = sum(_weights(workload, i) for i in range(workload.frozen_layers, first))
+    return _chains.chains(batch_size, weights, [_units(workload.layers[i]) for i in large])
+
+
+def large_layers(workload: Workload) -> list[int]:
+    """Indices of the layers with weights from the first large one on, if each has units."""
+    trained = range(workload.frozen_layers, len(workload.layers))
+    first = next((i for i in trained if _weights(workload, i) >= LARGE_LAYER), None)
+    if first is None:
+        return []
+    found = [i for i in _weighted(workload) if i >= first]
+    return found if all(isinstance(workload.layers[i], Conv2D | Dense) for i in found) else []
+
+
+def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
+    """Indices of the two layers to cut where a batch is cut into ``chains``, if there are any.
+
+    The first is the first with weights, and no more than dropout lies between them.
+    """
+    layers, shapes = workload.layers, workload.shapes
+    one, other = [*_weighted(workload), None, None][:2]
+    if one is None or other is None or one < workload.frozen_layers or chains == 1:
+        return None
+    first, between, second = layers[one], layers[one + 1 : other], layers[other]
+    by_units = (
+        isinstance(first, Dense)
+        and isinstance(second, Dense)
+        and all(isinstance(layer, Dropout) for layer in between)
+        and first.units % chains == 0
+        and shapes[one][-1] * first.units >= LEAST_WEIGHTS
+    )
+    return (one, other) if by_units else None
+
+
+def cut(workload: Workload, model: Any, count: int) -> "DensePair | LargeLayers | None":
+    """The layers that are cut where a batch is cut into ``count`` chains, if there are any."""
+    if pair := dense_pair(workload, count):
+        return DensePair(model, *pair, count)
+    large = large_layers(workload) if count > 1 else []
+    return LargeLayers(workload, model, large, count) if large else None
+
+
+class Shares:
+    """Weights of Keras' layers in equal shares, which train in their place."""
+
+    def __init__(self, keras_weights: Sequence[Any], axes: Sequence[int], count: int) -> None:
+        """``axes``: along which each weight is cut."""
+        import tensorflow as tf
+
+        self._whole, self._axes = [weight.value for weight in keras_weights], axes
+        self._parts = [
+            [tf.Variable(part) for part in tf.split(value, count, axis)]
+            for value, axis in zip(self._whole, axes, strict=True)
+        ]
+
+    def in_place(self, variables: Sequence[Any]) -> list[Any]:
+        """Variables with the shares in place of what they are of."""
+        others = [kept for kept in variables if all(kept is not whole for whole in self._whole)]
+        return [*(part for parts in self._parts for part in parts), *others]
+
+    def __iter__(self) -> Any:
+        """The weights of each share."""
+        return zip(*self._parts, strict=True)
+
+    def write_back(self) -> None:
+        """Put the weights as trained into Keras' layers."""
+        import tensorflow as tf
+
+        for whole, parts, axis in zip(self._whole, self._parts, self._axes, strict=True):
+            whole.assign(tf.concat(parts, axis))
+
+
+class DensePair(Shares):
+    """See :func:`dense_pair`: the first by its units, the second by its inputs."""
+
+    def __init__(self, model: Any, first: int, second: int, count: int) -> None:
+        """``first``, ``second``: indices of the layers."""
+        self.first, self._next = first, second + 1
+        self._between = slice(first + 1, second)
+        self._one, self._other = model.layers[first], model.layers[second]
+        weights = (self._one.kernel, self._one.bias, self._other.kernel)
+        super().__init__(weights, (UNITS, UNITS, INPUTS), count)
+
+    def __call__(self, x: Any, forward: Forward) -> Any:
+        """The model's output of the first one's input."""
+        import tensorflow as tf
+
+        parts = []
+        for kernel, bias, onward in self:
+            own = tf.matmul(x, tf.cast(kernel, x.dtype))
+            own = forward(self._between, bias_and_activation(self._one.activation, bias, own))
+            parts.append(tf.matmul(own, tf.cast(onward, x.dtype)))
+        bias = self._other.bias.value
+        x = bias_and_activation(self._other.activation, bias, tf.add_n(parts))
+        return forward(slice(self._next, None), x)
+
+
+class LargeLayers(Shares):
+    """See :func:`large_layers`: each by its units."""
+
+    def __init__(self, workload: Workload, model: Any, indices: Sequence[int], count: int) -> None:
+        self._layers, self._model, self._indices = workload.layers, model, indices
+        self.first = indices[0]
+        weights = [w for i in indices for w in (model.layers[i].kernel, model.layers[i].bias)]
+        super().__init__(weights, [UNITS] * len(weights), count)
+
+    def __call__(self, x: Any, forward: Forward) -> Any:
+        """The model's output of the first one's input."""
+        import tensorflow as tf
+
+        shares = [list(share) for share in self]
+        for number, (index, after) in enumerate(pairwise([*self._indices, len(self._layers)])):
+            layer, activation = self._layers[index], self._model.layers[index].activation
+            begin, pool = index + 1, None
+            if begin < after and isinstance(self._layers[begin], MaxPool2D):
+                begin, pool = begin + 1, self._model.layers[begin]
+            parts = []
+            for share in shares:
+                kernel, bias = share[2 * number : 2 * number + 2]
+                own = product(layer, kernel, x)
+                parts.append(bias_and_activation(activation, bias, pool(own) if pool else own))
+            x = forward(slice(begin, after), tf.concat(parts, -1))
+        return x
+
+
+def _weighted(workload: Workload) -> list[int]:
+    """Indices of the layers with weights."""
+    return [i for i, layer in enumerate(workload.layers) if layer.weight_shapes(workload.shapes[i])]
+
+
+def _weights(workload: Workload, index: int) -> int:
+    shapes = workload.layers[index].weight_shapes(workload.shapes[index]).values()
+    return sum(math.prod(shape) for shape in shapes)
+
+
+def _units(layer: Any) -> int:
+    return int(layer.units if isinstance(layer, Dense) else layer.filters)

@@ -1,0 +1,5 @@
+"""PyTorch's engine."""
+
+from .engine import ENGINE
+
+__all__ = ["ENGINE"]

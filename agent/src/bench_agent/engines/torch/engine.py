@@ -1,0 +1,157 @@
+"""PyTorch: CUDA, Metal (its MPS backend), CPU."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from bench_protocol.layers import Conv2D
+from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
+from bench_protocol.seeded import Weights
+from bench_protocol.workloads import Workload
+
+from ...base.messages import FoundDevice
+from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
+from ..common import why_not_here
+from ..seam import Data, Engine, Session
+
+PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
+
+
+class Torch:
+    """See :class:`.seam.Engine`."""
+
+    name = "torch"
+    import_name = "torch"
+    distributions: tuple[str, ...] = ("torch",)
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
+    recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+    precisions: tuple[Precision, ...] = ALL_PRECISIONS
+
+    def __init__(self) -> None:
+        self._device: Any = "cpu"
+        self._compute = COMPUTE_TYPES["float32"]
+
+    def why_not(self, device: DeviceKind, recipe: Recipe, precision: Precision) -> str | None:
+        return why_not_here(
+            device,
+            recipe,
+            precision,
+            device_kinds=self.device_kinds,
+            recipes=self.recipes,
+            precisions=self.precisions,
+        )
+
+    def load(self, workload: Workload, cell: Cell) -> None:
+        """Import PyTorch and set TF32 as the precision says.
+
+        Raises:
+            LookupError: PyTorch sees no such device.
+        """
+        device = cell.device
+        import torch
+
+        if (device.kind, device.index) not in {(seen.kind, seen.index) for seen in self.devices()}:
+            kinds = ", ".join(f"{seen.kind}:{seen.index}" for seen in self.devices())
+            raise LookupError(f"PyTorch sees no device {device}; it sees {kinds}")
+        self._compute = COMPUTE_TYPES[cell.precision]
+        torch.set_float32_matmul_precision("high" if cell.precision == "tf32" else "highest")
+        # PyTorch's default is on.
+        torch.backends.cudnn.allow_tf32 = cell.precision == "tf32"
+        self._device = torch.device(
+            PLACE[device.kind], device.index if device.kind == "cuda" else None
+        )
+        if device.kind == "cuda":
+            torch.cuda.set_device(self._device)
+
+    def devices(self) -> list[FoundDevice]:
+        import torch
+
+        found = [
+            FoundDevice(
+                kind="cuda",
+                index=index,
+                name=torch.cuda.get_device_name(index)[:200],
+                compute_capability="{}.{}".format(*torch.cuda.get_device_capability(index)),
+            )
+            for index in range(torch.cuda.device_count() if torch.cuda.is_available() else 0)
+        ]
+        if torch.backends.mps.is_available():
+            name = getattr(torch.backends.mps, "get_name", lambda: "Apple GPU")()
+            found.append(FoundDevice(kind="metal", index=0, name=str(name)[:200]))
+        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+
+    def libraries(self) -> dict[str, str]:
+        import torch
+
+        build = torch.__config__.show()
+        patterns = {"blas": r"BLAS_INFO=(\w+)", "onednn": r"MKL-DNN v([\d.]+)"}
+        matches = {name: re.search(pattern, build) for name, pattern in patterns.items()}
+        found = {name: match[1] for name, match in matches.items() if match}
+        if torch.version.cuda and torch.cuda.is_available():
+            found["cuda"] = str(torch.version.cuda)
+            found["cudnn"] = str(torch.backends.cudnn.version())
+        return found
+
+    def settings(self) -> dict[str, str]:
+        import torch
+
+        found = {
+            "torch_threads": str(torch.get_num_threads()),
+            "torch_interop_threads": str(torch.get_num_interop_threads()),
+            "torch_onednn": "on" if torch.backends.mkldnn.is_available() else "off",
+            "torch_float32_matmul": torch.get_float32_matmul_precision(),
+        }
+        if torch.cuda.is_available():
+            found["torch_cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32).lower()
+        return found
+
+    def gemm(self, size: int) -> Callable[[], None]:
+        import torch
+
+        matrix = torch.rand((size, size), device=self._device) * 2 - 1
+        matrix = matrix.to(getattr(torch, self._compute))
+
+        def product() -> None:
+            result = torch.mm(matrix, matrix)
+            result[0, 0].item()  # waits for the device
+
+        return product
+
+    def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
+        import torch
+
+        from .. import common
+        from . import model as _torch_model
+        from .sessions import FedSession, TunedSession
+
+        torch.manual_seed(common.FRAMEWORK_SEED)
+        device = self._device
+        if cell.recipe != "tuned":
+            model = _torch_model.build(workload, weights)
+            return FedSession(
+                workload,
+                model,
+                cell.batch_size,
+                data,
+                device,
+                cell.precision,
+                pipeline=cell.recipe == "pipeline",
+            )
+        # Shapes never change: let cuDNN try its algorithms once.
+        torch.backends.cudnn.benchmark = device.type == "cuda"
+        convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
+        # oneDNN is a third faster with it; on GPUs in float32 nobody has measured it for us yet.
+        channels_last = convolves and device.type == "cpu"
+        model = _torch_model.build(workload, weights, channels_last=channels_last)
+        return TunedSession(
+            workload,
+            model,
+            cell.batch_size,
+            data,
+            device,
+            cell.precision,
+            channels_last=channels_last,
+        )
+
+
+ENGINE: Engine = Torch()

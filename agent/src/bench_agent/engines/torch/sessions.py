@@ -1,0 +1,250 @@
+"""PyTorch's training loops."""
+
+from collections.abc import Iterator, Mapping
+from itertools import islice
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.matrix import Precision
+from bench_protocol.workloads import Workload
+
+from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
+from ..common import Score, as_floats, evaluation_batches, resident
+from ..cpu import malloc
+from ..loop import SlicedLoop, orders
+from ..seam import Data
+from . import model as _torch_model
+from .optimizer import optimizer
+
+
+class TorchSession:
+    """What the loops share. See :class:`.seam.Session`."""
+
+    layers: Literal["stock", "safe"] = "stock"
+    settings: Mapping[str, str]
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        data: Data,
+        device: Any,
+        precision: Precision,
+        *,
+        fast: bool,
+    ) -> None:
+        import torch
+
+        self._model = model.to(device)
+        self._device = device
+        self._data = data
+        self._loss: Any = float("nan")
+        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self._optimizer = optimizer(workload.optimizer, trained, fast=fast)
+        compute = COMPUTE_TYPES[precision]
+        self._half: Any = None if compute == "float32" else getattr(torch, compute)
+        self._scale = loss_scale(precision)
+        self._model.train()
+
+    def sync(self) -> None:
+        import torch
+
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)
+        elif self._device.type == "mps":
+            torch.mps.synchronize()
+
+    def loss(self) -> float:
+        return float(self._loss)
+
+    def parameter_count(self) -> int:
+        # With the fixed statistics of normalisations, which are no parameters to PyTorch.
+        return sum(values.numel() for values in self._model.state_dict().values())
+
+    def peak_memory_bytes(self) -> int | None:
+        import torch
+
+        if self._device.type == "cuda":
+            return int(torch.cuda.max_memory_allocated(self._device))
+        if self._device.type == "mps":
+            # What PyTorch took from Metal; it keeps what it no longer uses.
+            return int(torch.mps.driver_allocated_memory())
+        return None
+
+    def evaluate(self) -> tuple[float, float]:
+        import torch
+
+        self._model.eval()
+        score = Score()
+        with torch.no_grad():
+            for x, y in evaluation_batches(self._data):
+                inputs = torch.from_numpy(_torch_model.as_channels_first(x))
+                score.add(self._logits(inputs.to(self._device)).cpu().numpy(), y)
+        self._model.train()
+        return score.result()
+
+    def _logits(self, x: Any) -> Any:
+        """The forward pass in the cell's precision; float32 (batch, classes)."""
+        import torch
+
+        if self._half is None:
+            return self._model(x)
+        with torch.autocast(self._device.type, dtype=self._half):
+            logits = self._model(x)
+        return logits.float()
+
+    def _backward(self, loss: Any) -> None:
+        import torch
+
+        if self._scale == 1:
+            loss.backward()
+            return
+        (loss * self._scale).backward()
+        torch._foreach_div_(
+            [p.grad for p in self._model.parameters() if p.requires_grad], self._scale
+        )
+
+    def placement(self) -> str:
+        return str(next(self._model.parameters()).device)
+
+    def close(self) -> None:
+        import torch
+
+        if self._device.type == "cuda":
+            torch.cuda.empty_cache()
+
+
+class FedSession(TorchSession):
+    """The loop of PyTorch's tutorials, fed by a DataLoader.
+
+    ``naive`` collates sample by sample and reads the loss every step. ``pipeline`` loads a batch
+    at once ("bulk", by PyTorch's documentation of ``batch_size=None``), pinned where there is a
+    GPU to copy it to beside the training, and reads the loss when asked for. No worker processes:
+    the samples are in memory, and handing a batch over costs more than gathering it.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        device: Any,
+        precision: Precision,
+        *,
+        pipeline: bool,
+    ) -> None:
+        super().__init__(workload, model, data, device, precision, fast=False)
+        import torch
+        from torch.utils.data import TensorDataset
+
+        pictures = _torch_model.as_channels_first(as_floats(data.train_x))
+        labels = torch.from_numpy(data.train_y.astype(np.int64))
+        self._samples = TensorDataset(torch.from_numpy(pictures), labels)
+        self._batch_size = batch_size
+        self._pipeline = pipeline
+        self._batches = self._epochs()
+        self._criterion = torch.nn.CrossEntropyLoss()
+        self.settings = {
+            "loop": "eager",
+            "input": "DataLoader, batches in bulk" if pipeline else "DataLoader",
+            "compile": "false",
+            **mixed_settings(precision),
+        }
+
+    def train_block(self, steps: int) -> None:
+        for x, y in islice(self._batches, steps):
+            x = x.to(self._device, non_blocking=self._pipeline)
+            y = y.to(self._device, non_blocking=self._pipeline)
+            self._optimizer.zero_grad()
+            loss = self._criterion(self._logits(x), y)
+            self._backward(loss)
+            self._optimizer.step()
+            self._loss = loss.detach() if self._pipeline else loss.item()
+
+    def close(self) -> None:
+        self._batches = iter(())
+        super().close()
+
+    def _epochs(self) -> Iterator[Any]:
+        """Batches without end: the first epoch in the job's order, later ones shuffled."""
+        from torch.utils.data import RandomSampler
+
+        yield from self._loader(self._data.order.tolist())
+        while True:
+            yield from self._loader(RandomSampler(self._samples))
+
+    def _loader(self, sampler: Any) -> Any:
+        from torch.utils.data import BatchSampler, DataLoader
+
+        if not self._pipeline:
+            return DataLoader(self._samples, self._batch_size, sampler=sampler, drop_last=True)
+        batches = BatchSampler(sampler, self._batch_size, drop_last=True)
+        pinned = self._device.type == "cuda"
+        return DataLoader(self._samples, batch_size=None, sampler=batches, pin_memory=pinned)
+
+
+class TunedSession(SlicedLoop, TorchSession):
+    """Data on the device, batches gathered there, fused updates, the loss read when asked for.
+
+    On a CPU the process keeps the memory that a step frees.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        model: Any,
+        batch_size: int,
+        data: Data,
+        device: Any,
+        precision: Precision,
+        *,
+        channels_last: bool,
+    ) -> None:
+        super().__init__(workload, model, data, device, precision, fast=True)
+        import torch
+
+        self._batch_size = batch_size
+        self._steps_per_epoch = len(data.order) // batch_size
+        pictures = resident(data.train_x)
+        self._x = torch.from_numpy(_torch_model.as_channels_first(pictures)).to(device)
+        if channels_last:
+            self._x = self._x.to(memory_format=torch.channels_last)
+        self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
+        self._orders = orders(data)
+        self._reorder(next(self._orders))
+        memory_kept = device.type == "cpu" and malloc.keep()
+        self.settings = {
+            "loop": "eager",
+            "input": "gather on the device",
+            "compile": "false",
+            "data_on_device": str(pictures.dtype),
+            "memory_format": "channels_last" if channels_last else "contiguous",
+            "memory_kept": str(memory_kept).lower(),
+            **mixed_settings(precision),
+        }
+
+    def _reorder(self, order: NDArray[np.int32]) -> None:
+        import torch
+
+        self._order = torch.from_numpy(order.astype(np.int64)).to(self._device)
+
+    def _train(self, first: int, count: int) -> None:
+        batch = self._batch_size
+        for rows in self._order[first * batch : (first + count) * batch].split(batch):
+            self._step(rows)
+
+    def _step(self, rows: Any) -> None:
+        import torch
+        from torch.nn import functional
+
+        x, y = self._x.index_select(0, rows), self._y.index_select(0, rows)
+        if x.dtype == torch.uint8:
+            x = x.float() / 255
+        loss = functional.cross_entropy(self._logits(x), y)
+        self._optimizer.zero_grad(set_to_none=True)
+        self._backward(loss)
+        self._optimizer.step()
+        self._loss = loss.detach()

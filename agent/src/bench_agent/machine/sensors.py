@@ -1,0 +1,195 @@
+"""Power, clocks, heat and other work, as they are now. Silent where the system does not tell."""
+
+import os
+import re
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from . import apple_state, macos
+from . import nvidia as driver
+from .text import command_output, file_text, whole_or_none
+
+SAMPLE_SECONDS = 0.5
+ROOT = Path("/")
+# Sensors of the processor itself, by the name of their Linux driver.
+CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
+# A processor this near to where it slows itself down will do so at the next load.
+NEAR_THE_LIMIT_CELSIUS = 5.0
+
+
+@dataclass(frozen=True)
+class Power:
+    """None where the system does not tell."""
+
+    on_battery: bool | None = None
+    low_power_mode: bool | None = None
+    battery_percent: float | None = None
+
+
+@dataclass(frozen=True)
+class Governor:
+    """How Linux chooses the clock; ``preference``: energy_performance_preference."""
+
+    name: str
+    driver: str
+    preference: str = ""
+    turbo: bool | None = None
+
+
+@dataclass(frozen=True)
+class GpuUse:
+    """How busy a GPU is; ``processes``: others that compute on it."""
+
+    name: str
+    busy_percent: int | None
+    processes: int = 0
+
+
+@dataclass(frozen=True)
+class Load:
+    """``load``: mean over a minute. ``pressure_percent``: share of ten seconds that some task
+    waited for a core (PSI). ``busiest``: name and CPU per cent of the busiest other process."""
+
+    load: float | None
+    cores: int
+    pressure_percent: float | None = None
+    busiest: tuple[str, float] | None = None
+    gpus: tuple[GpuUse, ...] = ()
+
+
+def power(system: str) -> Power:
+    """Battery and low-power mode."""
+    on_battery, percent = _battery()
+    if system == "Darwin":
+        on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
+        return Power(
+            on_battery, apple_state.parse_low_power(command_output("pmset", "-g")), percent
+        )
+    profile = file_text("/sys/firmware/acpi/platform_profile").strip()
+    return Power(on_battery, profile == "low-power" if profile else None, percent)
+
+
+def governor(root: Path = ROOT) -> Governor | None:
+    """How the first core's clock is chosen; None where it cannot be (virtual machines)."""
+    base = root / "sys/devices/system/cpu"
+    clock = base / "cpu0/cpufreq"
+    name = file_text(clock / "scaling_governor").strip()
+    if not name:
+        return None
+    switches = (
+        file_text(base / "intel_pstate/no_turbo").strip() == "1",
+        file_text(base / "cpufreq/boost").strip() == "0",
+    )
+    return Governor(
+        name=name,
+        driver=file_text(clock / "scaling_driver").strip(),
+        preference=file_text(clock / "energy_performance_preference").strip(),
+        turbo=not any(switches),
+    )
+
+
+def thermal_pressure() -> str | None:
+    """macOS' level in words (:data:`~.machine.apple_state.THERMAL_LEVELS`)."""
+    notify = command_output("notifyutil", "-g", "com.apple.system.thermalpressurelevel")
+    level = apple_state.parse_thermal(notify, "")
+    return level or apple_state.parse_thermal("", command_output("pmset", "-g", "therm"))
+
+
+def throttle_count(root: Path = ROOT) -> int | None:
+    """How often Linux has slowed cores or packages down by heat since it started."""
+    counters = (root / "sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")
+    counts = [whole_or_none(file_text(path)) or 0 for path in counters]
+    return sum(counts) if counts else None
+
+
+def throttled_meanwhile(root: Path = ROOT) -> int | None:
+    """How often cores were slowed down by heat in half a second from now."""
+    before = throttle_count(root)
+    if before is None:
+        return None
+    time.sleep(SAMPLE_SECONDS)
+    return max(0, (throttle_count(root) or 0) - before)
+
+
+def cpu_heat() -> tuple[float | None, bool]:
+    """Temperature of the processor in degrees Celsius, and whether it is near its limit."""
+    try:
+        sensors = psutil.sensors_temperatures()
+    except (AttributeError, OSError, RuntimeError):  # macOS, containers
+        return None, False
+    found = [reading for name in CPU_SENSORS for reading in sensors.get(name, ())]
+    near = any(
+        reading.high and reading.current >= reading.high - NEAR_THE_LIMIT_CELSIUS
+        for reading in found
+    )
+    return max((reading.current for reading in found), default=None), near
+
+
+def load(system: str, cores: int) -> Load:
+    """Load, pressure, the busiest other process, and the GPUs."""
+    return Load(
+        load=load_average(),
+        cores=cores,
+        pressure_percent=parse_pressure(file_text("/proc/pressure/cpu")),
+        busiest=_busiest(),
+        gpus=tuple(_gpu_use(system)),
+    )
+
+
+def load_average() -> float | None:
+    """Mean number of runnable tasks over a minute."""
+    try:
+        return psutil.getloadavg()[0]
+    except OSError:
+        return None
+
+
+def parse_pressure(text: str) -> float | None:
+    """Per cent of the last ten seconds from ``/proc/pressure/cpu``."""
+    found = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
+    return float(found.group(1)) if found else None
+
+
+def _busiest() -> tuple[str, float] | None:
+    """Name and CPU per cent of the process that works most, but for this one."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            process.cpu_percent()  # the first call only starts the measurement
+            found.append(process)
+    time.sleep(SAMPLE_SECONDS)
+    use = []
+    for process in found:
+        with suppress(psutil.Error):
+            if process.pid != os.getpid():
+                use.append((process.cpu_percent(), process.name()))
+    most = max(use, default=None)
+    return (most[1], most[0]) if most else None
+
+
+def _gpu_use(system: str) -> Iterator[GpuUse]:
+    if system == "Darwin":
+        for gpu in macos.accelerators():
+            if gpu.busy_percent is not None:
+                yield GpuUse(name=gpu.model or "Apple GPU", busy_percent=gpu.busy_percent)
+        return
+    with driver.nvml() as library:
+        for name, percent, processes in driver.busy(library) if library is not None else ():
+            yield GpuUse(name=name, busy_percent=percent, processes=processes)
+
+
+def _battery() -> tuple[bool | None, float | None]:
+    """Whether on battery, and its charge; None without a battery."""
+    try:
+        battery = psutil.sensors_battery()
+    except (AttributeError, OSError, RuntimeError):
+        return None, None
+    if battery is None:
+        return None, None
+    plugged = battery.power_plugged
+    return None if plugged is None else not plugged, min(100.0, max(0.0, battery.percent))

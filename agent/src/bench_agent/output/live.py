@@ -1,0 +1,195 @@
+"""What a person sees of a run: a live table at a terminal, plain lines elsewhere."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from bench_protocol import format as people
+from bench_protocol.figures import samples_per_second
+from bench_protocol.result import Failed, Result
+
+from ..base.errors import ServerUnreachable
+from ..base.messages import BlockDone, PhaseBegan
+from ..plan.plan import Plan, PlannedCell
+from ..remote.client import Delivery
+from ..run.telemetry import Reading
+
+PHASES = {
+    "start": "starting",
+    "import": "importing the framework",
+    "data": "making data",
+    "build": "building the model",
+    "conformance": "checking the computation",
+    "warm_up": "warming up",
+    "timing": "timing",
+    "evaluate": "evaluating",
+}
+# What of the sensors is shown, where it is known.
+SENSORS: dict[str, Callable[[float], str]] = {
+    "load_average": lambda value: f"load {value:.1f}",
+    "cpu_utilisation_percent": lambda value: f"processor {value:.0f} %",
+    "cpu_temperature_celsius": lambda value: f"{value:.0f} °C",
+    "cpu_power_watts": lambda value: f"{value:.0f} W",
+    "gpu_utilisation_percent": lambda value: f"GPU {value:.0f} %",
+    "gpu_temperature_celsius": lambda value: f"GPU {value:.0f} °C",
+    "gpu_power_watts": lambda value: f"GPU {value:.0f} W",
+}
+# So much of the estimate is believed before the run's own pace counts.
+BELIEF_SECONDS = 60.0
+
+
+@dataclass
+class State:
+    """Where a run is. ``estimate_seconds``: of what it began with left to measure."""
+
+    total: int
+    estimate_seconds: float
+    began: float
+    count: int = 0
+    estimate_done: float = 0.0
+    current: PlannedCell | None = None
+    doing: str = ""
+    share_done: float = 0.0
+    rate: float | None = None
+    reading: Reading = field(default_factory=dict)
+
+    def left_seconds(self, now: float) -> float:
+        """The plan's estimate of what is left, corrected by how the estimate held so far."""
+        share = self.share_done * self.current.estimate_seconds if self.current else 0.0
+        done = self.estimate_done + share
+        left = max(0.0, self.estimate_seconds - done)
+        return left * (now - self.began + BELIEF_SECONDS) / (done + BELIEF_SECONDS)
+
+
+class Display:
+    """Reports a run on a console; a context manager, so that the live table ends cleanly."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._state: State | None = None
+        self._live = Live(
+            console=console, get_renderable=self._view, transient=True, refresh_per_second=4
+        )
+
+    def __enter__(self) -> "Display":
+        if self._console.is_terminal:
+            self._live.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.stop()
+
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
+        """Say how much there is to measure; less than the plan where a run goes on."""
+        seconds = sum(planned.estimate_seconds for planned in left)
+        self._state = State(len(plan), seconds, self._clock())
+        total = f"{len(plan)} measurement{'s' * (len(plan) != 1)}"
+        what = total if len(left) == len(plan) else f"{len(left)} of {total} left"
+        self.note(f"{what}, about {people.rough(seconds)}")
+
+    def skipped(self, planned: PlannedCell) -> None:
+        """Count a repeat that an earlier start of this run has measured."""
+        if self._state:
+            self._state.count += 1
+
+    def started(self, repeat: int, planned: PlannedCell) -> None:
+        if self._state:
+            self._state.count += 1
+            self._state.current = planned
+            self._state.doing = PHASES["start"]
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None:
+        if not (self._state and self._state.current):
+            return
+        if isinstance(message, PhaseBegan):
+            self._state.doing = PHASES[message.phase]
+        else:
+            samples = message.steps * self._state.current.cell.batch_size
+            self._state.rate = samples * 1e9 / message.duration_ns
+            self._state.share_done = min(1.0, message.share_done)
+
+    def sensed(self, reading: Reading) -> None:
+        if self._state:
+            self._state.reading = reading
+
+    def finished(self, result: Result) -> None:
+        state = self._state
+        if not (state and state.current):
+            return
+        state.estimate_done += state.current.estimate_seconds
+        state.current, state.share_done, state.rate = None, 0.0, None
+        doubtful = f" ({', '.join(w.code.replace('_', ' ') for w in result.warnings)})"
+        left = f"; about {people.rough(state.left_seconds(self._clock()))} left"
+        self.note(
+            f"[{state.count}/{state.total}] {result.cell}: {one_line(result)}"
+            f"{doubtful if result.warnings else ''}"
+            f"{left if state.count < state.total and not self._console.is_terminal else ''}"
+        )
+
+    def delivered(self, delivery: Delivery) -> None:
+        if delivery.state == "refused":
+            detail = delivery.answer.get("detail", "no reason given")
+            self.note(f"the server refused a result: {detail}")
+
+    def note(self, text: str) -> None:
+        """Say something beside the progress."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def unreachable(self, error: ServerUnreachable) -> None:
+        self.note(f"{error}; results wait in the outbox")
+
+    def _view(self) -> Table | Text:
+        return view(self._state, self._clock()) if self._state else Text()
+
+
+def view(state: State, now: float) -> Table:
+    """The live table: the run, the current repeat, the machine."""
+    table = Table.grid(padding=(0, 1))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(width=20)
+    table.add_column(ratio=1)
+    elapsed, left = people.rough(now - state.began), people.rough(state.left_seconds(now))
+    table.add_row(
+        "run",
+        _bar(state.count - bool(state.current) + state.share_done, state.total),
+        f"{state.count} of {state.total}, {elapsed} gone, about {left} left",
+    )
+    if state.current:
+        rate = f", {people.rate(state.rate)} samples/s" if state.rate else ""
+        share = f" {state.share_done:.0%}" if state.share_done else ""
+        table.add_row("now", _bar(state.share_done, 1), str(state.current.cell))
+        table.add_row("", "", f"{state.doing}{share}{rate}")
+    if sensors := sensor_words(state.reading):
+        table.add_row("machine", "", sensors)
+    return table
+
+
+def sensor_words(reading: Reading) -> str:
+    """The sensors that are known and worth showing, in a line."""
+    known = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
+    return ", ".join(words(value) for words, value in known if value is not None)
+
+
+def _bar(done: float, total: float) -> ProgressBar:
+    return ProgressBar(total=max(total, 1e-9), completed=done, width=20)
+
+
+def one_line(result: Result) -> str:
+    """Outcome of a repeat in a few words."""
+    if isinstance(result.outcome, Failed):
+        return failure(result.outcome)
+    rate = people.rate(samples_per_second(result.outcome.measurement, result.cell.batch_size))
+    return f"{rate} samples/s"
+
+
+def failure(failed: Failed) -> str:
+    """A failure in a few words."""
+    why = f" ({failed.exception_class})" if failed.exception_class else ""
+    return f"{failed.kind.replace('_', ' ')} while {PHASES[failed.phase]}{why}"

@@ -1,0 +1,173 @@
+"""From the results of a run to what is said of each cell: pure functions."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, TypeVar
+
+from bench_protocol.catalogue import workload_named
+from bench_protocol.comparison import RUNS_FOR_A_VERDICT, Verdict, compare, log_mean_interval
+from bench_protocol.doubts import UNSTEADY_SPREAD
+from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
+from bench_protocol.hardware import hardware_name
+from bench_protocol.machine import Machine
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Failed, Measured, Measurement, Result
+
+from ..live import failure
+from .remarks import doubt_lines
+
+Item = TypeVar("Item")
+# What a question mark behind a figure means.
+MARK_WORDS = (
+    "?: in doubt, slowed by other work or heat, "
+    f"or blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
+)
+# What stands for several processes of a cell.
+MEDIAN_WORDS = (
+    "A figure is the median process's; ratios and their intervals (95 %) are of geometric means "
+    "over processes."
+)
+# Doubts that say the figure is of a machine that was slowed.
+SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """One cell over its measured repeats, one or more.
+
+    ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound its geometric mean over
+    processes with 95 % confidence; None with fewer than three. ``slowed``: what else the machine
+    did slowed one of them. ``typical``: the repeat closest to the median, whose blocks are drawn.
+    """
+
+    cell: Cell
+    hardware: str
+    rates: tuple[float, ...]
+    samples_per_second: float
+    low: float | None
+    high: float | None
+    epoch_seconds: float
+    within_run_spread: float
+    startup_seconds: float
+    slowed: bool
+    typical: Measurement
+
+    @property
+    def place(self) -> str:
+        """Framework and device."""
+        return f"{self.cell.framework} {self.cell.device}"
+
+    @property
+    def in_doubt(self) -> bool:
+        """It was slowed, or its blocks or processes varied so much that what is said of it is
+        unsure."""
+        apart = max(self.rates) / min(self.rates) - 1
+        return self.slowed or max(self.within_run_spread, apart) > UNSTEADY_SPREAD
+
+
+@dataclass(frozen=True)
+class Report:
+    """A run: its machine, its cells in the order they were measured, those that gave no figure with
+    the reason, and its doubts."""
+
+    run_id: str
+    preset: str | None
+    started: str
+    machine: Machine
+    hardware: str
+    software: tuple[tuple[str, str], ...]
+    cells: tuple[CellFigures, ...]
+    failed: tuple[tuple[Cell, str], ...]
+    results: tuple[Result, ...]
+    doubts: tuple[str, ...]
+
+    @property
+    def data(self) -> str:
+        """What was trained on: ``generated``, ``real``, or both."""
+        return " and ".join(sorted({result.cell.data for result in self.results}))
+
+
+def report_of(results: Sequence[Result]) -> Report:
+    """Derive everything from the results of one run, one or more."""
+    by_cell: dict[Cell, list[Result]] = {}
+    # By the wall's clock: the run's own begins anew with each challenge and each resumption.
+    results = sorted(results, key=lambda result: result.clocks.started)
+    for result in results:
+        by_cell.setdefault(result.cell, []).append(result)
+    first = results[0]
+    software = {n: v for r in results for n, v in r.environment.packages.items()}
+    measured = {cell: repeats for cell, repeats in by_cell.items() if _measured(repeats)}
+    return Report(
+        run_id=first.run_id,
+        preset=first.preset,
+        started=first.clocks.run_started,
+        machine=first.machine,
+        hardware=_hardware(first.machine, by_cell),
+        software=(("python", first.environment.python), *sorted(software.items())),
+        cells=tuple(_figures(first.machine, cell, own) for cell, own in measured.items()),
+        failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
+        results=tuple(results),
+        doubts=tuple(doubt_lines(results)),
+    )
+
+
+def marked(text: str, *cells: CellFigures) -> str:
+    """What is said of cells, with a question mark where one of them is in doubt."""
+    return f"{text} ?" if any(one.in_doubt for one in cells) else text
+
+
+def speed_up(one: CellFigures, base: CellFigures) -> Verdict:
+    """How many times as fast a measured cell is as another, over its repeats."""
+    times, base_times = ([1 / rate for rate in side.rates] for side in (one, base))
+    return compare(times, base_times)
+
+
+def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> list[list[Item]]:
+    """Those of equal key together, groups in the order of their first."""
+    groups: dict[Any, list[Item]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
+
+
+def _measured(repeats: list[Result]) -> list[Measurement]:
+    outcomes = (result.outcome for result in repeats)
+    return [outcome.measurement for outcome in outcomes if isinstance(outcome, Measured)]
+
+
+def _why(repeats: list[Result]) -> str:
+    return next(failure(r.outcome) for r in repeats if isinstance(r.outcome, Failed))
+
+
+def _hardware(machine: Machine, cells: Iterable[Cell]) -> str:
+    """The names of what was measured, accelerators first."""
+    devices = {(cell.device.kind == "cpu", hardware_name(machine, cell.device)) for cell in cells}
+    return " and ".join(name for _, name in sorted(devices))
+
+
+def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures:
+    measured = _measured(repeats)
+    rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
+    rate = median(rates)
+    low, high = log_mean_interval(rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
+    typical = min(zip(rates, measured, strict=True), key=lambda pair: abs(pair[0] - rate))[1]
+    return CellFigures(
+        cell=cell,
+        hardware=hardware_name(machine, cell.device),
+        rates=tuple(rates),
+        samples_per_second=rate,
+        low=low,
+        high=high,
+        epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
+        within_run_spread=median(within_run_spread(measurement) for measurement in measured),
+        startup_seconds=median(_startup_seconds(measurement) for measurement in measured),
+        slowed=any(warn.code in SLOWED for repeat in repeats for warn in repeat.warnings),
+        typical=typical,
+    )
+
+
+def _startup_seconds(measurement: Measurement) -> float:
+    startup = measurement.startup
+    phases = (startup.import_ns, startup.data_ns, startup.build_ns, startup.first_step_ns)
+    return sum(phases) / 1e9

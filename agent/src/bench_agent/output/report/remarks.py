@@ -1,0 +1,38 @@
+"""What is to be said beside the figures of a run: accuracies and doubts."""
+
+from collections.abc import Sequence
+
+from bench_protocol import doubt_text
+from bench_protocol.accuracy import judge
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Result
+
+from ...plan.presets import corrections
+
+
+def accuracy_lines(results: Sequence[Result]) -> list[str]:
+    """One line an accuracy pass: what was reached, and what that is held against."""
+    lines = []
+    for result in results:
+        workload, measurement = workload_named(result.cell.workload), result.measurement
+        evaluation = measurement and measurement.evaluation
+        if measurement and evaluation and evaluation.epochs == workload.epochs:
+            sentence = judge(workload, result.cell.data, measurement).sentence
+            lines.append(f"{result.cell}: {sentence}")
+    return lines
+
+
+def published_lines(preset: str | None) -> list[str]:
+    """One line for each way in which a run like a source trains otherwise than that."""
+    return [f"otherwise than published: {correction}" for correction in corrections(preset)]
+
+
+def doubt_lines(results: Sequence[Result]) -> list[str]:
+    """One line a kind of doubt: how many measurements have it, and the worst of them."""
+    found = ((result.cell, warn) for result in results for warn in result.warnings)
+    of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
+    lines = []
+    for count, cell, worst in doubt_text.worst_of_each(found):
+        which = f"{cell}{', the worst of them' if count > 1 else ''}"
+        lines.append(f"Warning, {count} of {of_all}: {doubt_text.words(worst)} ({which})")
+    return lines

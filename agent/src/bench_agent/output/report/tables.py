@@ -1,0 +1,203 @@
+"""The figures as rows: Markdown, CSV, JSON, and the table of the HTML."""
+
+import csv
+import io
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+from bench_protocol import doubt_text
+from bench_protocol import format as people
+from bench_protocol.figures import samples_per_second, within_run_spread
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Measured, Result
+
+from ..documents import result_document
+from .charts import BarGroup, charts_of
+from .figures import MARK_WORDS, MEDIAN_WORDS, CellFigures, Report, grouped, marked
+from .remarks import accuracy_lines, published_lines
+
+HEADING = (
+    *("workload", "batch", "on", "recipe", "samples/s", "95 % interval", "epoch", "spread"),
+    *("start-up", "processes", "precision"),
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """One row a cell, in words."""
+
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def table_of(report: Report) -> Table:
+    """All cells in the order they were measured, then the failed ones with their reason."""
+    failed = ((*_names(cell), why, *[""] * 5, cell.precision) for cell, why in report.failed)
+    return Table(HEADING, (*map(_row, report.cells), *failed))
+
+
+def facts_of(report: Report) -> list[tuple[str, str]]:
+    """Machine and software, name and value."""
+    machine = report.machine
+    memory = people.size(machine.memory_bytes) if machine.memory_bytes else "unknown"
+    gpus = [("GPU", gpu.name) for gpu in machine.gpus]
+    cores = str(machine.cpu.logical_cores or "unknown")
+    hardware = [("processor", machine.cpu.brand), ("logical cores", cores), *gpus]
+    return [*hardware, ("memory", memory), ("system", machine.os.words), *report.software]
+
+
+def settings_of(report: Report) -> list[tuple[str, str]]:
+    """How each recipe was run: where and which, and its settings; with the workloads where they
+    differ between workloads."""
+    found = []
+    for own in grouped(report.cells, lambda one: (one.place, one.cell.recipe)):
+        alike = grouped(own, _settings)
+        for same in alike:
+            names = ", ".join(dict.fromkeys(one.cell.workload for one in same))
+            which = f" ({names})" if len(alike) > 1 else ""
+            name = f"{same[0].place} {same[0].cell.recipe}{which}"
+            found.append((name, _settings(same[0])))
+    return [(name, settings) for name, settings in found if settings]
+
+
+def _settings(one: CellFigures) -> str:
+    return ", ".join(f"{k} {v}" for k, v in sorted(one.typical.recipe_settings.items()))
+
+
+def markdown(report: Report) -> str:
+    """Headline, every comparison, the table, the doubts."""
+    charts, table = charts_of(report), table_of(report)
+    lines = [
+        f"# Training speed of {report.hardware}",
+        "",
+        f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
+        f"{started(report)} UTC.",
+    ]
+    if any(len(one.rates) > 1 for one in report.cells):
+        lines += ["", MEDIAN_WORDS]
+    if any(one.in_doubt for one in report.cells):
+        lines += ["", MARK_WORDS]
+    for title, groups in (
+        ("CPU against GPU", charts.devices),
+        ("Naive, pipeline, tuned", charts.recipes),
+        ("Framework against framework", charts.frameworks),
+    ):
+        lines += ["", f"## {title}", *_compared(groups)] if groups else []
+    lines += ["", "## The figures", ""]
+    lines += ["| " + " | ".join(row) + " |" for row in (table.heading, ["---"] * len(HEADING))]
+    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    if corrections := published_lines(report.preset):
+        lines += ["", f"## Like {report.preset}", "", *(f"* {line}" for line in corrections)]
+    if accuracies := accuracy_lines(report.results):
+        lines += ["", "## Accuracy", "", *(f"* {line}" for line in accuracies)]
+    if report.doubts:
+        lines += ["", "## Doubts", "", *(f"* {doubt}" for doubt in report.doubts)]
+    if settings := settings_of(report):
+        lines += ["", "## How each recipe was run", ""]
+        lines += [f"* {name}: {text}" for name, text in settings]
+    lines += ["", "## Machine and software", ""]
+    lines += [f"* {name}: {value}" for name, value in facts_of(report)]
+    return "\n".join(lines) + "\n"
+
+
+def comma_separated(report: Report) -> str:
+    """One row a result, raw numbers with their units in the heading."""
+    stream = io.StringIO()
+    rows = [_raw(result) for result in report.results]
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def document(report: Report) -> dict[str, Any]:
+    """The run with each cell's figures and each result's."""
+    return {
+        "run_id": report.run_id,
+        "preset": report.preset,
+        "started": report.started,
+        "machine": report.machine.model_dump(mode="json"),
+        "software": dict(report.software),
+        "cells": [_cell_document(one) for one in report.cells],
+        "failed": [{"cell": c.model_dump(mode="json"), "failure": w} for c, w in report.failed],
+        "results": [result_document(result) for result in report.results],
+        "doubts": list(report.doubts),
+    }
+
+
+def _cell_document(one: CellFigures) -> dict[str, Any]:
+    own = {f.name: getattr(one, f.name) for f in fields(one) if f.name not in ("cell", "typical")}
+    return {"cell": one.cell.model_dump(mode="json"), **own}
+
+
+def as_json(report: Report) -> str:
+    """:func:`document` as text."""
+    return json.dumps(document(report), indent=2, ensure_ascii=False) + "\n"
+
+
+def started(report: Report) -> str:
+    """Date and time to the minute."""
+    return report.started[:16].replace("T", " ")
+
+
+def _names(cell: Cell) -> tuple[str, ...]:
+    place = f"{cell.framework} {cell.device}"
+    return cell.workload, f"{cell.batch_size:,}", place, cell.recipe
+
+
+def _row(one: CellFigures) -> tuple[str, ...]:
+    interval = ""
+    if one.low and one.high:
+        interval = f"{people.rate(one.low)} to {people.rate(one.high)}"
+    return (
+        *_names(one.cell),
+        marked(people.rate(one.samples_per_second), one),
+        interval,
+        people.seconds(one.epoch_seconds),
+        people.percent(one.within_run_spread),
+        people.seconds(one.startup_seconds),
+        str(len(one.rates)),
+        one.cell.precision,
+    )
+
+
+def _raw(result: Result) -> dict[str, Any]:
+    cell = result.cell.model_dump(mode="json") | {"device": str(result.cell.device)}
+    figures = dict.fromkeys(
+        (
+            *("samples_per_second", "within_run_spread", "blocks", "stop_reason"),
+            *("peak_memory_bytes", "host_peak_memory_bytes"),
+        )
+    )
+    if isinstance(result.outcome, Measured):
+        measured = result.outcome.measurement
+        figures = {
+            "samples_per_second": samples_per_second(measured, result.cell.batch_size),
+            "within_run_spread": within_run_spread(measured),
+            "blocks": len(measured.blocks.durations_ns),
+            "stop_reason": measured.blocks.stop_reason,
+            "peak_memory_bytes": measured.peak_memory_bytes,
+            "host_peak_memory_bytes": measured.host_peak_memory_bytes,
+        }
+    return {
+        "run_id": result.run_id,
+        **cell,
+        "repeat": result.repeat,
+        "started": result.clocks.started,
+        "status": result.outcome.status,
+        "failure": getattr(result.outcome, "kind", None),
+        **figures,
+        "warnings": "; ".join(doubt_text.words(warn) for warn in result.warnings),
+    }
+
+
+def _compared(groups: tuple[BarGroup, ...]) -> list[str]:
+    lines = []
+    for group in groups:
+        lines += ["", f"**{group.title}**", ""]
+        lines += [
+            f"* {bar.label}: {bar.value} samples/s{', ' + bar.note if bar.note else ''}"
+            for bar in group.bars
+        ]
+    return lines

@@ -1,0 +1,105 @@
+"""What a run gave, for the person who started it: a table, and what to do next."""
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from bench_protocol import format as people
+
+from ..base.home import Home
+from ..run.run import RunSummary
+from .report.charts import charts_of, unusual_precision
+from .report.figures import MARK_WORDS, MEDIAN_WORDS, Report, marked, report_of, speed_up
+from .report.remarks import accuracy_lines, published_lines
+
+WIDE_ENOUGH = 100
+
+
+def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
+    """Print what a run gave and what to do next; ``server``: the one it was to send to."""
+    lines = what_next(summary, home, server)
+    if summary.results:
+        report = report_of(summary.results)
+        # Into a file the table is not squeezed.
+        width = None if console.is_terminal else WIDE_ENOUGH
+        console.print(summary_table(report), width=width)
+        lines = [*remarks(report), *lines]
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def summary_table(report: Report) -> Table:
+    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive; with a
+    question mark at what is in doubt."""
+    table = Table(
+        title="Training speed of this machine",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    # On a narrow terminal names go on in a second line.
+    for heading in ("workload", "on"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("recipe", no_wrap=True)
+    for heading in ("samples/s", "epoch", "spread", "vs naive"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
+    for one in report.cells:
+        naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
+        over = ""
+        if naive and one is not naive:
+            over = marked(people.ratio(speed_up(one, naive).speed_up), one, naive)
+        if one.in_doubt:
+            table.caption = MARK_WORDS
+        table.add_row(
+            f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
+            one.place,
+            one.cell.recipe,
+            marked(people.rate(one.samples_per_second), one),
+            people.seconds(one.epoch_seconds),
+            people.percent(one.within_run_spread),
+            over,
+        )
+    return table
+
+
+def remarks(report: Report) -> list[str]:
+    """What is to be said of the figures, and what gave none."""
+    failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
+    several = any(len(one.rates) > 1 for one in report.cells)
+    return [
+        *([MEDIAN_WORDS] if several else []),
+        *failed,
+        *device_lines(report),
+        *accuracy_lines(report.results),
+        *published_lines(report.preset),
+        *report.doubts,
+    ]
+
+
+def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
+    """Where the results are, and how to go on."""
+    kept = len(summary.results)
+    lines = [f"{kept} result{'s' * (kept != 1)} kept in {home.outbox}, {summary.sent} sent now."]
+    lines += [f"  {address}" for address in summary.addresses]
+    if summary.results:
+        lines.append(f"{home.command('report')} writes them as a page with charts.")
+    if summary.waiting:
+        submit = home.command(f"submit --server {server or 'URL'}")
+        lines.append(f"{summary.waiting} wait: {submit} sends them.")
+    if summary.interrupted:
+        resume = home.command("run --resume")
+        lines.append(f"Interrupted: {resume} goes on with what is missing.")
+    return lines
+
+
+def device_lines(report: Report) -> list[str]:
+    """Where both were measured, how many times as fast as the CPU a GPU is, each at its best."""
+    return [
+        f"{group.title}: {bar.label} is {bar.note}"
+        for group in charts_of(report).devices
+        for bar in group.bars[1:]
+    ]

@@ -1,0 +1,1 @@
+"""Plans: which cells run, how long they take, whether they fit in memory."""

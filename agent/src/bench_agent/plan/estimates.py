@@ -1,0 +1,172 @@
+"""How long repeats take on this machine: noted after each, read when the next run is planned.
+
+Only for estimates: no figure of a result comes from here.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from statistics import fmean, median
+
+from pydantic import Field, ValidationError
+
+from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.result import Measurement, Warn
+from bench_protocol.units import Finite, Wire
+from bench_protocol.workloads import Workload
+
+from ..base.home import write_durably
+from ..base.messages import Timing
+
+# Seconds of a repeat beside its steps, before this machine has been measured.
+OVERHEAD_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 5.0, "torch": 6.0}
+UNKNOWN_OVERHEAD_SECONDS = 8.0
+# Sustained FLOP/s assumed before this machine has been measured.
+ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda": 5e12}
+# Share of a matrix product's FLOP/s at which the arithmetic of a step is assumed to run (0.09 to
+# 0.7 of it were seen); the rest of a step's time does not grow with the step.
+BULK_EFFICIENCY = 0.2
+# What a repeat spends, in steps, on its first step, its compilation and its conformance traces.
+OVERHEAD_STEPS = 4
+
+
+class Pace(Wire):
+    """How the latest repeat of a cell went.
+
+    ``overhead_seconds``: the whole repeat less warm-up and timed part. ``settled_seconds``: what
+    its blocks took to settle, None where the budget ended first; ``tried_to_settle`` is false
+    where whole epochs were asked for, or the budget left no time for enough blocks.
+    ``warnings``: a calibration's, whose machine was busy or hot; it counts until the next pace of
+    its framework and device.
+    """
+
+    framework: str
+    device: Device
+    step_flops: Finite = Field(gt=0)
+    step_seconds: Finite = Field(gt=0)
+    gemm_flops: Finite | None = Field(default=None, gt=0)
+    overhead_seconds: Finite = Field(ge=0)
+    tried_to_settle: bool
+    settled_seconds: Finite | None = Field(default=None, gt=0)
+    warnings: tuple[Warn, ...] = ()
+
+    def seconds_of_step(self, flops: float) -> float:
+        """Expected seconds of another step on the same device, of ``flops`` operations."""
+        own_flops = self.step_flops / self.step_seconds
+        bulk_flops = BULK_EFFICIENCY * (self.gemm_flops or 0.0)
+        if own_flops >= bulk_flops:
+            return flops / own_flops
+        fixed_seconds = self.step_seconds - self.step_flops / bulk_flops
+        return fixed_seconds + flops / bulk_flops
+
+    @property
+    def base_seconds(self) -> float:
+        """Overhead without what grows with the length of a step."""
+        return max(0.0, self.overhead_seconds - OVERHEAD_STEPS * self.step_seconds)
+
+
+class Paces(Wire):
+    """What is known of this machine, by the digest of the cell."""
+
+    cells: dict[str, Pace] = Field(default={})
+
+    def knows(self, framework: str, device: Device) -> bool:
+        """Whether any repeat of this framework on this device was noted, undisturbed."""
+        return bool(self._of(framework, device)) and not self.warnings(framework, device)
+
+    def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
+        """What was in the way when this framework and device were calibrated."""
+        return tuple(warn for pace in self._of(framework, device) for warn in pace.warnings)
+
+    def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
+        """Expected seconds of a repeat beside its warm-up and timed part."""
+        if own := self.cells.get(cell.digest):
+            return own.overhead_seconds
+        known = self._of(cell.framework, cell.device)
+        base = OVERHEAD_SECONDS.get(cell.framework, UNKNOWN_OVERHEAD_SECONDS)
+        if known:
+            base = median(pace.base_seconds for pace in known)
+        return base + OVERHEAD_STEPS * self._step_seconds(cell, workload)
+
+    def repeat_seconds(self, cell: Cell, workload: Workload, timing: Timing) -> float:
+        """Expected seconds of a whole repeat."""
+        step = self._step_seconds(cell, workload)
+        if timing.epochs is None:
+            timed = max(2 * step, self._until_settled(cell, timing.budget_seconds))
+        else:
+            timed = timing.epochs * workload.steps_per_epoch(cell.batch_size) * step
+        warm_up = max(step, timing.warm_up_seconds)
+        return self.overhead_seconds(cell, workload) + warm_up + timed
+
+    def _step_seconds(self, cell: Cell, workload: Workload) -> float:
+        if own := self.cells.get(cell.digest):
+            return own.step_seconds
+        known = self._of(cell.framework, cell.device)
+        flops = step_flops(cell, workload)
+        if not known:
+            return flops / ASSUMED_FLOPS[cell.device.kind]
+        return median(pace.seconds_of_step(flops) for pace in known)
+
+    def _until_settled(self, cell: Cell, budget_seconds: float) -> float:
+        """Expected length of the timed part: of this cell, else the mean over all that tried."""
+        tried = {digest: pace for digest, pace in self.cells.items() if pace.tried_to_settle}
+        known = [tried[cell.digest]] if cell.digest in tried else tried.values()
+        ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in known]
+        return fmean(ends) if ends else budget_seconds
+
+    def _of(self, framework: str, device: Device) -> list[Pace]:
+        found = self.cells.values()
+        return [pace for pace in found if (pace.framework, pace.device) == (framework, device)]
+
+
+def step_flops(cell: Cell, workload: Workload) -> float:
+    """Floating-point operations of one training step."""
+    return cell.batch_size * workload.training_flops_per_sample
+
+
+def pace_of(
+    cell: Cell, workload: Workload, measurement: Measurement, timing: Timing, wall_seconds: float
+) -> Pace:
+    """What a repeat tells of the next one.
+
+    Args:
+        timing: what the repeat was asked for.
+        wall_seconds: of the whole repeat, from before its process started.
+    """
+    blocks = measurement.blocks
+    timed_seconds = sum(blocks.durations_ns) / 1e9
+    gemm = measurement.gemm
+    enough = timing.min_blocks * timing.block_seconds <= timing.budget_seconds
+    return Pace(
+        framework=cell.framework,
+        device=cell.device,
+        step_flops=step_flops(cell, workload),
+        step_seconds=median(blocks.durations_ns) / blocks.steps_per_block / 1e9,
+        gemm_flops=2e9 * gemm.size**3 / gemm.duration_ns if gemm else None,
+        overhead_seconds=max(0.0, wall_seconds - timed_seconds - blocks.warm_up_ns / 1e9),
+        tried_to_settle=timing.epochs is None and enough,
+        settled_seconds=timed_seconds if blocks.stop_reason == "settled" else None,
+    )
+
+
+def load(path: Path) -> Paces:
+    """What was noted; nothing where the file is absent, damaged or of another version."""
+    try:
+        return Paces.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):
+        return Paces()
+
+
+def note(path: Path, cell: Cell, pace: Pace) -> None:
+    """Keep a cell's pace in place of its last one, and of a disturbed calibration.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    place = (pace.framework, pace.device)
+    kept = {
+        digest: known
+        for digest, known in load(path).cells.items()
+        if not (known.warnings and (known.framework, known.device) == place)
+    }
+    paces = Paces(cells={**kept, cell.digest: pace})
+    write_durably(path, paces.model_dump_json().encode())

@@ -1,0 +1,311 @@
+"""Which cells to run, in which order, about how long that takes, and what is left out and why."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TypeVar
+
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.errors import ProtocolError
+from bench_protocol.matrix import Cell, Device, Recipe, why_not
+from bench_protocol.result import Warn
+from bench_protocol.workloads import Workload
+
+from .. import engines
+from ..base.errors import UsageProblem
+from ..base.messages import FoundDevice, Probe, Timing
+from ..base.precisions import ALL_PRECISIONS, too_old
+from ..data.manifest import real_data_named
+from .estimates import Paces
+from .memory_fit import Room
+from .presets import ALL_DATA, ALL_RECIPES, Preset
+
+Choice = TypeVar("Choice", bound=str)
+NOTHING_KNOWN = Paces()
+UNKNOWN_ROOM = Room()
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Filters; an empty one lets everything through."""
+
+    workloads: tuple[str, ...] = ()
+    frameworks: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    recipes: tuple[str, ...] = ()
+    batch_sizes: tuple[int, ...] = ()
+    precisions: tuple[str, ...] = ()
+    repeats: int | None = None
+    budget_seconds: float | None = None
+    data: str = "generated"
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """One cell with how it is timed and how long one repeat is expected to take."""
+
+    cell: Cell
+    workload: Workload
+    timing: Timing
+    estimate_seconds: float
+
+
+@dataclass(frozen=True)
+class Excluded:
+    """What is not run, and why."""
+
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
+
+    An accuracy pass is one more repeat of its cell, over the workload's own number of epochs.
+    ``warnings``: what disturbed the calibration that the estimates rest on, each kind once.
+    """
+
+    preset: Preset
+    cells: tuple[PlannedCell, ...]
+    excluded: tuple[Excluded, ...]
+    repeats: int
+    accuracy_passes: tuple[PlannedCell, ...] = ()
+    warnings: tuple[Warn, ...] = ()
+
+    @property
+    def estimate_seconds(self) -> float:
+        return sum(planned.estimate_seconds for _, planned in self)
+
+    def __len__(self) -> int:
+        return self.repeats * len(self.cells) + len(self.accuracy_passes)
+
+    def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
+        """(repeat, cell): all cells once, then all again, so that drift meets every cell alike."""
+        for repeat in range(1, self.repeats + 1):
+            for planned in self.cells:
+                yield repeat, planned
+        for planned in self.accuracy_passes:
+            yield self.repeats + 1, planned
+
+
+def make_plan(
+    preset: Preset,
+    selection: Selection,
+    probes: Mapping[str, Probe],
+    catalogue: tuple[Workload, ...] = CATALOGUE,
+    paces: Paces = NOTHING_KNOWN,
+    room: Room = UNKNOWN_ROOM,
+) -> Plan:
+    """Lay out the matrix.
+
+    Args:
+        probes: what each framework said about its devices on this machine.
+        paces: how long repeats took here so far, for the estimates.
+        room: memory there is; what cannot fit is left out.
+
+    Raises:
+        UsageProblem: a filter names nothing there is, or nothing is left to run.
+    """
+    check_names(selection, catalogue)
+    _check_devices(selection.devices, probes)
+    cells: list[PlannedCell] = []
+    excluded: list[Excluded] = []
+    for framework in selection.frameworks or _frameworks(preset):
+        probe = probes[framework]
+        if not probe.devices:
+            excluded.append(Excluded(framework, probe.problem or "sees no device"))
+            continue
+        for device in _chosen_devices(probe.devices, selection.devices):
+            for workload in _chosen_workloads(preset, selection, catalogue):
+                for planned in _cells(preset, selection, framework, device, workload, room):
+                    if isinstance(planned, Excluded):
+                        excluded.append(planned)
+                    else:
+                        cells.append(planned)
+    cells = _share_budget(cells, preset, selection, paces)
+    cells.sort(key=lambda planned: _position(planned, catalogue))
+    repeats = selection.repeats or preset.repeats
+    passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
+    places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
+    found = {warn.code: warn for place in places for warn in paces.warnings(*place)}
+    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(found.values()))
+
+
+def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
+    """Hold the filters against what there can be on any machine, before frameworks are asked.
+
+    Raises:
+        UsageProblem: a name is unknown; the message lists those that are known.
+    """
+    try:
+        for name in selection.workloads:
+            workload_named(name, catalogue)
+        for name in selection.frameworks:
+            engines.engine_named(name)
+    except ProtocolError as error:
+        raise UsageProblem(f"{error.detail}; {error.mend}") from error
+    except LookupError as error:
+        raise UsageProblem(str(error.args[0])) from error
+    _checked("recipe", selection.recipes, ALL_RECIPES)
+    _checked("precision", selection.precisions, ALL_PRECISIONS)
+    _checked("data", (selection.data,), ALL_DATA)
+
+
+def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None:
+    here = {name for probe in probes.values() for found in probe.devices for name in _names(found)}
+    for name in wanted:
+        if name not in here:
+            known = sorted(name for name in here if not name.endswith(":0"))
+            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(known)}")
+
+
+def _checked(what: str, wanted: tuple[str, ...], known: tuple[Choice, ...]) -> tuple[Choice, ...]:
+    """The wanted values as values of the known kind."""
+    for name in wanted:
+        if name not in known:
+            raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
+    return tuple(choice for choice in known if choice in wanted)
+
+
+def _cells(
+    preset: Preset,
+    selection: Selection,
+    framework: str,
+    device: FoundDevice,
+    workload: Workload,
+    room: Room,
+) -> Iterator[PlannedCell | Excluded]:
+    engine = engines.engine_named(framework)
+    precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
+    data = _checked("data", (selection.data,), ALL_DATA)[0]
+    points = list(_points(preset, selection, workload))
+    if preset.published and not points:
+        what = f"{workload.name} {framework} {device.kind}"
+        yield Excluded(what, f"{preset.name} has no such cell; it has {preset.published}")
+    for (recipe, batch_size), precision in product(points, precisions):
+        cell = Cell(
+            workload=workload.name,
+            workload_digest=workload.digest,
+            framework=framework,
+            device=Device(kind=device.kind, index=device.index),
+            recipe=recipe,
+            batch_size=batch_size,
+            precision=precision,
+            data=data,
+        )
+        reason = (
+            why_not(workload, batch_size)
+            or _why_no_data(workload, data)
+            or engine.why_not(device.kind, cell.recipe, cell.precision)
+            or too_old(device, cell.precision)
+            or room.why_not(cell, workload)
+        )
+        if reason:
+            yield Excluded(str(cell), reason)
+        else:
+            yield PlannedCell(cell, workload, _timing(preset, workload), 0.0)
+
+
+def _why_no_data(workload: Workload, kind: str) -> str | None:
+    name = workload.data_set.name
+    if kind == "real" and real_data_named(name) is None:
+        return f"its data set, {name}, is always generated"
+    return None
+
+
+def _points(
+    preset: Preset, selection: Selection, workload: Workload
+) -> Iterator[tuple[Recipe, int]]:
+    """Recipes and batch sizes of a workload."""
+    recipes = _checked("recipe", selection.recipes, ALL_RECIPES)
+    if preset.published:
+        for name, recipe, batch_size in preset.published.points:
+            right_recipe = not recipes or recipe in recipes
+            right_batch = not selection.batch_sizes or batch_size in selection.batch_sizes
+            if name == workload.name and right_recipe and right_batch:
+                yield recipe, batch_size
+        return
+    batches = selection.batch_sizes or (
+        workload.batch_sizes or (workload.batch_size,)
+        if preset.batches == "all"
+        else (workload.batch_size,)
+    )
+    yield from product(recipes or preset.recipes, batches)
+
+
+def _accuracy_passes(cells: list[PlannedCell], paces: Paces) -> tuple[PlannedCell, ...]:
+    """One cell a workload, framework and device: its last recipe, default batch, float32.
+
+    With a time budget instead of epochs there is none: accuracy is that of whole epochs.
+    """
+    chosen: dict[tuple[str, str, Device], PlannedCell] = {}
+    for planned in cells:
+        cell, workload = planned.cell, planned.workload
+        default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
+        if default and planned.timing.epochs:
+            timing = planned.timing.model_copy(update={"epochs": workload.epochs})
+            estimate = paces.repeat_seconds(cell, workload, timing)
+            key = (cell.workload, cell.framework, cell.device)
+            chosen[key] = PlannedCell(cell, workload, timing, estimate)
+    return tuple(chosen.values())
+
+
+def _frameworks(preset: Preset) -> Sequence[str]:
+    return preset.published.frameworks if preset.published else engines.names()
+
+
+def _timing(preset: Preset, workload: Workload) -> Timing:
+    epochs = {"epochs": workload.epochs} if preset.published else {}
+    return preset.timing.model_copy(update=epochs)
+
+
+def _share_budget(
+    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: Paces
+) -> list[PlannedCell]:
+    """Give each cell its timing budget and its estimate."""
+    budget = selection.budget_seconds
+    if budget is None and preset.total_seconds is not None and cells:
+        overhead = sum(paces.overhead_seconds(planned.cell, planned.workload) for planned in cells)
+        share = (preset.total_seconds - overhead) / len(cells)
+        budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
+    shared = []
+    for planned in cells:
+        timing = planned.timing
+        if budget is not None:
+            timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
+        estimate = paces.repeat_seconds(planned.cell, planned.workload, timing)
+        shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
+    return shared
+
+
+def _chosen_devices(
+    found: tuple[FoundDevice, ...], wanted: tuple[str, ...]
+) -> Iterator[FoundDevice]:
+    for device in found:
+        if not wanted or _names(device) & set(wanted):
+            yield device
+
+
+def _names(device: FoundDevice) -> set[str]:
+    """What a person may call a device: its kind, or kind and index."""
+    return {device.kind, f"{device.kind}:{device.index}"}
+
+
+def _chosen_workloads(
+    preset: Preset, selection: Selection, catalogue: tuple[Workload, ...]
+) -> Iterator[Workload]:
+    published = {name for name, *_ in preset.published.points} if preset.published else None
+    names = selection.workloads or preset.workloads or published
+    for workload in catalogue:
+        if names is None or workload.name in names:
+            yield workload
+
+
+def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[int, str, str]:
+    """Cells of one workload stand together, so that its figures can be compared at a glance."""
+    return (
+        catalogue.index(planned.workload),
+        planned.cell.framework,
+        str(planned.cell.device),
+    )

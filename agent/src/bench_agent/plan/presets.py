@@ -1,0 +1,182 @@
+"""Presets: how much of the matrix to run, and how long each cell may take."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from bench_protocol.matrix import DataKind, Precision, Recipe
+
+from ..base.errors import UsageProblem
+from ..base.messages import Timing
+from ..base.precisions import ALL_PRECISIONS
+
+ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
+ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
+
+
+@dataclass(frozen=True)
+class Published:
+    """What someone else published: which workloads, in which recipe, at which batch sizes.
+
+    ``corrections``: where we train otherwise than they did, and why figures may differ.
+    """
+
+    points: tuple[tuple[str, Recipe, int], ...]
+    frameworks: tuple[str, ...]
+    corrections: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Its points in a line."""
+        found: dict[tuple[str, Recipe], list[int]] = {}
+        for workload, recipe, batch_size in self.points:
+            found.setdefault((workload, recipe), []).append(batch_size)
+        return "; ".join(
+            f"{workload} {recipe} at batch {', '.join(map(str, batch_sizes))}"
+            for (workload, recipe), batch_sizes in found.items()
+        )
+
+
+@dataclass(frozen=True)
+class Preset:
+    """What a name like ``quick`` stands for.
+
+    ``workloads`` None means the whole catalogue. ``total_seconds``, where set, is shared out
+    among the cells: each gets its share for timing, within ``shortest`` and ``longest``.
+    ``accuracy_pass`` adds one repeat over each workload's own number of epochs per framework and
+    device; with ``published`` set every repeat has that many.
+    """
+
+    name: str
+    summary: str
+    timing: Timing
+    repeats: int
+    workloads: tuple[str, ...] | None = None
+    recipes: tuple[Recipe, ...] = ALL_RECIPES
+    precisions: tuple[Precision, ...] = ("float32",)
+    batches: Literal["default", "all"] = "default"
+    total_seconds: float | None = None
+    shortest_seconds: float = 2.0
+    longest_seconds: float = 30.0
+    accuracy_pass: bool = False
+    published: Published | None = None
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="smoke",
+            summary="two small workloads, about a minute on two cores",
+            workloads=("mnist-cnn", "fashion-mlp"),
+            recipes=("naive", "tuned"),
+            timing=Timing(budget_seconds=2.5),
+            repeats=1,
+        ),
+        Preset(
+            name="quick",
+            summary="every workload at its default batch, five to ten minutes a framework",
+            recipes=("naive", "tuned"),
+            timing=Timing(budget_seconds=10),
+            repeats=1,
+            total_seconds=600,
+        ),
+        Preset(
+            name="standard",
+            summary="three repeats of two timed epochs each, and one accuracy pass",
+            timing=Timing(epochs=2),
+            repeats=3,
+            accuracy_pass=True,
+        ),
+        Preset(
+            name="full",
+            summary="every legal cell: all batch sizes and precisions, three repeats",
+            timing=Timing(epochs=2),
+            repeats=3,
+            precisions=ALL_PRECISIONS,
+            batches="all",
+            accuracy_pass=True,
+        ),
+    )
+}
+
+
+# What is measured like others measured it: their models, epochs, batch sizes and splits.
+LIKE: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            name="tensorflow-metal-experiments",
+            summary="github.com/MysterionRise/tensorflow-metal-experiments (2026-02-04)",
+            timing=Timing(),
+            repeats=1,
+            published=Published(
+                points=(
+                    ("mnist-cnn", "naive", 64),
+                    ("mnist-cnn", "pipeline", 256),
+                    ("fashion-cnn", "naive", 64),
+                    ("fashion-cnn", "pipeline", 256),
+                    ("cifar100-vgg16", "naive", 128),
+                ),
+                frameworks=("tensorflow", "mlx"),
+                corrections=(
+                    "RMSprop and Adam with Keras' formulas in every framework; its MLX rows used "
+                    "SGD(0.01, momentum 0.9)",
+                    "2x2 'same' convolutions pad at the bottom and right in every framework; its "
+                    "MLX model padded all sides",
+                    "its pipeline rows have batch 256 and its naive rows 64: their ratio is one of "
+                    "recipe and batch together",
+                    "its seconds are those of whole runs with validation; here an epoch is its "
+                    "full batches, validation and start-up apart",
+                ),
+            ),
+        ),
+        Preset(
+            name="m2-max-article",
+            summary="Apple M2 Max GPU vs Nvidia V100, P100 and T4",
+            timing=Timing(),
+            repeats=1,
+            published=Published(
+                points=tuple(
+                    (workload, "naive", batch_size)
+                    for workload in ("fashion-mlp", "fashion-convnet", "fashion-lstm")
+                    for batch_size in (32, 128, 512, 1024)
+                ),
+                frameworks=("tensorflow",),
+                corrections=(
+                    "Adam with Keras' formula and the same weights and order in every framework",
+                    "its tables are pictures, so only the ratios in its text can be compared, and "
+                    "the number of epochs is ours",
+                ),
+            ),
+        ),
+    )
+}
+
+
+def preset_named(name: str) -> Preset:
+    """Find a preset.
+
+    Raises:
+        UsageProblem: there is none of this name.
+    """
+    return _named("preset", name, PRESETS)
+
+
+def like_named(name: str) -> Preset:
+    """Find the preset that measures as a source did.
+
+    Raises:
+        UsageProblem: there is none of this name.
+    """
+    return _named("source", name, LIKE)
+
+
+def corrections(name: str | None) -> tuple[str, ...]:
+    """Where a run of a preset trains otherwise than the source that it is like; none for ours."""
+    published = LIKE[name].published if name in LIKE else None
+    return published.corrections if published else ()
+
+
+def _named(what: str, name: str, known: dict[str, Preset]) -> Preset:
+    if name not in known:
+        raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,1 @@
+"""The server as the agent sees it: outbox, client, log checks."""

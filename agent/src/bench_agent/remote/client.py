@@ -1,0 +1,350 @@
+"""Talks to a server: enrolls the key, posts what waits in the outbox."""
+
+import base64
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import httpx
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from pydantic import ValidationError
+
+from bench_protocol import acts, envelope, keys, statement, strict_json
+from bench_protocol.acts import Act, Revocation, Rotation
+from bench_protocol.errors import first_invalid_field
+from bench_protocol.result import Challenge
+
+from .. import __version__
+from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.home import Home
+from .log_witness import KnownServer, Witness
+from .outbox import Entry, Outbox
+
+TIMEOUT_SECONDS = 20.0
+# Worth trying again later; every other 4xx means that this envelope will never be taken.
+TRANSIENT = {408, 425, 429}
+# Refusals of the key, not of the result: the operator or an invitation mends them.
+WAITING = {"key_not_active", "not_invited"}
+
+
+class ServerRefused(Exception):
+    """The server answered with a problem document."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        detail = problem.get("detail") or problem.get("title") or f"HTTP {status}"
+        mend = problem.get("mend")
+        super().__init__(f"{detail} ({mend})" if mend else str(detail))
+        self.status = status
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class GivenChallenge:
+    """A server's nonce, and how long it is fresh."""
+
+    challenge: Challenge
+    fresh_seconds: float
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What became of one envelope."""
+
+    entry: Entry
+    state: Literal["sent", "refused"]
+    answer: dict[str, Any]
+
+    def address(self, server: str) -> str:
+        """Where what was sent can be looked at."""
+        return f"{server}/results/{self.answer.get('id')}"
+
+
+def _words(error: httpx.HTTPError) -> str:
+    """What went wrong, without the system's number for it."""
+    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
+
+
+def checked_address(server: str) -> str:
+    """A server's address without a slash at its end.
+
+    Raises:
+        UsageProblem: it is not an address of the web.
+    """
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageProblem(
+            f"{server!r} is no server address; write http://HOST:PORT or https://..."
+        )
+    return server.rstrip("/")
+
+
+def utc_text(moment: datetime) -> str:
+    """The wire's form of a time: RFC 3339, UTC, microseconds."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Client:
+    """One server, one key; without a key it can only read.
+
+    With a ``home`` the client is a witness of the server's log: it takes no answer to a result
+    without a receipt that holds, and none from a log that contradicts what it saw before.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        key: Ed25519PrivateKey | None,
+        home: Home | None = None,
+        *,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.server = checked_address(server)
+        self._own_key = key
+        self._now = now
+        self._http = httpx.Client(
+            base_url=self.server,
+            timeout=TIMEOUT_SECONDS,
+            transport=transport,
+            headers={"User-Agent": f"bench-agent/{__version__}"},
+        )
+        self.witness = Witness(home, self.server, self.fetch) if home else None
+
+    def close(self) -> None:
+        self._http.close()
+
+    @property
+    def _key(self) -> Ed25519PrivateKey:
+        if self._own_key is None:
+            raise ValueError("a client without a key signs nothing")
+        return self._own_key
+
+    def knock(self) -> None:
+        """See whether the server answers.
+
+        Raises:
+            ServerUnreachable: it does not.
+        """
+        try:
+            self._http.get("/healthz").raise_for_status()
+        except httpx.HTTPError as error:
+            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
+
+    def enroll(
+        self,
+        machine_hash: str | None = None,
+        display_name: str | None = None,
+        invite: str | None = None,
+    ) -> dict[str, Any]:
+        """Make this machine's key known to the server. Doing it again changes nothing.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+            LogContradiction: the server's log is not the one that was seen before.
+        """
+        known = self.witness.meet() if self.witness else None
+        event = statement.enroll_event(
+            self._key.public_key(),
+            utc_text(self._now()),
+            machine_hash,
+            server_origin=known.origin if known else None,
+            license=known.license if known else None,
+        )
+        sealed = self._sealed_event(statement.key_event_payload(event), self._key)
+        return self._told(sealed, display_name, invite)
+
+    def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
+        """Put a new key into the place of this one: signed by both.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+        """
+        event = Rotation(
+            public_key=base64.b64encode(keys.spki(new.public_key())).decode(),
+            supersedes=keys.key_id(self._key.public_key()),
+            server_origin=self._meet().origin,
+            at=utc_text(self._now()),
+        )
+        return self._told(self._sealed_event(acts.payload(event), self._key, new))
+
+    def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
+        """End a key of one's own.
+
+        Args:
+            since: log index from which on its results shall not count.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+            InvalidField: key or reason cannot be sent.
+        """
+        try:
+            event = Revocation(
+                key_id=key_id,
+                reason=reason,
+                compromised_since_log_index=since,
+                server_origin=self._meet().origin,
+                at=utc_text(self._now()),
+            )
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
+        return self._told(self._sealed_event(acts.payload(event), self._key))
+
+    def act(
+        self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
+    ) -> dict[str, Any]:
+        """List, export, hide, show or withdraw one's own results, or change the name shown.
+
+        Raises:
+            ServerUnreachable, ServerRefused, LogContradiction: see there.
+            InvalidField: ``result`` is no id.
+        """
+        try:
+            act = Act(
+                act=kind,
+                id=secrets.token_hex(16),
+                key_id=keys.key_id(self._key.public_key()),
+                server_origin=self._meet().origin,
+                at=utc_text(self._now()),
+                result=result,
+            )
+        except ValidationError as error:
+            raise first_invalid_field(error) from None
+        sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), self._key)
+        body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
+        answer = self._answer("POST", "/api/v1/acts", content=body)
+        if self.witness and answer.get("receipt"):
+            self.witness.check(sealed, answer["receipt"])
+        return answer
+
+    def challenge(self) -> GivenChallenge:
+        """Ask for a nonce that binds a run to this moment.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        body = strict_json.dumps({"key_id": keys.key_id(self._key.public_key())})
+        answer = self._answer("POST", "/api/v1/challenges", content=body)
+        try:
+            named = {name: answer[name] for name in Challenge.model_fields}
+            issued, expires = (
+                datetime.fromisoformat(answer[name]) for name in ("issued_at", "expires_at")
+            )
+            return GivenChallenge(Challenge(**named), (expires - issued).total_seconds())
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerUnreachable(f"{self.server} gave no challenge: {error}") from error
+
+    def license(self) -> str:
+        """SPDX identifier of the licence under which the server publishes.
+
+        Raises:
+            ServerUnreachable: it does not say.
+        """
+        try:
+            return str(strict_json.loads(self.fetch("/api/v1/log"))["license"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+
+    def read(self, path: str) -> dict[str, Any]:
+        """The document at a path of the server.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        return self._answer("GET", path)
+
+    def fetch(self, path: str) -> bytes:
+        """The bytes at a path of the server.
+
+        Raises:
+            ServerUnreachable: it does not answer with any.
+        """
+        try:
+            response = self._http.get(path)
+            response.raise_for_status()
+        except httpx.HTTPError as error:
+            raise ServerUnreachable(
+                f"{self.server}{path} does not answer: {_words(error)}"
+            ) from error
+        return response.content
+
+    def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
+        """Post every waiting envelope, enrolling the key if the server does not know it yet.
+
+        An envelope leaves ``pending/`` only after the server's answer, so stopping anywhere and
+        calling again sends each one until it was answered; the server takes each once.
+
+        Raises:
+            ServerUnreachable: the rest stays in the outbox.
+            LogContradiction: the server's log contradicts itself; so does it then.
+        """
+        if self.witness and self.witness.meet().license is None:
+            raise ServerUnreachable(
+                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
+            )
+        for entry in list(outbox.pending()):
+            try:
+                answer = self._post_result(entry.raw, machine_hash)
+            except FileNotFoundError:
+                continue  # another agent was faster
+            except ServerRefused as refusal:
+                if refusal.problem.get("code") in WAITING:
+                    raise ServerUnreachable(str(refusal)) from refusal
+                moved = outbox.mark_refused(entry, refusal.problem)
+                yield Delivery(moved, "refused", refusal.problem)
+            else:
+                yield Delivery(outbox.mark_sent(entry, answer), "sent", answer)
+
+    def _post_result(self, raw: bytes, machine_hash: str | None) -> dict[str, Any]:
+        try:
+            answer = self._answer("POST", "/api/v1/results", content=raw)
+        except ServerRefused as refusal:
+            if refusal.problem.get("code") != "unknown_key":
+                raise
+            self.enroll(machine_hash)
+            answer = self._answer("POST", "/api/v1/results", content=raw)
+        if self.witness:
+            self.witness.check(raw, answer.get("receipt") or {})
+        return answer
+
+    def _meet(self) -> KnownServer:
+        if self.witness is None:
+            raise ValueError("a client without a home signs nothing for a server")
+        return self.witness.meet()
+
+    def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
+        return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
+
+    def _told(
+        self, sealed: bytes, display_name: str | None = None, invite: str | None = None
+    ) -> dict[str, Any]:
+        name, code = strict_json.dumps(display_name), strict_json.dumps(invite)
+        body = b'{"envelope":%s,"display_name":%s,"invite":%s}' % (sealed, name, code)
+        return self._answer("POST", "/api/v1/keys", content=body)
+
+    def _answer(self, method: str, path: str, *, content: bytes | None = None) -> dict[str, Any]:
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        try:
+            response = self._http.request(method, path, content=content, headers=headers)
+        except httpx.HTTPError as error:
+            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
+        if response.status_code in TRANSIENT or response.status_code >= 500:
+            raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
+        try:
+            document = response.json()
+        except ValueError as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+        if not isinstance(document, dict):
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server")
+        if response.is_success:
+            return document
+        if "code" not in document:
+            raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
+        raise ServerRefused(response.status_code, document)

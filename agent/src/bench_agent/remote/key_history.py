@@ -1,0 +1,152 @@
+"""What a log says of a key: each entry signed by who may say so, in the log, and in its order.
+
+The rules are those by which a server takes the same events (docs/protocol.md, Keys), so a server
+cannot show a history that it should have refused.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from bench_protocol import acts, envelope, keys, note, receipts, statement, strict_json
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import BadSignature, UnknownKey
+
+
+@dataclass
+class KeyHistory:
+    """Keys by their ids, as far as the entries told.
+
+    ``owners``: whose each is. ``ended``: the entry that rotated or revoked it.
+    ``compromised_since``: the entry from which what it signed does not count. ``kinds``: what the
+    entries were.
+    """
+
+    operator: Ed25519PublicKey
+    known: dict[str, Ed25519PublicKey] = field(default_factory=dict)
+    owners: dict[str, str] = field(default_factory=dict)
+    ended: dict[str, int] = field(default_factory=dict)
+    compromised_since: dict[str, int] = field(default_factory=dict)
+    kinds: list[str] = field(default_factory=list)
+
+    def find(self, key_id: str) -> Ed25519PublicKey:
+        """Raises UnknownKey where no entry brought it."""
+        return among(self.known)(key_id)
+
+    def require_counting(self, key_id: str, index: int) -> None:
+        """Check that a result which this key signed counts.
+
+        Raises:
+            BadSignature: by the log, the key could not sign entry ``index`` any more.
+        """
+        since = self.compromised_since.get(key_id)
+        if since is not None and index >= since:
+            raise BadSignature(f"its key is revoked for what was logged from entry {since} on")
+        ended = self.ended.get(key_id)
+        if ended is not None and index > ended:
+            raise BadSignature(f"its key ended with entry {ended}, and this is entry {index}")
+
+    def apply(self, opened: Envelope, index: int) -> None:
+        """Go on by one entry.
+
+        Raises:
+            ProtocolError: its signers may not say this.
+        """
+        if opened.payload_type == acts.ACT_PAYLOAD_TYPE:
+            self._decided(opened)
+            return
+        kind = acts.event_kind(opened.payload)
+        self.kinds.append(kind)
+        if kind == "revoke":
+            self._revoked(opened, index)
+        elif kind == "rotate":
+            self._rotated(opened, index)
+        else:
+            _, new = statement.parse_key_event(opened.payload)
+            self._take(opened, new, [keys.key_id(new)])
+            self.owners[keys.key_id(new)] = acts.first_owner(keys.key_id(new))
+
+    def _take(self, opened: Envelope, new: Ed25519PublicKey, signers: list[str]) -> None:
+        if [signature.key_id for signature in opened.signatures] != signers:
+            raise BadSignature("a key event is not signed by the keys it names")
+        envelope.open_envelope(
+            opened, statement.KEY_EVENT_PAYLOAD_TYPE, among({**self.known, keys.key_id(new): new})
+        )
+        self.known[keys.key_id(new)] = new
+
+    def _rotated(self, opened: Envelope, index: int) -> None:
+        event = acts.parse(acts.Rotation, opened.payload)
+        new = statement.public_key(event.public_key)
+        self._require_active(event.supersedes)
+        self._take(opened, new, [event.supersedes, keys.key_id(new)])
+        self.ended[event.supersedes] = index
+        self.owners[keys.key_id(new)] = self.owners[event.supersedes]
+
+    def _revoked(self, opened: Envelope, index: int) -> None:
+        event = acts.parse(acts.Revocation, opened.payload)
+        signer = self._only_signer(opened, statement.KEY_EVENT_PAYLOAD_TYPE)
+        if signer not in (event.key_id, keys.key_id(self.operator)):
+            self._require_active(signer)
+            if self.owners[signer] != self.owners.get(event.key_id):
+                raise BadSignature(f"key {signer} may not revoke a key of another owner")
+        self.ended.setdefault(event.key_id, index)
+        since = event.compromised_since_log_index
+        if since is not None:
+            before = self.compromised_since.get(event.key_id, since)
+            self.compromised_since[event.key_id] = min(before, since)
+
+    def _decided(self, opened: Envelope) -> None:
+        act = acts.parse(acts.Act, opened.payload)
+        self.kinds.append(act.act)
+        if self._only_signer(opened, acts.ACT_PAYLOAD_TYPE) != keys.key_id(self.operator):
+            raise BadSignature(f"{act.act} is for the operator")
+        if act.act == "assign" and act.key and act.owner:
+            self.owners[act.key] = act.owner
+
+    def _only_signer(self, opened: Envelope, payload_type: str) -> str:
+        if len(opened.signatures) != 1:
+            raise BadSignature("an act or a revocation has exactly one signature")
+        everyone = {**self.known, keys.key_id(self.operator): self.operator}
+        envelope.open_envelope(opened, payload_type, among(everyone))
+        return opened.signatures[0].key_id
+
+    def _require_active(self, key_id: str) -> None:
+        self.find(key_id)
+        if key_id in self.ended:
+            raise BadSignature(f"key {key_id} ended with entry {self.ended[key_id]}")
+
+
+def replay(
+    events: Sequence[dict[str, Any]], trusted: note.NoteKey, operator: Ed25519PublicKey
+) -> KeyHistory:
+    """Replay a key's history, as ``GET /api/v1/keys/{id}`` gives its ``events``.
+
+    Raises:
+        ProtocolError: an entry is not in the log, not in its order, or not for its signers to say.
+        KeyError, TypeError, ValueError: not of the form.
+    """
+    history = KeyHistory(operator)
+    last = -1
+    for event in events:
+        opened = envelope.read(strict_json.dumps(event["envelope"]))
+        salt, proof = bytes.fromhex(event["receipt"]["salt"]), event["receipt"]["proof"]
+        receipt = receipts.parse_proof(salt, proof)
+        receipts.verify_receipt(receipt, opened, trusted)
+        if receipt.index <= last:
+            raise BadSignature("the key's events are not in the order of the log")
+        last = receipt.index
+        history.apply(opened, receipt.index)
+    return history
+
+
+def among(known: Mapping[str, Ed25519PublicKey]) -> Callable[[str], Ed25519PublicKey]:
+    """Looks keys up; what it gives raises UnknownKey for any other."""
+
+    def find(key_id: str) -> Ed25519PublicKey:
+        if key_id not in known:
+            raise UnknownKey(f"key {key_id} is not in the key history")
+        return known[key_id]
+
+    return find

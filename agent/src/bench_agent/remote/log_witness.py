@@ -1,0 +1,174 @@
+"""What this machine remembers of each server's log, and its refusal of a log that contradicts it.
+
+Every agent is a witness: it keeps the last checkpoint it saw and takes a newer one only with a
+proof that the log grew from it. A server that rewrites its past, or shows different pasts to
+different people, is found out by the first of them who comes back.
+"""
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from bench_protocol import envelope, merkle, note, receipts, tiles
+from bench_protocol.errors import InvalidProof, ProtocolError
+from bench_protocol.receipts import Checkpoint
+
+from ..base.errors import LogContradiction, ServerUnreachable
+from ..base.home import Home, private_folder, write_durably
+
+
+@dataclass(frozen=True)
+class KnownServer:
+    """What was learnt at the first contact, and the newest checkpoint since.
+
+    ``license``: what was agreed to, None before that.
+    """
+
+    origin: str
+    key: str
+    checkpoint: str
+    license: str | None = None
+
+
+def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
+    """The server whose log signed a checkpoint: its address, and what is remembered of it.
+
+    Raises:
+        InvalidProof: no log that this machine has seen signed it.
+    """
+    for path in sorted(home.servers.glob("*.json")):
+        document = json.loads(path.read_bytes())
+        known = KnownServer(**document["known"])
+        with suppress(ProtocolError):
+            receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
+            return str(document["server"]), known
+    raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
+
+
+def known_servers(home: Home) -> list[str]:
+    """Addresses of the servers that this machine has met."""
+    return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
+
+
+class Witness:
+    """One server's log as this machine saw it.
+
+    Args:
+        server: the server's address.
+        fetch: gives the bytes at a path of the server.
+    """
+
+    def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
+        self.server = server
+        self._path = home.servers / f"{hashlib.sha256(server.encode()).hexdigest()[:16]}.json"
+        self._fetch = fetch
+
+    @property
+    def known(self) -> KnownServer | None:
+        """What is remembered, None before the first contact."""
+        if not self._path.exists():
+            return None
+        return KnownServer(**json.loads(self._path.read_bytes())["known"])
+
+    def meet(self) -> KnownServer:
+        """Look at the log's newest checkpoint, and hold it against what is remembered.
+
+        Raises:
+            ServerUnreachable: it does not say.
+            LogContradiction: another key signs it, or it did not grow from what was seen.
+        """
+        try:
+            state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
+            seen = KnownServer(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+        known = self.known
+        if known is None:
+            self._open(seen, seen.checkpoint)
+            self._remember(seen)
+            return seen
+        if (known.origin, known.key) != (seen.origin, seen.key):
+            raise self._contradiction(
+                f"its log was {known.key}, and is {seen.key} now", seen.checkpoint
+            )
+        remembered, shown = (self._open(known, c) for c in (known.checkpoint, seen.checkpoint))
+        if shown.size < remembered.size:
+            raise self._contradiction(
+                f"the log had {remembered.size} entries and shows {shown.size} now", seen.checkpoint
+            )
+        return self.see(seen.checkpoint)
+
+    def see(self, checkpoint: str) -> KnownServer:
+        """Take a checkpoint of the log, if the remembered one and it are of one history.
+
+        Raises:
+            LogContradiction: they are not.
+        """
+        known = self._known()
+        old, new = self._open(known, known.checkpoint), self._open(known, checkpoint)
+        earlier, later = sorted((old, new), key=lambda c: c.size)
+        try:
+            receipts.verify_growth(earlier, later, self._growth(earlier.size, later.size))
+        except ProtocolError as error:
+            raise self._contradiction(error.detail, checkpoint) from None
+        if new.size > old.size:
+            known = KnownServer(known.origin, known.key, checkpoint, known.license)
+            self._remember(known)
+        return known
+
+    def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
+        """Check a receipt for an envelope that was sent.
+
+        Raises:
+            LogContradiction: it proves nothing, or its checkpoint is of another history.
+        """
+        known = self._known()
+        key = note.parse_key(known.key)
+        try:
+            found = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+            checkpoint = receipts.verify_receipt(found, envelope.read(raw), key)
+        except (ProtocolError, KeyError, TypeError, ValueError) as error:
+            raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
+        self.see(found.checkpoint)
+        return checkpoint
+
+    def agree(self, license: str) -> None:
+        """Remember that a person agreed to publish under this licence."""
+        known = self._known()
+        self._remember(KnownServer(known.origin, known.key, known.checkpoint, license))
+
+    def _known(self) -> KnownServer:
+        known = self.known
+        return known if known is not None else self.meet()
+
+    def _open(self, known: KnownServer, checkpoint: str) -> Checkpoint:
+        try:
+            return receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
+        except ProtocolError as error:
+            raise self._contradiction(error.detail, checkpoint) from None
+
+    def _growth(self, old: int, new: int) -> Sequence[bytes]:
+        ranges = merkle.consistency_ranges(old, new)
+        nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
+        return [merkle.range_hash(nodes, *each) for each in ranges]
+
+    def _remember(self, known: KnownServer) -> None:
+        private_folder(self._path.parent)
+        document = {"server": self.server, "known": asdict(known)}
+        write_durably(self._path, json.dumps(document, indent=1).encode())
+
+    def _contradiction(self, why: str, shown: str) -> LogContradiction:
+        known = self.known
+        evidence = self._path.with_suffix(".contradiction")
+        private_folder(evidence.parent)
+        remembered = known.checkpoint if known else ""
+        write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
+        return LogContradiction(
+            f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
+            f"more is sent. Both checkpoints are in {evidence}: show them to whoever runs the "
+            "server, and to others. If the server was set up anew on purpose, remove "
+            f"{self._path}"
+        )

@@ -1,0 +1,115 @@
+"""Signed results wait here, on disk, until a server has answered for them.
+
+``pending/`` holds envelopes to send, ``sent/`` those a server took with its receipt beside each,
+``refused/`` those a server would not take with its reason beside each. A file is named by run, cell
+and repeat, so that each repeat is there once, and a resumed run sees which ones are done.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench_protocol import envelope, statement
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Result
+
+from ..base.home import private_folder, write_durably
+
+ANSWER_SUFFIX = ".answer"
+STATES = ("pending", "sent", "refused")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An envelope on disk, and the server's answer where there is one."""
+
+    path: Path
+
+    @property
+    def raw(self) -> bytes:
+        return self.path.read_bytes()
+
+    @property
+    def answer(self) -> dict[str, Any] | None:
+        path = self.path.with_suffix(ANSWER_SUFFIX)
+        return json.loads(path.read_bytes()) if path.exists() else None
+
+    def document(self) -> Any:
+        """What the envelope's payload says, for a person to read before it is sent."""
+        return json.loads(envelope.read(self.raw).payload)
+
+    def result(self) -> Result:
+        """The result inside (our own file: the signature is not verified again)."""
+        return statement.parse_result(envelope.read(self.raw).payload)
+
+
+class Outbox:
+    """The folder with its three states."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def find(self, run_id: str, cell: Cell, repeat: int) -> Entry | None:
+        """The envelope of this repeat of a run, in whatever state; None if it was not measured."""
+        name = file_name(run_id, cell, repeat)
+        paths = (self.root / state / name for state in STATES)
+        return next((Entry(path) for path in paths if path.exists()), None)
+
+    def put(self, raw: bytes) -> Entry:
+        """Keep the envelope of a result; it is on disk when this returns.
+
+        Raises:
+            HomeProblem: the disk is full or the folder cannot be written.
+        """
+        result = statement.parse_result(envelope.read(raw).payload)
+        name = file_name(result.run_id, result.cell, result.repeat)
+        path = self.root / "pending" / name
+        write_durably(path, raw)
+        return Entry(path)
+
+    def pending(self) -> Iterator[Entry]:
+        """Envelopes still to send, oldest first."""
+        return self._entries("pending")
+
+    def sent(self) -> Iterator[Entry]:
+        """Envelopes a server took, oldest first."""
+        return self._entries("sent")
+
+    def refused(self) -> Iterator[Entry]:
+        """Envelopes a server would not take, oldest first."""
+        return self._entries("refused")
+
+    def last_run(self) -> list[Entry]:
+        """Every envelope of the run that was measured last, in whatever state."""
+        entries = [entry for state in STATES for entry in self._entries(state)]
+        if not entries:
+            return []
+        newest = max(entries, key=lambda entry: entry.path.stat().st_mtime_ns)
+        run = newest.path.name.partition("-")[0]
+        return [entry for entry in entries if entry.path.name.startswith(f"{run}-")]
+
+    def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
+        """Move an envelope to ``sent/`` with the server's receipt."""
+        return self._move(entry, "sent", receipt)
+
+    def mark_refused(self, entry: Entry, problem: dict[str, Any]) -> Entry:
+        """Move an envelope to ``refused/`` with the server's reason."""
+        return self._move(entry, "refused", problem)
+
+    def _entries(self, state: str) -> Iterator[Entry]:
+        paths = (self.root / state).glob("*.json")
+        for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
+            yield Entry(path)
+
+    def _move(self, entry: Entry, state: str, answer: dict[str, Any]) -> Entry:
+        target = private_folder(self.root / state) / entry.path.name
+        write_durably(target.with_suffix(ANSWER_SUFFIX), json.dumps(answer, indent=1).encode())
+        entry.path.replace(target)
+        return Entry(target)
+
+
+def file_name(run_id: str, cell: Cell, repeat: int) -> str:
+    """Name of a repeat's envelope."""
+    return f"{run_id}-{cell.digest[:16]}-{repeat}.json"

@@ -1,0 +1,181 @@
+"""Verifies a result without trusting whoever shows it: envelope, key history, inclusion.
+
+Everything needed is one document, a *bundle*, made of what a server answers; with it at hand no
+server is asked. It proves who signed what and that the log holds it, not that it is true.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from bench_protocol import envelope, keys, note, receipts, statement, strict_json
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
+from bench_protocol.receipts import Receipt
+
+from ..base.errors import UsageProblem
+from . import key_history
+from .outbox import ANSWER_SUFFIX, Entry
+
+RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
+MAX_BUNDLE_BYTES = 8 * 1024 * 1024
+# Gives the document at a path of a server.
+Read = Callable[[str], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was found to hold. ``log_index`` is None where no receipt was at hand."""
+
+    key_id: str
+    log_index: int | None
+    sentences: tuple[str, ...]
+
+
+def parse_address(text: str) -> tuple[str, str] | None:
+    """Server and id of a result's address, or None where it is no address at all.
+
+    Raises:
+        UsageProblem: an address, but of no result.
+    """
+    match = RESULT_PATH.fullmatch(text)
+    if match is None and text.startswith(("http://", "https://")):
+        raise UsageProblem(
+            f"{text} is not the address of a result; that is http://SERVER/results/ID, with the 16 "
+            "hex digits that bench-agent results list shows"
+        )
+    return (match[1], match[2]) if match else None
+
+
+def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
+    """Put together what verifies a result, from a server's answers."""
+    sealed = read(f"/api/v1/results/{result_id}/envelope")
+    return complete_bundle(sealed, read(f"/api/v1/results/{result_id}/receipt"), read)
+
+
+def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
+    """Put what a server answers about key and log to an envelope and its receipt."""
+    key_id = sealed["signatures"][0]["keyid"]
+    return {
+        "envelope": sealed,
+        "receipt": receipt,
+        "key": read(f"/api/v1/keys/{key_id}"),
+        "log": read("/api/v1/log"),
+    }
+
+
+def read_file(path: Path) -> dict[str, Any] | Entry:
+    """A bundle, or an envelope as the outbox keeps it, with its receipt beside it.
+
+    Raises:
+        UsageProblem: the file is neither.
+    """
+    if path.suffix == ANSWER_SUFFIX:
+        beside = path.with_suffix(".json")
+        raise UsageProblem(
+            f"{path} is what the server answered to an envelope: bench-agent verify {beside}"
+        )
+    try:
+        document: Any = strict_json.loads(path.read_bytes(), max_bytes=MAX_BUNDLE_BYTES)
+        if "payloadType" in document:
+            envelope.read(path.read_bytes())
+            return Entry(path)
+        return {name: document[name] for name in ("envelope", "receipt", "key", "log")}
+    except OSError as error:
+        raise UsageProblem(
+            f"{path} cannot be read ({error.strerror}); give a result's address "
+            "(http://SERVER/results/ID), or a file: a bundle or an envelope of the outbox"
+        ) from None
+    except (ProtocolError, KeyError, TypeError) as error:
+        raise UsageProblem(
+            f"{path} is neither a bundle nor an envelope ({error}); bench-agent verify ADDRESS "
+            "--save FILE makes a bundle, and envelopes are in the agent's outbox"
+        ) from None
+
+
+def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
+    """Check a bundle.
+
+    Args:
+        log_key: the verifier key of the log that is trusted; the bundle's own where None.
+
+    Raises:
+        ProtocolError: something does not hold; it says what.
+    """
+    try:
+        trusted = note.parse_key(log_key or bundle["log"]["key"])
+        operator = statement.public_key(bundle["log"]["operator_key"])
+        history = key_history.replay(bundle["key"]["events"], trusted, operator)
+        opened = envelope.read(strict_json.dumps(bundle["envelope"]))
+        receipt = parse_receipt(bundle["receipt"])
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ProtocolError):
+            raise
+        raise BadSignature(f"the bundle lacks something: {error}") from None
+    key_id, signed = _signed(opened, history.find)
+    logged = _logged(opened, receipt, trusted)
+    history.require_counting(key_id, receipt.index)
+    told = f"the key's history holds: {', '.join(history.kinds)}"
+    return Verified(key_id, receipt.index, (told, signed, logged))
+
+
+def verify_own(
+    raw: bytes,
+    key: Ed25519PublicKey | None,
+    receipt: Receipt | None = None,
+    log_key: str | None = None,
+) -> Verified:
+    """Check an envelope of the machine's own key, with nothing of a server's but the receipt.
+
+    Args:
+        log_key: the verifier key of the receipt's log; needed with ``receipt``.
+
+    Raises:
+        ProtocolError: something does not hold; it says what.
+        UsageProblem: another key signed it.
+    """
+    opened = envelope.read(raw)
+    signer = opened.signatures[0].key_id
+    if key is None or signer != keys.key_id(key):
+        raise UsageProblem(
+            f"key {signer} signed it, which is not this machine's: only a server that knows the "
+            "key can tell more, bench-agent verify http://SERVER/results/ID"
+        )
+    key_id, signed = _signed(opened, key_history.among({signer: key}))
+    said = ["the key is this machine's own", signed]
+    if receipt is None or log_key is None:
+        return Verified(key_id, None, tuple(said))
+    said.append(_logged(opened, receipt, note.parse_key(log_key)))
+    return Verified(key_id, receipt.index, tuple(said))
+
+
+def parse_receipt(document: Any) -> Receipt:
+    """Read a receipt as servers answer it.
+
+    Raises:
+        InvalidProof: it is none.
+    """
+    try:
+        return receipts.parse_proof(bytes.fromhex(document["salt"]), document["proof"])
+    except (KeyError, TypeError, ValueError) as error:
+        if isinstance(error, ProtocolError):
+            raise
+        raise InvalidProof(f"the receipt lacks something: {error}", field="receipt") from None
+
+
+def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[str, str]:
+    payload = envelope.open_envelope(opened, statement.RESULT_PAYLOAD_TYPE, find)
+    if len(opened.signatures) != 1:
+        raise BadSignature("a result has exactly one signature")
+    key_id = opened.signatures[0].key_id
+    statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
+    return key_id, f"the envelope is as key {key_id} signed it"
+
+
+def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:
+    checkpoint = receipts.verify_receipt(receipt, opened, trusted)
+    return f"entry {receipt.index} of {checkpoint.size} in the log of {checkpoint.origin}"

@@ -1,0 +1,255 @@
+"""A against B on this machine: pairs of short repeats in fresh processes that time in turns.
+
+Both processes of a pair live at the same time, and one's block follows the other's while the other
+stands still (:mod:`.lockstep`): what slows the machine for a while meets both, and falls out of
+their ratio. Two processes of one cell may differ for good, by where their memory lies: so there are
+several pairs, and the verdict is over them. A difference of a few per cent can be seen so on a
+machine whose pace moves by more than that.
+
+Where both do not fit into memory, whole runs take turns instead, A B, B A.
+"""
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from bench_protocol import doubts
+from bench_protocol.comparison import Verdict, compare_pairs
+from bench_protocol.figures import samples_per_second
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Failed, Measurement, Warn
+from bench_protocol.seeded import DEFAULT_SEED
+
+from ..base.errors import UsageProblem
+from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, Timing
+from ..plan.estimates import Paces
+from ..plan.plan import PlannedCell, Selection, make_plan
+from ..plan.presets import Preset
+from ..worker.lockstep import Turns
+from .worker_process import IN_TURNS, Listener, run_job
+
+PAIRS = 8  # an even number: each side begins as often
+SECONDS = 3.0
+DEFAULT_RECIPE = "tuned"
+HAS_AGENT = "import sys, importlib.util as i; sys.exit(i.find_spec('bench_agent') is None)"
+# Every run times for the whole budget: that one side settles sooner must not matter.
+AB = Preset(
+    name="ab",
+    summary="one cell of each side",
+    timing=Timing(target_spread=0.0, budget_seconds=SECONDS),
+    repeats=PAIRS,
+)
+AXES = {
+    "workload": "workloads",
+    "framework": "frameworks",
+    "device": "devices",
+    "recipe": "recipes",
+    "batch-size": "batch_sizes",
+    "precision": "precisions",
+    "data": "data",
+}
+
+RunJob = Callable[[Job, Path, Listener, tuple[str, ...]], Answer]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One side as it was asked for: filters of its cell, environment variables, interpreter."""
+
+    selection: Selection
+    environ: Mapping[str, str]
+    python: str
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """Starts a worker of this side."""
+        settings = [f"{name}={value}" for name, value in self.environ.items()]
+        return ("env", *settings, self.python, "-m", "bench_agent.worker")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One side as it is run."""
+
+    name: str
+    planned: PlannedCell
+    command: tuple[str, ...]
+
+    @property
+    def cell(self) -> Cell:
+        return self.planned.cell
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Samples per second of one run of each side, and what there is to doubt in whose blocks."""
+
+    a: float
+    b: float
+    doubts: tuple[tuple[str, Warn], ...] = ()
+
+
+class RunFailed(Exception):
+    """A run gave no figure, so there is nothing to compare."""
+
+    def __init__(self, side: Side, failed: Failed, log: Path) -> None:
+        super().__init__(side.name, failed, log)
+        self.side, self.failed, self.log = side, failed, log
+
+
+def choose(base: Selection, assignments: list[str], python: str) -> Choice:
+    """A side from ``key=value`` texts: lower-case keys are axes of the cell, upper-case ones
+    environment variables of the worker.
+
+    Raises:
+        UsageProblem: a text is neither, or there is no such interpreter with bench-agent in it.
+    """
+    if shutil.which(python) is None:
+        raise UsageProblem(f"no Python at {python}")
+    if (
+        python != sys.executable
+        and subprocess.run([python, "-c", HAS_AGENT], check=False).returncode
+    ):
+        raise UsageProblem(f"{python} has no bench-agent: install it there too")
+    chosen: dict[str, Any] = {}
+    environ: dict[str, str] = {}
+    for text in assignments:
+        key, equals, value = text.partition("=")
+        field = AXES.get(key.replace("_", "-"))
+        if not equals or not (field or key.isupper()):
+            known = ", ".join(AXES)
+            raise UsageProblem(
+                f"{text!r} is not key=value with a key of: {known}, "
+                "or the name of an environment variable in upper case"
+            )
+        if field is None:
+            environ[key] = value
+        else:
+            chosen[field] = _value(field, value)
+    return Choice(replace(base, **chosen), environ, python)
+
+
+def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
+    """A filter that lets only one value through."""
+    if field == "data":
+        return text
+    if field != "batch_sizes":
+        return (text,)
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageProblem(f"batch-size is a whole number from 1 on, not {text!r}")
+    return (int(text),)
+
+
+def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: Paces) -> Side:
+    """The one cell a side stands for: where a device is not named, the first that is not the CPU.
+
+    Args:
+        probes: what the side's interpreter sees.
+
+    Raises:
+        UsageProblem: the choice names no cell, or several.
+    """
+    selection = choice.selection
+    if not selection.recipes:
+        selection = replace(selection, recipes=(DEFAULT_RECIPE,))
+    plan = make_plan(AB, selection, probes, paces=paces)
+    cells = sorted(plan.cells, key=lambda planned: planned.cell.device.kind == "cpu")
+    if not selection.devices:
+        cells = [planned for planned in cells if planned.cell.device == cells[0].cell.device]
+    if not cells:
+        why = "; ".join(f"{left.what}: {left.reason}" for left in plan.excluded)
+        raise UsageProblem(f"side {name} cannot run here: {why}")
+    if len(cells) > 1:
+        raise UsageProblem(_several(name, [planned.cell for planned in cells]))
+    return Side(name, cells[0], choice.command)
+
+
+def _several(name: str, cells: list[Cell]) -> str:
+    """Which options would leave one cell of these, and a command line that has them."""
+    main = ("workload", "framework")
+    # Another workload may have another default batch size: that need not be named.
+    alike = [cell for cell in cells if all(getattr(cell, a) == getattr(cells[0], a) for a in main)]
+
+    def values_of(axis: str) -> list[str]:
+        among = cells if axis in main else alike
+        return list(dict.fromkeys(str(getattr(cell, axis.replace("-", "_"))) for cell in among))
+
+    found = {axis: values_of(axis) for axis in AXES}
+    missing = {axis: values for axis, values in found.items() if len(values) > 1}
+    lists = " and ".join(f"one --{axis} ({', '.join(them)})" for axis, them in missing.items())
+    named = {*main, *missing} - {"recipe"}
+    options = " ".join(f"--{axis} {found[axis][0]}" for axis in AXES if axis in named)
+    return (
+        f"side {name} is one cell, but {len(cells)} fit; give {lists}, for example:\n"
+        f"bench-agent ab {options} --a recipe=naive --b recipe=tuned"
+    )
+
+
+def pairs(
+    a: Side,
+    b: Side,
+    count: int,
+    logs: Path,
+    listener: Callable[[PhaseBegan | BlockDone], None] = lambda message: None,
+    run_job: RunJob = lambda job, log, listener, command: run_job(
+        job, log, limits=IN_TURNS, listener=listener, command=command
+    ),
+    *,
+    whole_runs: bool = False,
+) -> Iterator[Pair]:
+    """Run pairs, and give each when it is done.
+
+    Args:
+        listener: is told what both sides' workers tell, from a thread of each.
+        whole_runs: one side's run after the other's, A B, B A, ...; else their blocks in turns.
+
+    Raises:
+        RunFailed: a run gave no figure.
+    """
+
+    def ran(own: Side, number: int, *arguments: str) -> Measurement:
+        log = logs / f"{number:03d}-{own.name}.log"
+        planned = own.planned
+        job = Job(
+            workload=planned.workload,
+            cell=planned.cell,
+            seed=DEFAULT_SEED,
+            timing=planned.timing,
+        )
+        outcome = run_job(job, log, listener, (*own.command, *arguments)).outcome
+        if isinstance(outcome, Failed):
+            raise RunFailed(own, outcome, log)
+        return outcome.measurement
+
+    for number in range(1, count + 1):
+        # Whatever the first of two has by being the first, each side has in turn.
+        order = (a, b) if number % 2 else (b, a)
+        if whole_runs:
+            found = {own.name: ran(own, number) for own in order}
+        else:
+            # Without turns a worker ends soon: whatever goes wrong, nothing is waited for in vain.
+            with ThreadPoolExecutor() as threads, Turns(2) as turns:
+                running = {
+                    threads.submit(ran, own, number, "--turns", turns.address): own.name
+                    for own in order
+                }
+                found = {running[done]: done.result() for done in as_completed(running)}
+        speed_a, speed_b = (
+            samples_per_second(found[own.name], own.cell.batch_size) for own in (a, b)
+        )
+        doubted = [
+            (own.name, doubt)
+            for own in (a, b)
+            for doubt in doubts.of_blocks(found[own.name].blocks)
+        ]
+        yield Pair(speed_a, speed_b, tuple(doubted))
+
+
+def judge(done: list[Pair]) -> Verdict:
+    """How many times as fast B is as A, over all pairs, with its interval and verdict."""
+    return compare_pairs([1 / pair.b for pair in done], [1 / pair.a for pair in done])

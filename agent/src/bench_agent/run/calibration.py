@@ -1,0 +1,75 @@
+"""A short repeat for each framework and device that this machine has not measured yet.
+
+Without it the estimate of a long plan could be wrong by any factor. Nothing of it is kept but the
+pace; it is no result.
+"""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from bench_protocol import doubts
+from bench_protocol.matrix import Device
+from bench_protocol.result import Conditions
+from bench_protocol.seeded import DEFAULT_SEED
+
+from ..base.home import Home
+from ..base.messages import Answer, Job, Timing
+from ..plan import estimates
+from ..plan.plan import Plan, PlannedCell
+from . import idle_gate
+from .worker_process import run_job
+
+# Shorter plans are over before it would have paid.
+WORTH_SECONDS = 300.0
+SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
+
+RunJob = Callable[[Job, Path], Answer]
+
+
+def is_worth_it(plan: Plan) -> bool:
+    """Whether the plan is long enough for its estimate to matter, or rests on a disturbed one."""
+    return plan.estimate_seconds > WORTH_SECONDS or bool(plan.warnings)
+
+
+def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
+    """The quickest planned cell of each framework and device nothing is known of."""
+    known = estimates.load(home.paces)
+    quickest: dict[tuple[str, str], PlannedCell] = {}
+    for planned in sorted(plan.cells, key=lambda p: estimates.step_flops(p.cell, p.workload)):
+        cell = planned.cell
+        if not known.knows(cell.framework, cell.device):
+            quickest.setdefault((cell.framework, str(cell.device)), planned)
+    return list(quickest.values())
+
+
+def calibrate(
+    cells: list[PlannedCell],
+    home: Home,
+    tell: Callable[[str], None],
+    run_job: RunJob = lambda job, log: run_job(job, log),
+    clock: Callable[[], float] = time.monotonic,
+    look: Callable[[Device], Conditions] = idle_gate.look,
+) -> None:
+    """Run each cell for a moment and note its pace, with a warning where the machine was busy.
+
+    A cell that fails is noted as nothing.
+
+    Raises:
+        HomeProblem: the paces cannot be written.
+    """
+    for planned in cells:
+        cell = planned.cell
+        tell(f"calibrating: {cell.framework} on {cell.device}")
+        job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
+        log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
+        found = [
+            w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
+        ]
+        began = clock()
+        measurement = run_job(job, log).outcome.measurement
+        if measurement:
+            wall_seconds = clock() - began
+            pace = estimates.pace_of(cell, planned.workload, measurement, SHORT, wall_seconds)
+            pace = pace.model_copy(update={"warnings": tuple(found)})
+            estimates.note(home.paces, cell, pace)

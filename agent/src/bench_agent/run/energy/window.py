@@ -1,0 +1,83 @@
+"""Energy between the beginning of the timed part and the end of its last block."""
+
+from collections.abc import Callable
+
+from bench_protocol.matrix import Device
+from bench_protocol.result import Energy
+from bench_protocol.units import plain_text
+
+from ...base.messages import BlockDone, PhaseBegan
+from .meter import Counters, Meter, MeterProblem
+from .meters import meter_for
+
+# Counters step ten times a second and rarer, and a block's end is noticed a little late.
+SHORTEST_SECONDS = 10.0
+
+
+class EnergyWindow:
+    """Reads a meter when the worker says that its timing began, and at the end of each block.
+
+    The matrix product and the evaluation, which come after the last block, stay outside.
+
+    Args:
+        clock_ns: monotonic nanoseconds since the run's start.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        clock_ns: Callable[[], int],
+        open_meter: Callable[[Device], Meter] = meter_for,
+    ) -> None:
+        self._clock_ns = clock_ns
+        self._meter: Meter | None = None
+        self._problem = "nothing was timed"
+        self._began: tuple[int, Counters] | None = None
+        self._ended: tuple[int, Counters] | None = None
+        self._blocks = 0
+        try:
+            self._meter = open_meter(device)
+        except MeterProblem as problem:
+            self._problem = str(problem)
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None:
+        """Take note of what a worker said."""
+        if self._meter is None:
+            return
+        try:
+            if isinstance(message, BlockDone):
+                self._ended = self._clock_ns(), self._meter.read()
+                self._blocks += 1
+            elif message.phase == "timing":
+                self._began = self._clock_ns(), self._meter.read()
+        except MeterProblem as problem:
+            self._give_up(str(problem))
+
+    def energy(self) -> Energy:
+        """What the window gave, or ``none`` with the reason."""
+        self._close()
+        if self._meter is None or self._began is None or self._ended is None:
+            return Energy(source="none", reason=plain_text(self._problem))
+        (began_ns, before), (ended_ns, after) = self._began, self._ended
+        window_ns = ended_ns - began_ns
+        if window_ns < SHORTEST_SECONDS * 1e9:
+            told = f"the timed part took {window_ns / 1e9:.1f} s; energy needs 10 s or more"
+            return Energy(source="none", reason=told)
+        used = {scope: after[scope] - before[scope] for scope in after if scope in before}
+        return Energy(
+            source=self._meter.source,
+            scope=self._meter.scope,
+            energy_mj=used.pop(self._meter.scope),
+            window_ns=window_ns,
+            samples=self._blocks + 1,
+            started_ns=began_ns,
+            parts=used,
+        )
+
+    def _give_up(self, problem: str) -> None:
+        self._close()
+        self._meter, self._problem = None, problem
+
+    def _close(self) -> None:
+        if self._meter is not None:
+            self._meter.close()

@@ -1,0 +1,133 @@
+"""Before a repeat: is the machine idle and cool? Waits for it, up to a limit."""
+
+import platform
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any
+
+import psutil
+
+from bench_protocol import doubt_text, doubts
+from bench_protocol.matrix import Device
+from bench_protocol.result import Conditions, Warn
+
+from ..base.errors import UsageProblem
+from ..machine import macos, nvidia, sensors
+from ..machine.text import slug_or_none
+from ..machine.wire import tolerant
+from .interrupt import Stop
+
+POLL_SECONDS = 2.0
+IDLE_AND_COOL = ("not_idle", "hot")
+COOL = ("hot",)
+# Waiting does not end these.
+UNCHANGED = ("on_battery", "low_power_mode")
+
+
+def look(device: Device, system: str = platform.system()) -> Conditions:
+    """What this machine is doing now. Takes half a second to a second."""
+    throttled = sensors.throttled_meanwhile()
+    power = sensors.power(system)
+    governor = sensors.governor()
+    _celsius, near_limit = sensors.cpu_heat()
+    pressure = sensors.thermal_pressure() if system == "Darwin" else None
+    if throttled or near_limit:
+        pressure = "throttled" if throttled else "near-limit"
+    facts: dict[str, Any] = {
+        "load_average": sensors.load_average(),
+        "cpu_utilisation_percent": psutil.cpu_percent(interval=sensors.SAMPLE_SECONDS),
+        "available_memory_bytes": psutil.virtual_memory().available,
+        "on_battery": power.on_battery,
+        "battery_percent": power.battery_percent,
+        "low_power_mode": power.low_power_mode,
+        "thermal_pressure": pressure,
+        "cpu_governor": slug_or_none(governor.name) if governor else None,
+    }
+    return tolerant(Conditions, facts | _gpu(device))
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Lets a repeat begin once the machine is idle and cool, or the limit is spent.
+
+    ``strict``: stop the run instead of going on with a doubt, also on battery.
+    """
+
+    wait_seconds: float = 0.0
+    strict: bool = False
+    look: Callable[[Device], Conditions] = look
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def wait(
+        self,
+        device: Device,
+        gone: Collection[str],
+        say: Callable[[str], None],
+        stop: Stop | None = None,
+    ) -> Conditions:
+        """Look again and again until none of these doubts is left.
+
+        Args:
+            gone: codes of :mod:`bench_protocol.doubts` to wait for.
+            say: tells the person, once, what is waited for.
+            stop: ends the waiting.
+
+        Returns:
+            What the last look saw, with ``waited_ns``.
+
+        Raises:
+            UsageProblem: with ``strict``, something still stands in the way.
+        """
+        began = self.clock()
+        said = False
+        while True:
+            conditions = self.look(device)
+            found = doubts.of_conditions(conditions)
+            waiting_for = [doubt for doubt in found if doubt.code in gone]
+            left = self.wait_seconds - (self.clock() - began)
+            if not waiting_for or left <= 0 or (stop and stop.asked):
+                break
+            if not said:
+                say(f"{_told(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
+                said = True
+            self.sleep(min(POLL_SECONDS, left))
+        standing = [doubt for doubt in found if doubt.code in gone or doubt.code in UNCHANGED]
+        if self.strict and standing:
+            raise UsageProblem(
+                f"{_told(standing)}; without --strict the run goes on and keeps it as a warning"
+            )
+        waited_ns = round((self.clock() - began) * 1e9)
+        return conditions.model_copy(update={"waited_ns": waited_ns})
+
+
+def _told(found: list[Warn]) -> str:
+    return ", ".join(map(doubt_text.words, found))
+
+
+def _gpu(device: Device) -> dict[str, Any]:
+    if device.kind == "metal":
+        busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
+        return {"gpu_utilisation_percent": max(busy, default=None)}
+    if device.kind != "cuda":
+        return {}
+    with nvidia.nvml() as library:
+        handle = nvidia.handle_of(library, device.index) if library is not None else None
+        if handle is None:
+            return {}
+        use = nvidia.query(library, "DeviceGetUtilizationRates", handle)
+        memory = nvidia.query(library, "DeviceGetMemoryInfo", handle)
+        running = nvidia.query(library, "DeviceGetComputeRunningProcesses", handle)
+        facts = {
+            "gpu_utilisation_percent": getattr(use, "gpu", None),
+            "gpu_memory_used_bytes": getattr(memory, "used", None),
+            "gpu_processes": None if running is None else len(running),
+            "gpu_temperature_celsius": nvidia.query(library, "DeviceGetTemperature", handle, 0),
+        }
+        return facts | ({"thermal_pressure": "throttled"} if _hot(library, handle) else {})
+
+
+def _hot(library: Any, handle: Any) -> bool:
+    reasons = nvidia.clocks_event_reasons(library, handle)
+    return bool((reasons or 0) & doubts.THROTTLED_BY_HEAT)

@@ -1,0 +1,89 @@
+"""What a run set out to do, on disk from its start to its end, so that it can be gone on with.
+
+Which repeats are done is not written here: a repeat is done when its envelope is in the outbox.
+"""
+
+from pydantic import ValidationError
+
+from bench_protocol.matrix import Cell
+from bench_protocol.result import RunId, Seed
+from bench_protocol.units import Wire
+from bench_protocol.workloads import Workload
+
+from ..base.home import Home, write_durably
+from ..base.messages import Timing
+from ..plan.plan import Plan, PlannedCell
+from ..plan.presets import LIKE, PRESETS
+
+
+class JournalCell(Wire):
+    """One planned cell."""
+
+    cell: Cell
+    workload: Workload
+    timing: Timing
+    estimate_seconds: float
+
+
+class Journal(Wire):
+    """A run that began: enough to plan it again exactly."""
+
+    run_id: RunId
+    seed: Seed
+    preset: str
+    repeats: int
+    cells: tuple[JournalCell, ...]
+    accuracy_passes: tuple[JournalCell, ...] = ()
+
+    def plan(self) -> Plan:
+        """The plan as it was."""
+        preset = (PRESETS | LIKE)[self.preset]
+        return Plan(preset, _planned(self.cells), (), self.repeats, _planned(self.accuracy_passes))
+
+
+def _planned(cells: tuple[JournalCell, ...]) -> tuple[PlannedCell, ...]:
+    return tuple(PlannedCell(c.cell, c.workload, c.timing, c.estimate_seconds) for c in cells)
+
+
+def _noted(cells: tuple[PlannedCell, ...]) -> tuple[JournalCell, ...]:
+    return tuple(
+        JournalCell(
+            cell=planned.cell,
+            workload=planned.workload,
+            timing=planned.timing,
+            estimate_seconds=planned.estimate_seconds,
+        )
+        for planned in cells
+    )
+
+
+def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
+    """Note a run before its first repeat.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    journal = Journal(
+        run_id=run_id,
+        seed=seed,
+        preset=plan.preset.name,
+        repeats=plan.repeats,
+        cells=_noted(plan.cells),
+        accuracy_passes=_noted(plan.accuracy_passes),
+    )
+    write_durably(home.journal, journal.model_dump_json().encode())
+    return journal
+
+
+def unfinished(home: Home) -> Journal | None:
+    """The run that was begun and not ended, or None. One of another version counts as none."""
+    try:
+        journal = Journal.model_validate_json(home.journal.read_bytes())
+    except (OSError, ValidationError):
+        return None
+    return journal if journal.preset in PRESETS | LIKE else None
+
+
+def end(home: Home) -> None:
+    """Note that the run ended."""
+    home.journal.unlink(missing_ok=True)

@@ -1,0 +1,115 @@
+"""What the parent sees while a worker runs: sensors, other programs, energy, and the clocks."""
+
+import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+
+from bench_protocol import doubts
+from bench_protocol.matrix import Device
+from bench_protocol.result import Conditions, Energy, Telemetry, Warn
+
+from ..base.messages import Answer, BlockDone, PhaseBegan
+from .background_load import Bystanders
+from .energy import EnergyWindow
+from .telemetry import Reading, Sampler
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """Three clocks in seconds: the wall's, the one that stops in sleep, the one that does not."""
+
+    wall: float
+    awake: float
+    asleep_too: float
+
+
+def read_clocks() -> Clocks:
+    """Python's monotonic clock, which times all else, stops while a machine sleeps."""
+    # Linux has a clock of its own for it; on macOS the raw monotonic clock goes on.
+    through_sleep = time.CLOCK_MONOTONIC if sys.platform == "darwin" else time.CLOCK_BOOTTIME
+    return Clocks(time.time(), time.monotonic(), time.clock_gettime(through_sleep))
+
+
+class Watch:
+    """A context manager around one worker.
+
+    Args:
+        before: how the machine was when it began.
+        cores: logical cores of the machine.
+        clock_ns: monotonic nanoseconds since the run's start.
+        sensed: is told of each sample of the sensors.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        before: Conditions,
+        cores: int,
+        clock_ns: Callable[[], int],
+        sensed: Callable[[Reading], None] = lambda reading: None,
+        read: Callable[[], Clocks] = read_clocks,
+    ) -> None:
+        self._before = before
+        self._cores = cores
+        self._read = read
+        self._sampler = Sampler(device, clock_ns, sensed)
+        self._bystanders = Bystanders()
+        self._energy = EnergyWindow(device, clock_ns)
+        self._open = ExitStack()
+
+    def __enter__(self) -> "Watch":
+        self._began = self._read()
+        self._open.enter_context(self._sampler)
+        self._open.enter_context(self._bystanders)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._open.close()
+        self._ended = self._read()
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None:
+        """Take note of what the worker said."""
+        self._energy.heard(message)
+
+    def telemetry(self) -> Telemetry:
+        """All samples."""
+        return self._sampler.telemetry()
+
+    def seen_with(self, answer: Answer) -> Answer:
+        """The answer with the energy that was used, and with what there is to doubt."""
+        measurement = answer.outcome.measurement
+        clocks = of_clocks(self._began, self._ended)
+        found = [
+            *answer.warnings,
+            *doubts.of_conditions(self._before),
+            *doubts.of_telemetry(self.telemetry()),
+            *doubts.of_other_load(self._bystanders.busy_cores, self._cores),
+            *clocks,
+        ]
+        outcome = answer.outcome
+        energy = self._energy.energy()
+        if measurement:
+            found += doubts.of_blocks(measurement.blocks)
+            if any(doubt.code == "slept" for doubt in clocks):
+                energy = Energy(source="none", reason="the machine slept in between")
+            measurement = measurement.model_copy(update={"energy": energy})
+            outcome = outcome.model_copy(update={"measurement": measurement})
+        return answer.model_copy(update={"outcome": outcome, "warnings": tuple(found)})
+
+
+def of_clocks(began: Clocks, ended: Clocks) -> list[Warn]:
+    """Doubts where the machine slept, or where somebody set its wall clock.
+
+    Block times are right all the same: their clock stops in sleep and is never set.
+    """
+    awake = ended.awake - began.awake
+    slept = ended.asleep_too - began.asleep_too - awake
+    return doubts.of_clocks(slept, ended.wall - began.wall - awake - slept)

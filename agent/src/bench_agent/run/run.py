@@ -1,0 +1,264 @@
+"""Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Protocol
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol.result import Conditions, Measured, Result
+
+from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.home import Home
+from ..base.keys import load_or_create_key
+from ..base.messages import Answer, BlockDone, Job, PhaseBegan
+from ..machine import read_machine
+from ..plan import estimates
+from ..plan.plan import Plan, PlannedCell
+from ..remote.client import Client, Delivery, GivenChallenge, ServerRefused
+from ..remote.outbox import Outbox
+from .idle_gate import COOL, IDLE_AND_COOL, Gate
+from .interrupt import Stop
+from .journal import Journal, end
+from .keep_awake import awake
+from .monitor import Watch
+from .sign import RunClock, RunIdentity, make_result, sign
+from .telemetry import Reading
+from .worker_process import Limits, Listener, run_job
+
+# A challenge is renewed while what is left of it is long enough for what comes next.
+RENEW_AFTER_SHARE = 0.5
+RunJob = Callable[[Job, Path, Limits, Listener], Answer]
+
+
+class Reporter(Protocol):
+    """Is told what happens, to show it to a person."""
+
+    def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None: ...
+
+    def skipped(self, planned: PlannedCell) -> None: ...
+
+    def started(self, repeat: int, planned: PlannedCell) -> None: ...
+
+    def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+
+    def sensed(self, reading: Reading) -> None: ...
+
+    def finished(self, result: Result) -> None: ...
+
+    def delivered(self, delivery: Delivery) -> None: ...
+
+    def unreachable(self, error: ServerUnreachable) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+@dataclass
+class RunSummary:
+    """What a run gave."""
+
+    results: list[Result] = field(default_factory=list)
+    sent: int = 0
+    addresses: list[str] = field(default_factory=list)  # of what was sent, on its server
+    refused: int = 0
+    waiting: int = 0
+    server_unreachable: bool = False
+    interrupted: bool = False
+
+    @property
+    def failed(self) -> int:
+        return sum(not isinstance(result.outcome, Measured) for result in self.results)
+
+
+def run_plan(
+    journal: Journal,
+    home: Home,
+    server: str | None,
+    reporter: Reporter,
+    stop: Stop | None = None,
+    run_job: RunJob = lambda job, log, limits, listener: run_job(
+        job, log, limits=limits, listener=listener
+    ),
+    gate: Gate = Gate(),
+) -> RunSummary:
+    """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
+
+    Args:
+        journal: what to run, as :func:`~bench_agent.journal.begin` noted it.
+        stop: asked before each repeat whether the person at the keyboard wants to end.
+        gate: waits for an idle and cool machine before the first repeat, for a cool one before
+            the others.
+
+    Raises:
+        HomeProblem: key or outbox cannot be used.
+        UsageProblem: a strict gate stays closed; before the first repeat nothing is left to resume.
+    """
+    plan, key = journal.plan(), load_or_create_key(home)
+    run = RunIdentity(
+        run_id=journal.run_id,
+        seed=journal.seed,
+        preset=journal.preset,
+        machine=read_machine(home),
+        key=key,
+        clock=RunClock(),
+    )
+    outbox = Outbox(home.outbox)
+    summary = RunSummary()
+    post = Posting(server, home, key, run.machine.machine_hash, outbox, reporter, summary)
+    left = [planned for n, planned in plan if not outbox.find(run.run_id, planned.cell, n)]
+    reporter.planned(plan, left)
+    post.knock()
+    measured_here = False
+    try:
+        with awake():
+            for number, (repeat, planned) in enumerate(plan, 1):
+                if done := outbox.find(run.run_id, planned.cell, repeat):
+                    summary.results.append(done.result())
+                    reporter.skipped(planned)
+                    continue
+                wait_for = COOL if measured_here else IDLE_AND_COOL
+                before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
+                if stop and stop.asked:
+                    raise KeyboardInterrupt
+                run = post.bound(run)
+                reporter.started(repeat, planned)
+                log = home.logs / run.run_id / f"{number:04d}.log"
+                result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
+                measured_here = True
+                outbox.put(sign(result, key))
+                _note_pace(home, planned, result)
+                summary.results.append(result)
+                reporter.finished(result)
+                post.waiting()
+    except KeyboardInterrupt:
+        summary.interrupted = True
+    except UsageProblem:
+        if not summary.results:
+            end(home)  # there is nothing to go on with
+        raise
+    else:
+        end(home)
+    post.last_time()
+    summary.waiting = len(list(outbox.pending()))
+    return summary
+
+
+def _one_repeat(
+    run: RunIdentity,
+    planned: PlannedCell,
+    repeat: int,
+    log: Path,
+    run_job: RunJob,
+    reporter: Reporter,
+    before: Conditions,
+) -> Result:
+    cell = planned.cell
+    job = Job(workload=planned.workload, cell=cell, seed=run.seed, timing=planned.timing)
+    limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
+    cores = run.machine.cpu.logical_cores or 1
+
+    def heard(message: PhaseBegan | BlockDone) -> None:
+        watch.heard(message)
+        reporter.heard(message)
+
+    started = run.clock.now()
+    with Watch(cell.device, before, cores, run.clock.since_start_ns, reporter.sensed) as watch:
+        answer = run_job(job, log, limits, heard)
+    finished = run.clock.now()
+    seen = watch.seen_with(answer)
+    return make_result(run, cell, repeat, seen, started, finished, before, watch.telemetry())
+
+
+def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
+    if measurement := result.measurement:
+        wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
+        pace = estimates.pace_of(
+            planned.cell, planned.workload, measurement, planned.timing, wall_seconds
+        )
+        estimates.note(home.paces, planned.cell, pace)
+
+
+class Posting:
+    """Posts what waits, and stops asking a server that does not answer until the end."""
+
+    def __init__(
+        self,
+        server: str | None,
+        home: Home,
+        key: Ed25519PrivateKey,
+        machine_hash: str,
+        outbox: Outbox,
+        reporter: Reporter,
+        summary: RunSummary,
+    ) -> None:
+        self._client = Client(server, key, home) if server else None
+        self._given: GivenChallenge | None = None
+        self._machine_hash = machine_hash
+        self._outbox = outbox
+        self._reporter = reporter
+        self._summary = summary
+
+    def knock(self) -> None:
+        """Say before the measuring, not after it, that the server does not answer."""
+        if self._client:
+            try:
+                self._client.knock()
+            except ServerUnreachable as error:
+                self._reporter.unreachable(error)
+                self._summary.server_unreachable = True
+
+    def bound(self, run: RunIdentity) -> RunIdentity:
+        """The run under a challenge that stays fresh for a while, and clocks that begin with it.
+
+        Without a server, or where it gives none, the run goes on without: its results stay at
+        trust level 1.
+        """
+        if self._client is None or self._summary.server_unreachable:
+            return run
+        used_seconds = run.clock.since_start_ns() / 1e9
+        if self._given and used_seconds < RENEW_AFTER_SHARE * self._given.fresh_seconds:
+            return run
+        try:
+            self._given = self._challenge(self._client)
+        except (ServerUnreachable, ServerRefused) as error:
+            self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
+            self._given = None
+        challenge = self._given.challenge if self._given else None
+        return replace(run, challenge=challenge, clock=RunClock())
+
+    def _challenge(self, client: Client) -> GivenChallenge:
+        try:
+            return client.challenge()
+        except ServerRefused as refusal:
+            if refusal.problem.get("code") != "unknown_key":
+                raise
+        client.enroll(self._machine_hash)
+        return client.challenge()
+
+    def waiting(self) -> None:
+        """Post everything in the outbox, unless the server was away before."""
+        if self._client and not self._summary.server_unreachable:
+            self._post(self._client)
+
+    def last_time(self) -> None:
+        """Post what is left, trying again even if the server was away."""
+        if not self._client:
+            return
+        self._post(self._client)
+        if self._summary.server_unreachable and not list(self._outbox.pending()):
+            self._summary.server_unreachable = False
+        self._client.close()
+
+    def _post(self, client: Client) -> None:
+        try:
+            for delivery in client.submit(self._outbox, self._machine_hash):
+                if delivery.state == "sent":
+                    self._summary.sent += 1
+                    self._summary.addresses.append(delivery.address(client.server))
+                self._summary.refused += delivery.state == "refused"
+                self._reporter.delivered(delivery)
+        except ServerUnreachable as error:
+            if not self._summary.server_unreachable:
+                self._reporter.unreachable(error)
+            self._summary.server_unreachable = True

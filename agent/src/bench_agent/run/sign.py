@@ -1,0 +1,109 @@
+"""From a worker's answer to a signed envelope."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import envelope, statement
+from bench_protocol.keys import key_id
+from bench_protocol.machine import Environment, Machine
+from bench_protocol.matrix import Cell
+from bench_protocol.result import Agent, Challenge, Clocks, Conditions, Result, Telemetry
+
+from .. import __version__
+from ..base.messages import Answer
+from ..remote.client import utc_text
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Both clocks at one time: wall, and monotonic nanoseconds since the run's start."""
+
+    wall: datetime
+    since_start_ns: int
+
+
+class RunClock:
+    """Wall and monotonic clock of a run, read together."""
+
+    def __init__(
+        self,
+        wall: Callable[[], datetime] = lambda: datetime.now(UTC),
+        monotonic_ns: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        self._wall = wall
+        self._monotonic_ns = monotonic_ns
+        self._zero_ns = monotonic_ns()
+        self.started = wall()
+
+    def since_start_ns(self) -> int:
+        return self._monotonic_ns() - self._zero_ns
+
+    def now(self) -> Moment:
+        return Moment(self._wall(), self.since_start_ns())
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """What all results of one run have in common."""
+
+    run_id: str
+    seed: str
+    preset: str
+    machine: Machine
+    key: Ed25519PrivateKey
+    clock: RunClock
+    challenge: Challenge | None = None
+
+
+def make_result(
+    run: RunIdentity,
+    cell: Cell,
+    repeat: int,
+    answer: Answer,
+    started: Moment,
+    finished: Moment,
+    before: Conditions,
+    telemetry: Telemetry,
+) -> Result:
+    """Put together what will be signed. The clocks are read here for the last time."""
+    signed = run.clock.now()
+    return Result(
+        run_id=run.run_id,
+        repeat=repeat,
+        cell=cell,
+        seed=run.seed,
+        preset=run.preset,
+        challenge=run.challenge,
+        agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
+        machine=run.machine,
+        environment=answer.environment or unknown_environment(),
+        outcome=answer.outcome,
+        clocks=Clocks(
+            run_started=utc_text(run.clock.started),
+            started=utc_text(started.wall),
+            finished=utc_text(finished.wall),
+            started_ns=started.since_start_ns,
+            finished_ns=finished.since_start_ns,
+            signed=utc_text(signed.wall),
+            signed_ns=signed.since_start_ns,
+        ),
+        conditions=before,
+        telemetry=telemetry,
+        warnings=answer.warnings,
+    )
+
+
+def sign(result: Result, key: Ed25519PrivateKey) -> bytes:
+    """The envelope's bytes."""
+    return envelope.seal(statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), key)
+
+
+def unknown_environment() -> Environment:
+    """For a worker that ended before it could say what it ran on."""
+    import platform
+
+    return Environment(python=platform.python_version(), packages={})

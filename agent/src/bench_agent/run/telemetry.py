@@ -1,0 +1,131 @@
+"""Samples what the machine does while a worker runs, about once a second, from the parent."""
+
+import platform
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import psutil
+
+from bench_protocol.matrix import Device
+from bench_protocol.result import Sensor, Telemetry, thinned
+
+from ..machine import macos, nvidia
+from ..machine import sensors as senses
+from ..machine.apple_state import THERMAL_LEVELS
+
+INTERVAL_SECONDS = 1.0
+Reading = dict[Sensor, float | None]
+SensorListener = Callable[[Reading], None]
+
+
+class Sampler:
+    """A thread that reads sensors until the block ends.
+
+    Args:
+        device: which device's sensors to read beside the CPU's.
+        clock_ns: monotonic nanoseconds since the run's start.
+        listener: is told of each reading, from the sampling thread.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        clock_ns: Callable[[], int],
+        listener: SensorListener = lambda reading: None,
+    ) -> None:
+        self._device = device
+        self._listener = listener
+        self._clock_ns = clock_ns
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
+        self._at_ns: list[int] = []
+        self._readings: list[Reading] = []
+
+    def __enter__(self) -> "Sampler":
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def telemetry(self) -> Telemetry:
+        """All samples so far, one column a sensor; sensors that never answered are left out."""
+        sensors = {
+            sensor
+            for reading in self._readings
+            for sensor, value in reading.items()
+            if value is not None
+        }
+        columns = {
+            sensor: tuple(reading.get(sensor) for reading in self._readings)
+            for sensor in sorted(sensors)
+        }
+        return thinned(self._at_ns, columns)
+
+    def _run(self) -> None:
+        mac = platform.system() == "Darwin"
+        psutil.cpu_percent()  # the first call only starts the measurement
+        with nvidia.nvml() as library:
+            handle = None
+            if library is not None and self._device.kind == "cuda":
+                handle = nvidia.handle_of(library, self._device.index)
+            while not self._ended.wait(INTERVAL_SECONDS):
+                reading = read_host() | (read_mac() if mac else read_linux())
+                if handle is not None:
+                    reading |= read_nvidia(library, handle)
+                self._at_ns.append(self._clock_ns())
+                self._readings.append(reading)
+                self._listener(reading)
+
+
+def read_host() -> Reading:
+    """Load and memory of the whole machine."""
+    return {
+        "cpu_utilisation_percent": psutil.cpu_percent(),
+        "load_average": round(psutil.getloadavg()[0], 2),
+        "memory_used_bytes": float(psutil.virtual_memory().used),
+    }
+
+
+def read_linux() -> Reading:
+    """What heat does to the processor."""
+    throttled = senses.throttle_count()
+    return {
+        "cpu_temperature_celsius": senses.cpu_heat()[0],
+        "cpu_throttle_count": None if throttled is None else float(throttled),
+    }
+
+
+def read_mac() -> Reading:
+    """Thermal pressure and use of the GPU, without administrator rights."""
+    level = senses.thermal_pressure()
+    busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
+    return {
+        "thermal_pressure_level": float(THERMAL_LEVELS.index(level)) if level else None,
+        "gpu_utilisation_percent": float(max(busy)) if busy else None,
+    }
+
+
+def read_nvidia(nvml: Any, handle: Any) -> Reading:
+    """Utilisation, clock, temperature, power, memory and throttle reasons of one GPU."""
+    ask = nvidia.ask
+    utilisation = ask(lambda: nvml.nvmlDeviceGetUtilizationRates(handle))
+    memory = ask(lambda: nvml.nvmlDeviceGetMemoryInfo(handle))
+    reasons = nvidia.clocks_event_reasons(nvml, handle)
+    power = ask(lambda: nvml.nvmlDeviceGetPowerUsage(handle))
+    return {
+        "gpu_utilisation_percent": float(utilisation.gpu) if utilisation else None,
+        "gpu_memory_used_bytes": float(memory.used) if memory else None,
+        "gpu_power_watts": power / 1000 if power is not None else None,
+        "gpu_clock_mhz": ask(lambda: float(nvml.nvmlDeviceGetClockInfo(handle, 0))),
+        "gpu_temperature_celsius": ask(lambda: float(nvml.nvmlDeviceGetTemperature(handle, 0))),
+        "gpu_throttle_bits": None if reasons is None else float(reasons),
+    }

@@ -1,0 +1,269 @@
+"""Runs one repeat in a fresh process and always comes back with an answer.
+
+The worker may crash, be killed, hang, print garbage or answer nonsense: each is an outcome here,
+never an exception, so that one bad cell cannot end the matrix. This process imports no framework.
+"""
+
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from pydantic import ValidationError
+
+from bench_protocol.result import Failed, FailureKind, Phase
+
+from ..base.errors import HomeProblem
+from ..base.home import MAKE_ROOM, private_folder
+from ..base.messages import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, Traced
+from ..worker.environment import worker_environment
+from . import exit_cause
+
+LONGEST_LINE_BYTES = 8 * 1024 * 1024
+KILL_WAIT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long to wait for a worker.
+
+    ``silence_seconds`` is the longest wait without a message outside the timing (imports,
+    compilations and the evaluation are silent), ``stall_factor`` times the longest block, but at
+    least ``stall_seconds``, the longest wait between blocks, ``total_seconds`` the whole repeat.
+    """
+
+    silence_seconds: float = 300.0
+    stall_seconds: float = 60.0
+    stall_factor: float = 20.0
+    total_seconds: float = 3600.0
+
+
+# Before its first block that counts a worker stands still until all others have warmed up, and
+# between two of its blocks while another does what is not timed.
+IN_TURNS = Limits(silence_seconds=900.0, stall_seconds=300.0)
+
+
+@dataclass
+class _Progress:
+    """What is known of a worker from its messages so far."""
+
+    phase: Phase = "start"
+    longest_block_seconds: float = 0.0
+    timed_seconds: float = 0.0
+
+    def block_done(self, seconds: float) -> None:
+        self.longest_block_seconds = max(self.longest_block_seconds, seconds)
+        self.timed_seconds += seconds
+
+    def patience_seconds(self, limits: Limits) -> float:
+        if self.phase == "timing" and self.timed_seconds:
+            return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
+        # An evaluation goes through fewer samples than the whole epochs that were timed before it.
+        return max(limits.silence_seconds, self.timed_seconds)
+
+
+Listener = Callable[[PhaseBegan | BlockDone], None]
+
+
+def worker_command() -> list[str]:
+    """The command line that starts a worker, without its parent and where it answers."""
+    return [sys.executable, "-m", "bench_agent.worker"]
+
+
+def run_job(
+    job: Job,
+    log: Path,
+    *,
+    limits: Limits | None = None,
+    listener: Listener = lambda message: None,
+    command: Sequence[str] | None = None,
+) -> Answer:
+    """Run one repeat in a fresh process.
+
+    Args:
+        log: file that takes everything the worker prints; it stays on this machine.
+        listener: is told of phases and blocks as they come.
+        command: starts the worker (tests put a misbehaving one here).
+
+    Returns:
+        The worker's answer, or one with a ``Failed`` outcome that says what became of it.
+    """
+    last = run_worker(
+        command or worker_command(),
+        job.model_dump_json().encode(),
+        log,
+        limits or Limits(),
+        listener,
+    )
+    if isinstance(last, Answer):
+        return last
+    failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
+    return Answer(outcome=failed, environment=None)
+
+
+def run_probe(
+    framework: str, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
+) -> Probe:
+    """Ask a framework, in a process of its own, which devices it sees.
+
+    Args:
+        command: starts the worker, where it is not this interpreter's.
+    """
+    command = [*(command or worker_command()), "--probe", framework]
+    last = run_worker(command, b"", log, limits or Limits(silence_seconds=120))
+    if isinstance(last, Probe):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
+
+
+def run_traces(job: Job, log: Path, limits: Limits | None = None) -> Traced:
+    """Train the traces of a job's cell in a fresh process; ``problem`` says why there are none."""
+    command = [*worker_command(), "--trace"]
+    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
+    if isinstance(last, Traced):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return Traced(traces=(), environment=None, problem=why)
+
+
+def run_worker(
+    command: Sequence[str],
+    job: bytes,
+    log: Path,
+    limits: Limits,
+    listener: Listener = lambda message: None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Answer | Probe | Traced | Failed:
+    """Start a worker, feed it, listen until its last message, its end, or the end of patience.
+
+    Raises:
+        HomeProblem: the log cannot be written.
+    """
+    kills = exit_cause.memory_kills()
+    last = _run_worker(command, job, log, limits, listener, clock)
+    if isinstance(last, Failed) and exit_cause.ran_out_of_memory(
+        last.exit_code, log, exit_cause.memory_kills() - kills
+    ):
+        return last.model_copy(update={"kind": "out_of_memory"})
+    return last
+
+
+def _run_worker(
+    command: Sequence[str],
+    job: bytes,
+    log: Path,
+    limits: Limits,
+    listener: Listener,
+    clock: Callable[[], float],
+) -> Answer | Probe | Traced | Failed:
+    with _new_log(log) as log_file:
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb", buffering=0) as answers:
+            try:
+                worker = subprocess.Popen(
+                    [*command, "--parent", str(os.getpid()), "--answer-fd", str(writing)],
+                    stdin=subprocess.PIPE,
+                    stdout=log_file,
+                    stderr=subprocess.STDOUT,
+                    pass_fds=(writing,),
+                    env=worker_environment(),
+                    start_new_session=True,
+                )
+            finally:
+                os.close(writing)
+            try:
+                _feed(worker, job)
+                return _listen(worker, answers.fileno(), limits, listener, clock)
+            finally:
+                _end(worker)
+
+
+def _new_log(path: Path) -> BinaryIO:
+    private_folder(path.parent)
+    try:
+        return path.open("wb")
+    except OSError as error:
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+
+
+def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
+    try:
+        with worker.stdin as pipe:  # type: ignore[union-attr]
+            pipe.write(job)
+    except OSError:
+        pass  # it died before reading; listening will find out how
+
+
+def _listen(
+    worker: subprocess.Popen[bytes],
+    answers: int,
+    limits: Limits,
+    listener: Listener,
+    clock: Callable[[], float],
+) -> Answer | Probe | Traced | Failed:
+    progress = _Progress()
+    deadline = clock() + limits.total_seconds
+    heard = clock()
+    buffer = b""
+    with selectors.DefaultSelector() as selector:
+        selector.register(answers, selectors.EVENT_READ)
+        while True:
+            patience = heard + progress.patience_seconds(limits)
+            if clock() >= min(deadline, patience):
+                kind: FailureKind = "timeout" if deadline <= patience else "stalled"
+                return _failed(kind, progress.phase)
+            if not selector.select(timeout=min(deadline, patience) - clock()):
+                continue
+            chunk = os.read(answers, 1 << 16)
+            if not chunk:
+                return _failed("crashed", progress.phase, exit_code=_exit_code(worker))
+            heard = clock()
+            buffer += chunk
+            *lines, buffer = buffer.split(b"\n")
+            if len(buffer) > LONGEST_LINE_BYTES:
+                return _failed("crashed", progress.phase, "GarbledAnswer")
+            for line in lines:
+                try:
+                    message = MESSAGE.validate_json(line)
+                except ValidationError:
+                    return _failed("crashed", progress.phase, "GarbledAnswer")
+                if isinstance(message, Answer | Probe | Traced):
+                    return message
+                if isinstance(message, PhaseBegan):
+                    progress.phase = message.phase
+                else:
+                    progress.block_done(message.duration_ns / 1e9)
+                listener(message)
+
+
+def _failed(
+    kind: FailureKind,
+    phase: Phase,
+    exception_class: str | None = None,
+    exit_code: int | None = None,
+) -> Failed:
+    return Failed(kind=kind, phase=phase, exception_class=exception_class, exit_code=exit_code)
+
+
+def _exit_code(worker: subprocess.Popen[bytes]) -> int | None:
+    """Exit status; negative for a signal; None if it closed its answer but lives on."""
+    try:
+        return worker.wait(timeout=KILL_WAIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        return None
+
+
+def _end(worker: subprocess.Popen[bytes]) -> None:
+    """End the worker and whatever it started: its session is its own."""
+    try:
+        os.killpg(worker.pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        worker.kill()
+    worker.wait()

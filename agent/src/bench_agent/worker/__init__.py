@@ -1,0 +1,1 @@
+"""The worker process: one repeat of one cell."""

@@ -1,0 +1,101 @@
+"""The worker: one repeat of one cell in a process of its own.
+
+``python -m bench_agent.worker --parent PID --answer-fd N`` reads a ``Job`` as JSON on standard
+input and writes the messages of :mod:`.messages` to file descriptor N, one a line. All other
+output is log.
+"""
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from bench_protocol.machine import Environment
+from bench_protocol.result import Failed
+
+from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, Traced
+from ..engines import engine_named
+from . import conformance_trace, environment, failures, parent_watch
+from .lockstep import ClockInTurn
+from .repeat import Repeat
+
+Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | Traced], None]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Read a job or a probe's name, answer, and end."""
+    parser = argparse.ArgumentParser(prog="python -m bench_agent.worker")
+    parser.add_argument("--parent", type=int, required=True, metavar="PID")
+    parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
+    parser.add_argument("--probe", metavar="FRAMEWORK")
+    parser.add_argument("--trace", action="store_true", help="train the job's traces only")
+    parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
+    options = parser.parse_args(arguments)
+    parent_watch.die_with(options.parent)
+    clock = time.perf_counter_ns
+    in_turn = ClockInTurn(clock, options.turns) if options.turns else None
+    with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
+
+        def tell(message: PhaseBegan | BlockDone | Answer | Probe | Traced) -> None:
+            answers.write(message.model_dump_json() + "\n")
+            answers.flush()
+            if in_turn and message == PhaseBegan(phase="timing"):
+                in_turn.meet()
+
+        if options.probe:
+            tell(probe(options.probe))
+            return 0
+        job = Job.model_validate_json(sys.stdin.buffer.read())
+        tell(traced(job) if options.trace else work(job, tell, in_turn or clock))
+    return 0
+
+
+def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) -> Answer:
+    """Run the job's repeat. Never raises for what the repeat does.
+
+    Args:
+        tell: is given ``PhaseBegan`` and ``BlockDone`` as they happen.
+        clock: monotonic, in nanoseconds.
+    """
+    try:
+        engine = engine_named(job.cell.framework)
+    except (LookupError, ImportError) as error:
+        traceback.print_exc()
+        name = failures.class_of(error)
+        failed = Failed(kind="unavailable", phase="start", exception_class=name)
+        return Answer(outcome=failed, environment=None)
+    repeat = Repeat(job, engine, tell, clock)
+    outcome = repeat.run()
+    return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))
+
+
+def traced(job: Job) -> Traced:
+    """The traces of the job's cell, without timing anything. Never raises."""
+    found: Environment | None = None
+    try:
+        engine = engine_named(job.cell.framework)
+        engine.load(job.workload, job.cell)
+        found = environment.describe(engine)
+        return Traced(
+            traces=conformance_trace.both(engine, job.workload, job.cell), environment=found
+        )
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
+        return Traced(traces=(), environment=found, problem=problem)
+
+
+def probe(framework: str) -> Probe:
+    """What a framework sees on this machine; ``problem`` says why it sees nothing."""
+    found: Environment | None = None
+    try:
+        engine = engine_named(framework)
+        devices = tuple(engine.devices())
+        found = environment.describe(engine)
+    except Exception as error:
+        traceback.print_exc()
+        problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"
+        return Probe(devices=(), environment=None, problem=problem)
+    return Probe(devices=devices, environment=found)

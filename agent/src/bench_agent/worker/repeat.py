@@ -1,0 +1,247 @@
+"""What one repeat does, phase by phase, and what becomes of it when a phase fails."""
+
+import math
+import os
+import traceback
+from collections.abc import Callable
+
+from bench_protocol import accuracy, conformance, seeded
+from bench_protocol.machine import Environment
+from bench_protocol.result import (
+    Evaluation,
+    Failed,
+    Gemm,
+    Measured,
+    Measurement,
+    Phase,
+    Placement,
+    Startup,
+    Warn,
+)
+
+from .. import data
+from ..base.messages import BlockDone, Job, PhaseBegan
+from ..base.precisions import products
+from ..engines.seam import Data, Engine, Session
+from . import conformance_trace, environment, failures, pretrained
+from .stopwatch import measure
+
+GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
+GEMM_LONG_ENOUGH_NS = 20_000_000
+GEMM_TRIES = 3
+
+
+class Repeat:
+    """One repeat. ``environment`` and ``warnings`` are filled while it runs."""
+
+    def __init__(
+        self,
+        job: Job,
+        engine: Engine,
+        tell: Callable[[PhaseBegan | BlockDone], None],
+        clock: Callable[[], int],
+    ) -> None:
+        self.environment: Environment | None = None
+        self.warnings: list[Warn] = []
+        self._job = job
+        self._engine = engine
+        self._tell = tell
+        self._clock = clock
+        self._phase: Phase = "start"
+        self._session: Session | None = None
+        self._measured: Measurement | None = None
+        self._data_digest: str | None = None
+        self._frozen_weights = pretrained.GENERATED
+
+    def run(self) -> Measured | Failed:
+        """Measure, or say what kept it from being measured; what was measured by then is kept."""
+        try:
+            self._measured = self._measure(self._start())
+            self._measured = self._traced(self._measured)
+            self._measured = self._evaluated(self._measured)
+            return self._judged(self._measured)
+        except Exception as error:
+            traceback.print_exc()
+            return Failed(
+                kind=failures.kind_of(error, self._phase),
+                phase=self._phase,
+                exception_class=failures.class_of(error),
+                measurement=self._measured,
+            )
+        finally:
+            self._close()
+
+    def _start(self) -> Startup:
+        """Import, data, build, first step: each timed by itself."""
+        job, engine, clock = self._job, self._engine, self._clock
+        self._enter("import")
+        began = clock()
+        engine.load(job.workload, job.cell)
+        import_ns = clock() - began
+        self.environment = environment.describe(engine)
+
+        self._enter("data")
+        began = clock()
+        samples = self._data()
+        weights, self._frozen_weights = pretrained.with_pretrained(
+            job.workload,
+            seeded.initial_weights(job.workload, job.seed),
+            pretrained.chosen_file(os.environ) if job.workload.frozen_layers else None,
+        )
+        data_ns = clock() - began
+
+        self._enter("build")
+        began = clock()
+        self._session = engine.open(job.workload, job.cell, weights, samples)
+        self._session.sync()
+        build_ns = clock() - began
+
+        self._enter("warm_up")
+        began = clock()
+        self._session.train_block(1)
+        self._session.sync()
+        first_step_ns = clock() - began
+        return Startup(
+            import_ns=max(1, import_ns),
+            data_ns=max(1, data_ns),
+            build_ns=max(1, build_ns),
+            first_step_ns=max(1, first_step_ns),
+        )
+
+    def _data(self) -> Data:
+        """All samples, also for a short repeat: that they do not fit a cache is part of it."""
+        data_set = self._job.workload.data_set
+        train, *_, test = splits = data.load(data_set, self._job.cell.data)
+        self._data_digest = seeded.data_digest(*splits)
+        order = seeded.order(data_set.train_samples, 0, self._job.seed)
+        return Data(*train, *test, order)
+
+    def _measure(self, startup: Startup) -> Measurement:
+        job, session = self._job, self._open_session()
+        blocks = measure(
+            session,
+            job.timing,
+            job.workload.steps_per_epoch(job.cell.batch_size),
+            clock=self._clock,
+            on_block=self._tell_block,
+            on_timing=lambda: self._enter("timing"),
+        )
+        loss = session.loss()
+        return Measurement(
+            startup=startup,
+            blocks=blocks,
+            layers=session.layers,
+            parameter_count=session.parameter_count(),
+            last_loss=loss if math.isfinite(loss) else None,
+            # Before the matrix product and the evaluation, which need memory of their own.
+            peak_memory_bytes=session.peak_memory_bytes(),
+            host_peak_memory_bytes=failures.host_peak_memory_bytes(),
+            data_digest=self._data_digest,
+            gemm=self._gemm(),
+            placement=self._placement(session),
+            recipe_settings=self._recipe_settings(session),
+        )
+
+    def _traced(self, measurement: Measurement) -> Measurement:
+        """The measurement with the traces of the cell's own step, trained in this process.
+
+        After the timing: what they leave of their memory made the blocks of small models a
+        hundredth or two slower, and libraries know more of the machine by then.
+        """
+        job = self._job
+        if not conformance_trace.has_reference(job.workload):
+            return measurement
+        self._enter("conformance")
+        found = conformance_trace.both(self._engine, job.workload, job.cell)
+        return measurement.model_copy(update={"traces": found})
+
+    def _judged(self, measurement: Measurement) -> Measured | Failed:
+        """Whether what was measured may count."""
+        if measurement.last_loss is None:
+            return Failed(kind="diverged", phase="timing", measurement=measurement)
+        right_count = measurement.parameter_count == self._job.workload.parameter_count
+        if not (right_count and measurement.placement.matches):
+            return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
+            return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
+        return self._judged_accuracy(measurement)
+
+    def _judged_accuracy(self, measurement: Measurement) -> Measured | Failed:
+        workload, evaluation = self._job.workload, measurement.evaluation
+        verdict = accuracy.judge(workload, self._job.cell.data, measurement).verdict
+        if verdict == "diverged":
+            return Failed(kind="diverged", phase="evaluate", measurement=measurement)
+        if evaluation and evaluation.epochs == workload.epochs and verdict != "within":
+            self.warnings.append(Warn(code=verdict))
+        return Measured(measurement=measurement)
+
+    def _recipe_settings(self, session: Session) -> dict[str, str]:
+        frozen = (
+            {"frozen_weights": self._frozen_weights} if self._job.workload.frozen_layers else {}
+        )
+        return {**session.settings, **frozen}
+
+    def _placement(self, session: Session) -> Placement:
+        reported = session.placement()
+        says_cpu = "cpu" in reported.lower()
+        matches = says_cpu == (self._job.cell.device.kind == "cpu")
+        return Placement(reported=reported[:200], matches=matches)
+
+    def _evaluated(self, measurement: Measurement) -> Measurement:
+        """The measurement with its score on the test samples, where whole epochs were trained."""
+        epochs = self._job.timing.epochs
+        if epochs is None:
+            return measurement
+        self._enter("evaluate")
+        loss, share_right = self._open_session().evaluate()
+        evaluation = Evaluation(
+            epochs=epochs,
+            samples=self._job.workload.data_set.test_samples,
+            loss=loss if math.isfinite(loss) else None,
+            accuracy=share_right,
+        )
+        return measurement.model_copy(update={"evaluation": evaluation})
+
+    def _gemm(self) -> Gemm | None:
+        """Best time of a square matrix product that is long enough to be timed."""
+        try:
+            best_ns = size = 0
+            for size in GEMM_SIZES:
+                product = self._engine.gemm(size)
+                product()
+                best_ns = self._time(product)
+                if best_ns >= GEMM_LONG_ENOUGH_NS:
+                    break
+            best_ns = min(best_ns, *(self._time(product) for _ in range(GEMM_TRIES)))
+            return Gemm(
+                size=size, precision=products(self._job.cell.precision), duration_ns=max(1, best_ns)
+            )
+        except Exception as error:  # what was measured does not depend on it
+            traceback.print_exc()
+            name = failures.class_of(error)
+            self.warnings.append(Warn(code="gemm_failed", figures={"exception_class": name}))
+            return None
+
+    def _time(self, action: Callable[[], None]) -> int:
+        began = self._clock()
+        action()
+        return self._clock() - began
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._tell(PhaseBegan(phase=phase))
+
+    def _tell_block(self, duration_ns: int, steps: int, share_done: float) -> None:
+        self._tell(BlockDone(duration_ns=duration_ns, steps=steps, share_done=share_done))
+
+    def _open_session(self) -> Session:
+        if self._session is None:
+            raise RuntimeError("no session is open")
+        return self._session
+
+    def _close(self) -> None:
+        try:
+            if self._session is not None:
+                self._session.close()
+        except Exception:  # the answer stands; the process ends anyway
+            traceback.print_exc()

@@ -1,0 +1,306 @@
+"""Comparing two to twenty things: query -> rank -> answer. The first is what the others are
+compared with; cells are rows, and only cells that all have enter the overall figure.
+
+A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is
+everything that counts of the hardware of result ID, on its workload and in its set-up, just as a
+board's row is.
+
+A cell holds workload, framework, recipe, batch size, precision and data, so that hardware is
+compared doing the same. Where no hardware and no machine is among the things, each is one set-up,
+and the question may be which framework or recipe is faster on one machine: a cell then leaves
+framework and recipe out (null), and the things' names hold them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from statistics import geometric_mean
+from typing import Any, Literal, NamedTuple
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ..errors import InvalidQuery, NotFound
+from ..ranking import figures as rank
+from ..ranking.rows import figure_of_result
+from . import queries
+
+SETUP = "setup-"
+Kind = Literal["hardware", "machine", "result", "setup", "published"]
+Across = Literal["batch_size"]
+
+
+class CellKey(NamedTuple):
+    """What two things must share for their times to be compared. Framework, recipe and batch size
+    are null where they are what is compared."""
+
+    workload: str
+    framework: str | None
+    recipe: str | None
+    batch_size: int | None
+    precision: str
+    data: str
+
+
+@dataclass(frozen=True)
+class ComparedThing:
+    """One column. ``speed_up`` is the geometric mean over the common cells, null without any."""
+
+    id: str
+    kind: Kind
+    name: str
+    hardware_slug: str
+    speed_up: float | None
+    price: float | None
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One thing in one cell: its speed, and how it compares with the first thing there.
+
+    ``low`` and ``high`` bound the speed-up with 95 % confidence; null with too few runs. ``n`` and
+    ``n_first`` count independent values, each a ``unit``. ``samples_per_joule`` is samples a second
+    per watt; energies of different ``energy_scope`` do not compare. ``published``: copied from
+    elsewhere, not measured here.
+    """
+
+    samples_per_second: float
+    batch_size: int
+    repeats: int
+    trust_level: int
+    provisional: bool
+    published: bool
+    samples_per_joule: float | None
+    energy_scope: str | None
+    samples_per_second_per_price: float | None
+    speed_up: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    n_first: int | None
+    unit: str | None
+    kind: rank.Kind | None
+    verdict: str | None
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
+
+    The device is not part of it: it comes with the hardware, and hardware is what is compared.
+    ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
+    ``batch_size`` in a comparison across batch sizes.
+    """
+
+    workload: str
+    framework: str | None
+    recipe: str | None
+    batch_size: int | None
+    precision: str
+    data: str
+    common: bool
+    cells: tuple[ComparedCell | None, ...]
+
+
+@dataclass(frozen=True)
+class CompareAnswer:
+    """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
+    ``across`` names the axis in which compared cells differ, where that was asked for."""
+
+    things: tuple[ComparedThing, ...]
+    common_cells: int
+    all_cells: int
+    across: Across | None
+    rows: tuple[ComparedRow, ...]
+
+
+def compare(
+    session: Session,
+    ids: tuple[str, ...],
+    prices: Mapping[str, float] | None = None,
+    across: Across | None = None,
+) -> CompareAnswer:
+    """Compare hardware, machines, results, set-ups and published figures.
+
+    Args:
+        prices: of some of the things, each in the same currency.
+        across: an axis that the cells leave out, where only set-ups and results are compared.
+
+    Raises:
+        NotFound: one of the ids is none of these.
+        InvalidQuery: a price is of nothing compared; ``across`` with hardware or a machine.
+    """
+    prices = prices or {}
+    stranger = next((item for item in prices if item not in ids), None)
+    if stranger is not None:
+        raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
+    found = [_find(session, item) for item in ids]
+    left_out = _left_out({thing.kind for thing, _ in found}, across)
+    sides = [_without(side, left_out) for _, side in found]
+    names = _names([thing for thing, _ in found])
+    keys = sorted({key for side in sides for key in side}, key=_order)
+    rows = tuple(_row(key, sides, [prices.get(item) for item in ids]) for key in keys)
+    common = [row for row in rows if row.common]
+    things = tuple(
+        ComparedThing(
+            thing.id,
+            thing.kind,
+            name,
+            thing.hardware_slug,
+            speed_up=_overall(common, place),
+            price=prices.get(thing.id),
+        )
+        for place, ((thing, _), name) in enumerate(zip(found, names, strict=True))
+    )
+    ordered = tuple(sorted(rows, key=lambda row: not row.common))
+    return CompareAnswer(things, len(common), len(rows), across, ordered)
+
+
+class Thing(NamedTuple):
+    """What an id names. ``further`` tells set-ups apart whose names are the same."""
+
+    id: str
+    kind: Kind
+    name: str
+    hardware_slug: str
+    further: str = ""
+
+
+Side = dict[CellKey, rank.Figure]
+
+
+def _find(session: Session, item: str) -> tuple[Thing, Side]:
+    figures = queries.hardware_figures(session, item)
+    if figures:
+        first = figures[0]
+        return Thing(item, "hardware", first.hardware, item), _side(figures)
+    figures = queries.machine_figures(session, item)
+    if figures:
+        first = rank.names_machine(figures)
+        name = f"{first.hardware}, machine {item[:8]}"
+        return Thing(item, "machine", name, first.hardware_slug), _side(figures)
+    copied = queries.published_figure(session, item)
+    if copied is not None:
+        name = f"{copied.hardware}, {copied.setup.words}"
+        return _setup_thing(item, "published", name, copied), _side([copied])
+    return _find_result(session, item)
+
+
+def _find_result(session: Session, item: str) -> tuple[Thing, Side]:
+    whole = item.startswith(SETUP)
+    try:
+        _, row = queries.result_with_id(session, item.removeprefix(SETUP))
+    except NotFound:
+        raise NotFound(
+            f"{item[:100]!r} is no hardware or machine with ranked results, no result, no set-up "
+            "and no published figure",
+            field="ids",
+            mend="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
+            "machine_id; setup-ID is the set-up of a result",
+        ) from None
+    setup, hardware = queries.setup_of(row), row.hardware
+    name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
+    further = f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}"
+    thing = Thing(item, "setup" if whole else "result", name, row.hardware_slug, further)
+    if whole:
+        of_hardware = queries.hardware_figures(session, row.hardware_slug)
+        return thing, _side(
+            [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
+        )
+    return thing, _side([figure_of_result(row)] if row.rankable else [])
+
+
+def _setup_thing(item: str, kind: Kind, name: str, figure: rank.Figure) -> Thing:
+    setup = figure.setup
+    further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
+    return Thing(item, kind, name, figure.hardware_slug, further)
+
+
+def _side(figures: Iterable[rank.Figure]) -> Side:
+    """Figures by cell, the fastest where a machine has a cell on several devices."""
+    side: Side = {}
+    for figure in figures:
+        side.setdefault(_key(figure), figure)
+    return side
+
+
+def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
+    """The axes that are what is compared, and so no part of a cell."""
+    of_machines = kinds & {"hardware", "machine"}
+    if across and of_machines:
+        raise InvalidQuery(
+            "across compares set-ups, results and published figures, not hardware or machines",
+            field="across",
+            mend="name set-ups (setup-ID) or results in ids",
+        )
+    return () if of_machines else ("framework", "recipe", *([across] if across else ()))
+
+
+def _without(side: Side, axes: tuple[str, ...]) -> Side:
+    """The same with axes left out of its cells. A set-up or a result has one cell at most."""
+    nothing: dict[str, Any] = dict.fromkeys(axes)
+    return {key._replace(**nothing): figure for key, figure in side.items()}
+
+
+def _names(things: list[Thing]) -> list[str]:
+    """Their names, longer where two would be the same."""
+    times = Counter(thing.name for thing in things)
+    return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
+
+
+def _row(key: CellKey, sides: list[Side], prices: list[float | None]) -> ComparedRow:
+    base = sides[0].get(key)
+    cells = tuple(
+        _cell(side.get(key), base, price, first=place == 0)
+        for place, (side, price) in enumerate(zip(sides, prices, strict=True))
+    )
+    return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
+
+
+def _cell(
+    own: rank.Figure | None, base: rank.Figure | None, price: float | None, *, first: bool
+) -> ComparedCell | None:
+    if own is None:
+        return None
+    found = None if first or base is None else rank.compare(own, base)
+    speed = 1e9 / own.ns_per_sample
+    joules = own.evidence.joules_per_sample
+    return ComparedCell(
+        samples_per_second=speed,
+        batch_size=own.setup.batch_size,
+        repeats=own.repeats,
+        trust_level=own.trust_level,
+        provisional=own.provisional,
+        published=own.published,
+        samples_per_joule=1 / joules if joules else None,
+        energy_scope=own.evidence.energy_scope,
+        samples_per_second_per_price=speed / price if price else None,
+        **_verdict(found, first=first),
+    )
+
+
+def _verdict(found: rank.Comparison | None, *, first: bool) -> dict[str, Any]:
+    if found is None:
+        names = ("low", "high", "n", "n_first", "unit", "kind", "verdict")
+        return {"speed_up": 1.0 if first else None, **dict.fromkeys(names)}
+    fields = asdict(found)
+    return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
+
+
+def _overall(common: list[ComparedRow], place: int) -> float | None:
+    cells = [row.cells[place] for row in common]
+    ratios = [cell.speed_up for cell in cells if cell and cell.speed_up is not None]
+    return geometric_mean(ratios) if ratios else None
+
+
+def _key(figure: rank.Figure) -> CellKey:
+    setup = figure.setup
+    fields = {name: value for name, value in setup._asdict().items() if name != "device"}
+    return CellKey(figure.subject.workload, **fields)
+
+
+def _order(key: CellKey) -> tuple[Any, ...]:
+    names = [workload.name for workload in CATALOGUE]
+    place = names.index(key.workload) if key.workload in names else len(names)
+    return place, *(str(value or "").rjust(20) for value in key)

@@ -1,0 +1,36 @@
+"""Cursors: the place of a page's last row, so that what arrives meanwhile moves nothing."""
+
+import base64
+import json
+from typing import Any
+
+from ..errors import InvalidQuery
+
+
+def write(*place: str | float | int) -> str:
+    """A cursor for a row's place in its order."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+
+
+def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
+    """The place in a cursor, whose parts must be of these kinds.
+
+    Raises:
+        InvalidQuery: it was not written by :func:`write`.
+    """
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        place = json.loads(raw.decode("ascii"))
+    except (ValueError, RecursionError):
+        place = None
+    if (
+        isinstance(place, list)
+        and len(place) == len(kinds)
+        and all(type(part) is kind for part, kind in zip(place, kinds, strict=True))
+        and all(abs(part) < 1e300 for part in place if isinstance(part, float))
+        and all(part.isprintable() for part in place if isinstance(part, str))
+    ):
+        return tuple(place)
+    raise InvalidQuery(
+        "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
+    )

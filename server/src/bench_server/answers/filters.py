@@ -1,0 +1,254 @@
+"""Parameters of the addresses, with their limits. The address is the state of a page."""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+)
+
+from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
+
+from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
+from ..errors import InvalidQuery
+from . import cursors
+
+ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
+MOST_COMPARED = 20
+MOST_CONDITIONS = 8
+MEND_IDS = (
+    "ids=A,B with hardware slugs, ids of machines, results and published figures, or setup-ID for "
+    "the set-up of result ID"
+)
+CONDITION = re.compile(r"([a-z_]+) ?(=|!=|<=|>=|<|>) ?([^\x00-\x1f]{1,100})")
+
+
+def _empty_is_none(value: Any) -> Any:
+    """An empty field of a form means that nothing was chosen."""
+    return None if value == "" else value
+
+
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
+HardwareSlug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,400}$")]
+Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
+Empty = BeforeValidator(_empty_is_none)
+BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
+KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
+Cursor = Annotated[str, StringConstraints(max_length=200)]
+Group = Literal["hardware", "machine", "result", "setup"]
+Sort = Literal["time", "throughput", "energy", "mfu", "accuracy", "date"]
+
+
+def _condition(text: str) -> str:
+    """Check ``driver>=560.35``: a known attribute, an operator, and a value that fits it."""
+    found = CONDITION.fullmatch(text)
+    if found is None:
+        raise ValueError("a condition is NAME, one of = != < <= > >=, and a value: driver>=560.35")
+    name, operator, value = found.groups()
+    if name not in ATTRIBUTES:
+        raise ValueError(f"no attribute {name!r}; there are {', '.join(ATTRIBUTES)}")
+    if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
+        raise ValueError(f"{name} is a whole number, not {value[:40]!r}")
+    if name in VERSIONS and version_key(value) is None:
+        raise ValueError(f"{value[:40]!r} is no version")
+    if name in WORDS and operator not in ("=", "!="):
+        raise ValueError(f"{name} has no order; use = or !=")
+    return text
+
+
+Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
+
+
+# What several questions can be narrowed to; each None where nothing was chosen.
+AWorkload = Annotated[
+    Name | None, Empty, Field(description="name of a workload", examples=["mnist-cnn"])
+]
+AFramework = Annotated[
+    Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
+]
+ADevice = Annotated[
+    DeviceKind | None, Empty, Field(description="kind of device", examples=["metal"])
+]
+ARecipe = Annotated[
+    Recipe | None,
+    Empty,
+    Field(description="how the training loop is written (/methodology)", examples=["tuned"]),
+]
+AData = Annotated[
+    DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
+]
+ABatchSize = Annotated[
+    BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
+]
+APrecision = Annotated[
+    Precision | None, Empty, Field(description="of the arithmetic", examples=["float32"])
+]
+AHardware = Annotated[
+    HardwareSlug | None,
+    Empty,
+    Field(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"]),
+]
+PartOfName = Annotated[
+    Words | None, Empty, Field(description="part of the hardware's name", examples=["m2 max"])
+]
+Limit = Annotated[int, Field(ge=1, le=200, description="how many at most", examples=[50])]
+
+
+class Parameters(BaseModel):
+    """Parameters of an address; another one is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class SetupFilters(Parameters):
+    """What is trained, and how."""
+
+    workload: AWorkload = None
+    framework: AFramework = None
+    device: ADevice = None
+    recipe: ARecipe = None
+    data: AData = None
+
+
+class CellFilters(SetupFilters):
+    """What both the board and the list of results can be narrowed to."""
+
+    hardware: AHardware = None
+    q: PartOfName = None
+    machine_id: Annotated[MachineId | None, Empty] = Field(
+        None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
+    )
+    trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
+        None, description="lowest trust level that counts", examples=[2]
+    )
+    where: list[Condition] = Field(
+        [],
+        max_length=MOST_CONDITIONS,
+        description="attributes of machine and software, all of which must hold: driver>=560.35, "
+        f"os=macos; versions are ordered as versions. There are {', '.join(ATTRIBUTES)}",
+        examples=[["framework_version>=2.18", "os=macos"]],
+    )
+
+
+class BoardFilters(CellFilters):
+    """Parameters of the leaderboard."""
+
+    batch_size: Annotated[BatchSize | Literal["any"] | None, Empty] = Field(
+        None, description="empty: each workload's default", examples=[256, "any"]
+    )
+    precision: Annotated[Precision | Literal["any"] | None, Empty] = Field(
+        None, description="empty: float32", examples=["any"]
+    )
+    group: Annotated[Group | None, Empty] = Field(
+        None,
+        description="a place for each hardware (its best set-up; the default), machine, or result, "
+        "or for every set-up of each hardware",
+        examples=["setup"],
+    )
+    sort: Annotated[Sort | None, Empty] = Field(
+        None,
+        description="time and throughput: fastest first (the default); energy: least joules per "
+        "sample, within one energy_scope; mfu, accuracy: highest; date: newest. Rows without the "
+        "figure are left out",
+        examples=["energy"],
+    )
+    energy_scope: Annotated[Name | None, Empty] = Field(
+        None,
+        description="what the energy is of: gpu, cpu_package, soc, which do not compare; empty "
+        "with sort=energy: the one that most of the board has (name it to follow a cursor)",
+        examples=["gpu"],
+    )
+    baseline: Annotated[HardwareSlug | None, Empty] = Field(
+        None,
+        description="hardware that speed-ups are against; empty: the published i7-8700 where the "
+        "board has it, else the slowest on the board",
+        examples=["published-intel-core-i7-8700"],
+    )
+    limit: int = Field(200, ge=1, le=500, description="most rows of a workload", examples=[50])
+    cursor: Annotated[Cursor | None, Empty] = Field(
+        None,
+        description="next_cursor of the page before; needs workload",
+        examples=[cursors.write(1234.5, "0" * 32)],
+    )
+
+
+class BoardPageFilters(BoardFilters):
+    """The same on a page, where a link from elsewhere may have added parameters of its own."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class HistoryFilters(SetupFilters):
+    """What leaves one of a machine's cells."""
+
+    batch_size: ABatchSize = None
+    precision: APrecision = None
+
+
+class ListFilters(Parameters):
+    """Parameters of the lists of hardware and machines."""
+
+    q: PartOfName = None
+    limit: Limit = 50
+    cursor: Annotated[Cursor | None, Empty] = Field(
+        None,
+        description="next_cursor of the page before",
+        examples=[cursors.write("apple-m2-max-30-core-gpu")],
+    )
+
+
+class ResultFilters(CellFilters):
+    """What the results of a list or an export can be narrowed to."""
+
+    batch_size: ABatchSize = None
+    precision: APrecision = None
+    status: Literal["measured", "failed"] | None = Field(
+        None, description="what a repeat came to", examples=["failed"]
+    )
+    rankable: bool | None = Field(None, description="whether it counts", examples=[True])
+    key_id: KeyId | None = Field(
+        None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
+    )
+    run_id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")] | None = Field(
+        None, description="the run it was measured in", examples=["0f1e2d3c4b5a6978" * 2]
+    )
+
+
+class ResultPageFilters(ResultFilters):
+    """Parameters of the list of results."""
+
+    limit: Limit = 50
+    cursor: Annotated[Cursor | None, Empty] = Field(
+        None,
+        description="next_cursor of the page before",
+        examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")],
+    )
+
+
+def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
+    """Read ``ids=a,b,c``: hardware slugs, ids of results and of set-ups, each once.
+
+    Raises:
+        InvalidQuery: fewer than ``at_least``, more than twenty, or not of that form.
+    """
+    ids = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not at_least <= len(ids) <= MOST_COMPARED:
+        raise InvalidQuery(
+            f"ids names {len(ids)} different things, 2 to {MOST_COMPARED} can be compared",
+            field="ids",
+            mend=MEND_IDS,
+        )
+    for item in ids:
+        if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
+            raise InvalidQuery(
+                f"{item[:100]!r} is neither a hardware slug nor a result id",
+                field="ids",
+                mend=MEND_IDS,
+            )
+    return ids

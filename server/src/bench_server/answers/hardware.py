@@ -1,0 +1,198 @@
+"""Hardware and machines: lists and single ones, with all of their figures."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlmodel import Session, col, select
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ..db.tables import PublishedFigure
+from ..errors import NotFound
+from ..ingest.columns import stored_result
+from ..ranking import figures as rank
+from ..ranking.figures import Figure
+from ..ranking.score import Score, score
+from . import queries
+from .filters import ListFilters
+from .types import FigureAnswer, figure_fields
+
+
+@dataclass(frozen=True)
+class CellFigure(FigureAnswer):
+    """A figure and the workload it is of."""
+
+    workload: str
+
+
+@dataclass(frozen=True)
+class HardwareSummary:
+    """A hardware with results that count. ``machines`` and ``owners`` are of the cell with most."""
+
+    slug: str
+    name: str
+    cells: int
+    repeats: int
+    machines: int
+    owners: int
+    newest_at: datetime
+
+
+@dataclass(frozen=True)
+class HardwarePage:
+    """Hardware by slug; ``next_cursor`` leads to the next, null at the end."""
+
+    hardware: tuple[HardwareSummary, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class HardwareAnswer:
+    """One hardware: its score, or what is missing for it, and every figure."""
+
+    slug: str
+    name: str
+    published: bool
+    score: Score
+    figures: tuple[CellFigure, ...]
+
+
+@dataclass(frozen=True)
+class MachineSummary:
+    """A machine with results that count; ``hardware`` maps slugs to names (processor, GPUs)."""
+
+    machine_id: str
+    hardware: dict[str, str]
+    cells: int
+    repeats: int
+    newest_at: datetime
+
+
+@dataclass(frozen=True)
+class MachinePage:
+    """Machines by id; ``next_cursor`` leads to the next, null at the end."""
+
+    machines: tuple[MachineSummary, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class MachineAnswer:
+    """One machine: what it said of itself last, and every figure. Its history is by cell.
+    ``name``: the hardware it goes by."""
+
+    machine_id: str
+    name: str
+    owner: str
+    hardware: dict[str, str]
+    machine: dict[str, Any]
+    environment: dict[str, Any]
+    newest_at: datetime
+    figures: tuple[CellFigure, ...]
+
+
+@dataclass(frozen=True)
+class PublishedAnswer:
+    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` says what to doubt."""
+
+    id: str
+    source: str
+    url: str
+    licence: str
+    note: str
+    source_table: str
+    published_at: datetime
+    hardware: str
+    hardware_slug: str
+    workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    samples_per_second: float
+    accuracy: float | None
+
+
+def published_figures(session: Session) -> list[PublishedAnswer]:
+    """Every published figure that was imported."""
+    names = [name for name in PublishedAnswer.__dataclass_fields__ if name != "samples_per_second"]
+    rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
+    return [
+        PublishedAnswer(
+            **{name: getattr(row, name) for name in names},
+            samples_per_second=1e9 / row.ns_per_sample,
+        )
+        for row in rows
+    ]
+
+
+def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
+    rows, cursor = queries.listed(session, "hardware", filters)
+    found = [
+        HardwareSummary(
+            row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners, row.newest_at
+        )
+        for row in rows
+    ]
+    return HardwarePage(tuple(found), cursor)
+
+
+def hardware(session: Session, slug: str) -> HardwareAnswer:
+    """Raises NotFound where no figure is of this hardware."""
+    figures = queries.hardware_figures(session, slug)
+    if not figures:
+        raise NotFound(
+            f"no hardware {slug[:100]!r} with results that count",
+            field="slug",
+            mend="GET /api/v1/hardware lists those there are",
+        )
+    first = figures[0]
+    return HardwareAnswer(
+        slug, first.hardware, first.published, score(figures), _in_catalogue_order(figures)
+    )
+
+
+def machine_page(session: Session, filters: ListFilters) -> MachinePage:
+    rows, cursor = queries.listed(session, "machine", filters)
+    names = queries.hardware_of_machines(session, [row.id for row in rows])
+    found = [
+        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
+    ]
+    return MachinePage(tuple(found), cursor)
+
+
+def machine(session: Session, machine_id: str) -> MachineAnswer:
+    """Raises NotFound where no figure is of this machine."""
+    figures = queries.machine_figures(session, machine_id)
+    if not figures:
+        raise NotFound(
+            f"no machine {machine_id[:40]!r} with results that count",
+            field="id",
+            mend="GET /api/v1/machines lists those there are",
+        )
+    newest = max(figures, key=lambda figure: figure.newest_at)
+    submission, _ = queries.result_with_id(session, newest.evidence.result_id)
+    signed = stored_result(submission.payload)
+    return MachineAnswer(
+        machine_id,
+        rank.names_machine(figures).hardware,
+        newest.subject.owner,
+        {figure.hardware_slug: figure.hardware for figure in figures},
+        signed.machine.model_dump(mode="json"),
+        signed.environment.model_dump(mode="json"),
+        newest.newest_at,
+        _in_catalogue_order(figures),
+    )
+
+
+def _in_catalogue_order(figures: list[Figure]) -> tuple[CellFigure, ...]:
+    """Figures of the workloads this program knows, fastest first within each."""
+    return tuple(
+        CellFigure(**figure_fields(figure, workload), workload=workload.name)
+        for workload in CATALOGUE
+        for figure in figures
+        if figure.subject.workload_digest == workload.digest
+    )

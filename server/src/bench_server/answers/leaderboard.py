@@ -1,0 +1,215 @@
+"""The leaderboard: query -> rank -> answer. Page and API show what this returns."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.workloads import Workload
+
+from ..errors import InvalidQuery, NotFound
+from ..ranking import figures as rank
+from ..ranking import published
+from ..ranking.peaks import peak_flops
+from . import cursors, leaderboard_sql, queries, unranked
+from .filters import BoardFilters
+from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, workload_answer
+
+# What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
+# as the peak over the time.
+SORTS: dict[str, Callable[[rank.Figure], float | None]] = {
+    "time": lambda figure: figure.ns_per_sample,
+    "throughput": lambda figure: figure.ns_per_sample,
+    "energy": lambda figure: figure.evidence.joules_per_sample,
+    "mfu": lambda figure: _negative(_peak_use(figure)),
+    "accuracy": lambda figure: _negative(figure.evidence.accuracy),
+    "date": lambda figure: -figure.newest_at.timestamp(),
+}
+
+
+def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
+    """Boards of one workload or of all.
+
+    Raises:
+        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+    """
+    return boards_of(session, asked_for(filters), filters)
+
+
+def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
+    """One workload's board."""
+    (found,) = boards_of(session, (workload,), filters)
+    return found
+
+
+def boards_of(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> tuple[Board, ...]:
+    """Boards of workloads, whose figures are read at once.
+
+    Raises:
+        NotFound: there is no hardware that is asked for as the baseline.
+    """
+    if filters.baseline and not queries.is_hardware(session, filters.baseline):
+        raise NotFound(
+            f"no hardware {filters.baseline!r} has a figure",
+            field="baseline",
+            mend="GET /api/v1/hardware lists what there is",
+        )
+    figures = {}
+    if filters.sort == "energy" or filters.group != "result":
+        figures = leaderboard_sql.figures(session, workloads, filters)
+    baselines = leaderboard_sql.figures(session, workloads, _baselines(filters))
+    foot = {} if filters.cursor else unranked.feet(session, workloads, filters)
+    return tuple(
+        _board(
+            session,
+            workload,
+            filters,
+            figures.get(workload.digest, []),
+            baselines[workload.digest],
+            foot.get(workload.digest, ()),
+        )
+        for workload in workloads
+    )
+
+
+def _board(
+    session: Session,
+    workload: Workload,
+    filters: BoardFilters,
+    figures: Sequence[rank.Figure],
+    baselines: Sequence[rank.Figure],
+    foot: tuple[UnrankedRow, ...],
+) -> Board:
+    """A workload's board from its figures, from those of the hardware to compare with, and from
+    what does not count."""
+    by_energy, by_result = filters.sort == "energy", filters.group == "result"
+    scopes = _energy_scopes(figures) if by_energy else ()
+    if scopes and filters.energy_scope is None:
+        filters = filters.model_copy(update={"energy_scope": scopes[0]})
+    if by_result:
+        found, cursor = leaderboard_sql.results(session, workload, filters)
+        page = places = rank.ranked(found, one_each=False)
+    else:
+        places = _sorted(figures, filters)
+        page, cursor = _page(places, filters)
+    baseline = _baseline(filters, [row.figure for row in places], baselines)
+    return Board(
+        workload=workload_answer(workload),
+        baseline=baseline.hardware if baseline else None,
+        baseline_slug=baseline.hardware_slug if baseline else None,
+        baseline_setup=baseline.setup.words if baseline else None,
+        rows=tuple(_row(row, baseline) for row in page) if baseline else (),
+        unranked=foot,
+        energy_scope=filters.energy_scope,
+        energy_scopes=scopes,
+        next_cursor=cursor,
+    )
+
+
+def _energy_scopes(figures: Sequence[rank.Figure]) -> tuple[str, ...]:
+    """What energies on the board are of, the commonest first."""
+    counted = Counter(figure.evidence.energy_scope for figure in figures)
+    return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
+
+
+def _sorted(figures: Sequence[rank.Figure], filters: BoardFilters) -> list[rank.RankedRow]:
+    """Every place of a board."""
+    value = SORTS[filters.sort or "time"]
+    scope = filters.energy_scope
+    keyed = [
+        (value(figure), figure.id, figure)
+        for figure in figures
+        if scope in (None, figure.evidence.energy_scope)
+    ]
+    ordered = sorted(key for key in keyed if key[0] is not None)
+    return rank.ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
+
+
+def _page(
+    rows: list[rank.RankedRow], filters: BoardFilters
+) -> tuple[list[rank.RankedRow], str | None]:
+    """The rows behind the cursor, at most ``limit``, and the cursor of the next ones."""
+    value = SORTS[filters.sort or "time"]
+
+    def place(row: rank.RankedRow) -> tuple[float, str]:
+        return float(value(row.figure) or 0), row.figure.id
+
+    if filters.cursor is not None:
+        last = cursors.read(filters.cursor, float, str)
+        rows = [row for row in rows if place(row) > last]
+    page = rows[: filters.limit]
+    return page, cursors.write(*place(page[-1])) if len(rows) > len(page) else None
+
+
+def _peak_use(figure: rank.Figure) -> float | None:
+    peak = peak_flops(figure.hardware, figure.setup.precision)
+    return None if peak is None else 1 / figure.ns_per_sample / peak
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
+    """The workload that is asked for, or all.
+
+    Raises:
+        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+    """
+    if filters.cursor and not filters.workload:
+        raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
+    if filters.workload is None:
+        return CATALOGUE
+    found = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)
+    if not found:
+        known = ", ".join(workload.name for workload in CATALOGUE)
+        raise InvalidQuery(
+            f"no workload {filters.workload!r}", field="workload", mend=f"choose one of: {known}"
+        )
+    return found
+
+
+def _baselines(filters: BoardFilters) -> BoardFilters:
+    """What finds the hardware to compare with: the chosen one, or the default."""
+    return BoardFilters.model_validate(
+        {
+            "hardware": filters.baseline or published.DEFAULT_BASELINE,
+            "batch_size": filters.batch_size,
+            "precision": filters.precision,
+        }
+    )
+
+
+def _baseline(
+    filters: BoardFilters, places: Sequence[rank.Figure], baselines: Sequence[rank.Figure]
+) -> rank.Figure | None:
+    """The best figure of the hardware to compare with, as it stands on the board if it does; where
+    it has none, the slowest of the board, whichever page of it is asked for."""
+    if not places:
+        return None
+    slug = filters.baseline or published.DEFAULT_BASELINE
+    on_board = next((figure for figure in places if figure.hardware_slug == slug), None)
+    if on_board is not None and filters.group != "result":
+        return on_board
+    rows = rank.ranked(baselines, one_each=True)
+    return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
+
+
+@lru_cache(maxsize=5_000)
+def _row(row: rank.RankedRow, baseline: rank.Figure) -> BoardRow:
+    """Made once: of a board's rows a result moves few."""
+    workload = workload_named(row.figure.subject.workload)
+    found = rank.compare(row.figure, baseline)
+    return BoardRow(
+        **figure_fields(row.figure, workload),
+        workload=workload.name,
+        rank=row.rank,
+        speed_up=baseline.ns_per_sample / row.figure.ns_per_sample,
+        speed_up_low=found.low,
+        speed_up_high=found.high,
+        others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
+    )

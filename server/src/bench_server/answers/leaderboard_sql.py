@@ -1,0 +1,147 @@
+"""Reads of a leaderboard's page: its figures, its results, and what stands at its foot."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    and_,
+    or_,
+    select,
+)
+from sqlmodel import Session
+
+from bench_protocol.workloads import Workload
+
+from ..ranking.figures import Figure, of_environments, of_machines
+from ..ranking.rows import RESULTS, TABLE, figure_of_result
+from . import cursors
+from .filters import BoardFilters
+from .queries import (
+    cell_conditions,
+    environments_where,
+    figures_where,
+    kept_figure,
+    moment_of,
+    result_conditions,
+)
+
+SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
+    "time": (RESULTS.c.ns_per_sample, False),
+    "throughput": (RESULTS.c.ns_per_sample, False),
+    "energy": (RESULTS.c.joules_per_sample, False),
+    "mfu": (RESULTS.c.mfu, True),
+    "accuracy": (RESULTS.c.accuracy, True),
+    "date": (RESULTS.c.received_at, True),
+}
+
+
+def figures(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> dict[str, list[Figure]]:
+    """Figures of hardware, or with ``group=machine`` of machines, in each workload's set-ups, by
+    the workloads' digests.
+    """
+    found: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
+    for figure in _figures(session, workloads, filters):
+        found[figure.subject.workload_digest].append(figure)
+    return found
+
+
+def _figures(
+    session: Session, workloads: Sequence[Workload], filters: BoardFilters
+) -> list[Figure]:
+    """Figures in the set-ups of all workloads, asked for at once.
+
+    Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
+    machines' figures, and hardware is ranked from those.
+    """
+    conditions = _board_conditions(TABLE, workloads, filters)
+    trusted = TABLE.c.trust_level >= (filters.trust or 0)
+    if filters.where:
+        environments = TABLE.c.environment_id.in_(environments_where(filters.where))
+        level = TABLE.c.level == "environment"
+        found = of_environments(figures_where(session, level, environments, trusted, *conditions))
+    elif filters.group == "machine" or filters.machine_id:
+        found = figures_where(session, TABLE.c.level == "machine", trusted, *conditions)
+    elif filters.trust:
+        return _trusted_hardware(session, filters.trust, conditions)
+    else:
+        level = TABLE.c.level.in_(["hardware", "published"])
+        return figures_where(session, level, *conditions, make=kept_figure)
+    return found if filters.group == "machine" else of_machines(found)
+
+
+def _trusted_hardware(
+    session: Session, least: int, conditions: Sequence[ColumnElement[bool]]
+) -> list[Figure]:
+    """Figures of hardware from the machines' that have a trust level. Where all of them have it,
+    which is known without reading them, that is the hardware's own."""
+    everyone = figures_where(session, TABLE.c.level == "hardware", *conditions)
+    found = [figure for figure in everyone if figure.trust_level >= least]
+    mixed = {figure.subject for figure in everyone if figure.trust_level < least}
+    if mixed:
+        machines = figures_where(
+            session,
+            TABLE.c.level == "machine",
+            TABLE.c.hardware_slug.in_({subject.hardware_slug for subject in mixed}),
+            TABLE.c.trust_level >= least,
+            *conditions,
+        )
+        found += [figure for figure in of_machines(machines) if figure.subject in mixed]
+    return found
+
+
+def results(
+    session: Session, workload: Workload, filters: BoardFilters
+) -> tuple[list[Figure], str | None]:
+    """Results that count on a workload's board in the order asked for, from the cursor on, at most
+    ``limit``, and the cursor of the next ones."""
+    value, descending = SORTS[filters.sort or "time"]
+    query = select(RESULTS).where(
+        RESULTS.c.rankable,
+        value.is_not(None),
+        *_board_conditions(RESULTS, [workload], filters),
+        *result_conditions(filters),
+    )
+    if filters.energy_scope is not None:
+        query = query.where(RESULTS.c.energy_scope == filters.energy_scope)
+    key = RESULTS.c.submission_id
+    if filters.cursor is not None:
+        place, last = _place(filters)
+        beyond = value < place if descending else value > place
+        query = query.where(or_(beyond, and_(value == place, key > last)))
+    query = query.order_by(value.desc() if descending else value.asc(), key)
+    rows = session.connection().execute(query.limit(filters.limit + 1)).all()
+    page, cursor = rows[: filters.limit], None
+    if len(rows) > filters.limit:
+        place = getattr(page[-1], str(value.key))
+        words = place.isoformat() if filters.sort == "date" else float(place)
+        cursor = cursors.write(words, page[-1].submission_id)
+    return [figure_of_result(row) for row in page], cursor
+
+
+def _place(filters: BoardFilters) -> tuple[Any, str]:
+    if filters.sort == "date":
+        at, last = cursors.read(filters.cursor or "", str, str)
+        return moment_of(at), last
+    place, last = cursors.read(filters.cursor or "", float, str)
+    return place, last
+
+
+def _board_conditions(
+    table: Any, workloads: Sequence[Workload], filters: BoardFilters
+) -> list[ColumnElement[bool]]:
+    conditions = cell_conditions(table, filters)
+    digest, batch_size = table.c.workload_digest, table.c.batch_size
+    conditions.append(digest.in_([workload.digest for workload in workloads]))
+    if filters.batch_size is None:
+        conditions.append(batch_size.in_({workload.batch_size for workload in workloads}))
+        conditions.append(
+            or_(*(and_(digest == w.digest, batch_size == w.batch_size) for w in workloads))
+        )
+    elif filters.batch_size != "any":
+        conditions.append(batch_size == filters.batch_size)
+    if filters.precision != "any":
+        conditions.append(table.c.precision == (filters.precision or "float32"))
+    return conditions

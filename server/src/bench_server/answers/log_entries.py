@@ -1,0 +1,132 @@
+"""What the log's entries stand for, as anyone may see it."""
+
+import base64
+from collections.abc import Callable, Sequence
+from urllib.parse import parse_qs, urlsplit
+
+from pydantic import TypeAdapter
+from sqlmodel import Session, col, select
+
+from bench_protocol import acts, envelope, keys, strict_json
+from bench_protocol.receipts import open_checkpoint
+
+from ..db.tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
+from ..ingest import challenges
+from ..ingest.verdicts import Finding
+from ..log import log
+from ..log.server_keys import Authority
+from .filters import BoardFilters
+from .leaderboard import leaderboard
+from .types import LeaderboardAnswer, LogAnswer, LogPage, LogRecord, envelope_document, flat
+
+
+def state(session: Session, authority: Authority, license: str) -> LogAnswer:
+    """The newest checkpoint, and every public key that one needs to verify it all."""
+    note = log.newest_checkpoint(session).note
+    checkpoint = open_checkpoint(note, authority.log_key)
+    challenge_key, operator_key = (
+        base64.b64encode(keys.spki(key.public_key())).decode()
+        for key in (authority.challenge, authority.operator)
+    )
+    return LogAnswer(
+        origin=authority.origin,
+        key=str(authority.log_key),
+        size=checkpoint.size,
+        root=base64.b64encode(checkpoint.root).decode(),
+        checkpoint=note,
+        challenge_key=challenge_key,
+        operator_key=operator_key,
+        license=license,
+    )
+
+
+def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:
+    """Some entries from ``start`` on."""
+    entries = session.exec(
+        select(LogEntry)
+        .where(col(LogEntry.log_index) >= start)
+        .order_by(col(LogEntry.log_index))
+        .limit(limit + 1)
+    ).all()
+    shown = entries[:limit]
+    following = entries[limit].log_index if len(entries) > limit else None
+    return LogPage(tuple(_records(session, authority, shown)), following)
+
+
+def _records(
+    session: Session, authority: Authority, entries: Sequence[LogEntry]
+) -> list[LogRecord]:
+    results = [e.submission_id for e in entries if e.kind == "result" and e.submission_id]
+    kept = {
+        submission.id: (submission, row)
+        for submission, row in session.exec(
+            select(Submission, Measurement)
+            .where(Measurement.submission_id == Submission.id)
+            .where(col(Submission.id).in_(results))
+        )
+    }
+    given = {row.challenge_id for _, row in kept.values() if row.challenge_id}
+    challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(given)))
+    signed = {row.id: _challenge(row, authority) for row in challenge_rows}
+    sizes = [entry.log_index + 1 for entry in entries]
+    notes = session.exec(select(LogCheckpoint).where(col(LogCheckpoint.size).in_(sizes)))
+    note_of = {row.size: row.note for row in notes}
+    found = []
+    for entry in entries:
+        submission, row = kept.get(entry.submission_id or "", (None, None))
+        own = entry.kind == "result"
+        opened = log.envelope_of(entry, submission if own else None)
+        hidden = row is not None and row.moderation == "hidden"
+        withheld = opened is None or hidden
+        found.append(
+            LogRecord(
+                log_index=entry.log_index,
+                kind=entry.kind,
+                commitment=entry.commitment.hex(),
+                logged_at=entry.logged_at,
+                salt=None if withheld or entry.salt is None else entry.salt.hex(),
+                envelope=None if withheld or opened is None else envelope_document(opened),
+                result_id=entry.submission_id,
+                hidden=hidden,
+                challenge=signed.get(row.challenge_id or "") if row is not None else None,
+                outlier=None if withheld else _outlier(submission),
+                checkpoint=note_of.get(entry.log_index + 1),
+            )
+        )
+    return found
+
+
+def _outlier(submission: Submission | None) -> Finding | None:
+    text = submission.outlier if submission is not None else None
+    return None if text is None else Finding.from_text(text)
+
+
+def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:
+    given = acts.payload(challenges.given_challenge(row, authority))
+    sealed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, given, authority.challenge)
+    document: dict[str, object] = strict_json.loads(sealed)
+    return document
+
+
+def fetch_from(session: Session, authority: Authority, license: str) -> Callable[[str], bytes]:
+    """What a server over this database would answer to an audit, without one."""
+
+    def fetch(path: str) -> bytes:
+        address = urlsplit(path)
+        query = {name: values[0] for name, values in parse_qs(address.query).items()}
+        if address.path == "/checkpoint":
+            return log.newest_checkpoint(session).note.encode()
+        if address.path == "/api/v1/log":
+            return TypeAdapter(LogAnswer).dump_json(state(session, authority, license))
+        if address.path == "/api/v1/log/entries":
+            shown = page(session, authority, int(query["start"]), 256)
+            return TypeAdapter(LogPage).dump_json(shown)
+        if address.path == "/api/v1/leaderboard":
+            board = flat(leaderboard(session, BoardFilters(**query)))  # type: ignore[arg-type]
+            return TypeAdapter(LeaderboardAnswer).dump_json(board)
+        if address.path.startswith("/tile/entries/"):
+            return log.entry_tile(session, address.path.removeprefix("/tile/entries/"))
+        level, _, number = address.path.removeprefix("/tile/").partition("/")
+        return log.hash_tile(session, int(level), number)
+
+    return fetch

@@ -1,0 +1,269 @@
+"""Reads: which rows a question is about. What they mean is in :mod:`.figures`.
+
+No question about figures reads results: it reads standings (:mod:`.aggregates`). A test holds the
+query plans of both databases to that.
+"""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlmodel import Session, col
+
+from bench_protocol.workloads import Workload
+
+from ..db.environments import NUMBERS, VERSIONS, version_key
+from ..db.tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn
+from ..errors import Gone, InvalidQuery, NotFound
+from ..ranking import published
+from ..ranking.figures import Figure, Setup
+from ..ranking.rows import RESULTS, TABLE, figure
+from . import cursors
+from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
+
+MOST_HARDWARE = 500
+ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
+COMPARISONS = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def hardware_figures(session: Session, slug: str, workload: Workload | None = None) -> list[Figure]:
+    """Every figure of a hardware, or of a published one, fastest first."""
+    conditions = [TABLE.c.level.in_(["hardware", "published"]), TABLE.c.hardware_slug == slug]
+    if workload is not None:
+        conditions.append(TABLE.c.workload_digest == workload.digest)
+    return figures_where(session, *conditions)
+
+
+def machine_figures(session: Session, machine_id: str) -> list[Figure]:
+    """Every figure of a machine, fastest first."""
+    return figures_where(session, TABLE.c.level == "machine", TABLE.c.machine_id == machine_id)
+
+
+def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
+    """A page of hardware (``level`` ``hardware``) or machines, by id, with what their figures add
+    up to, and the cursor of the next page."""
+    key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
+    query = (
+        select(
+            key.label("id"),
+            func.min(TABLE.c.hardware).label("hardware"),
+            func.count().label("cells"),
+            func.sum(TABLE.c.repeats).label("repeats"),
+            func.max(TABLE.c.machines).label("machines"),
+            func.max(TABLE.c.owners).label("owners"),
+            func.max(TABLE.c.newest_at).label("newest_at"),
+        )
+        .where(TABLE.c.level == level)
+        .group_by(key)
+        .order_by(key)
+        .limit(filters.limit + 1)
+    )
+    if filters.q:
+        query = query.where(TABLE.c.hardware.icontains(filters.q, autoescape=True))
+    if filters.cursor is not None:
+        query = query.where(key > cursors.read(filters.cursor, str)[0])
+    rows = list(session.connection().execute(query))
+    page = rows[: filters.limit]
+    return page, cursors.write(page[-1].id) if len(rows) > len(page) else None
+
+
+def hardware_of_machines(session: Session, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Slugs and names of the hardware of each machine."""
+    query = (
+        select(TABLE.c.machine_id, TABLE.c.hardware_slug, TABLE.c.hardware)
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(ids))
+        .distinct()
+    )
+    found: dict[str, dict[str, str]] = {identity: {} for identity in ids}
+    for identity, slug, name in session.connection().execute(query):
+        found[identity][slug] = name
+    return found
+
+
+def published_figure(session: Session, identity: str) -> Figure | None:
+    """One copied figure by its own id."""
+    row = session.get(PublishedFigure, identity)
+    return published.figure(row) if row is not None else None
+
+
+def frameworks(session: Session) -> list[str]:
+    """Frameworks that any figure names."""
+    query = select(TABLE.c.framework).where(TABLE.c.level == "hardware").distinct()
+    return sorted(session.connection().scalars(query))
+
+
+def is_hardware(session: Session, slug: str) -> bool:
+    """Whether any figure, measured or published, is of this hardware."""
+    levels = TABLE.c.level.in_(["hardware", "published"])
+    query = select(TABLE.c.id).where(levels, TABLE.c.hardware_slug == slug).limit(1)
+    return session.connection().scalar(query) is not None
+
+
+def ranked_hardware(session: Session) -> list[tuple[str, str]]:
+    """Slug and name of hardware with figures, by name."""
+    query = (
+        select(TABLE.c.hardware_slug, func.min(TABLE.c.hardware))
+        .where(TABLE.c.level.in_(["hardware", "published"]))
+        .group_by(TABLE.c.hardware_slug)
+        .order_by(func.min(TABLE.c.hardware))
+        .limit(MOST_HARDWARE)
+    )
+    return [(slug, name) for slug, name in session.connection().execute(query)]
+
+
+def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:
+    """One result.
+
+    Raises:
+        NotFound: there is none with this id.
+        Gone: it was withdrawn or is hidden.
+    """
+    found = None
+    if re.fullmatch(r"[0-9a-f]{16}", result_id):
+        found = session.execute(
+            select(Submission, Measurement)
+            .where(Submission.id == result_id)  # type: ignore[arg-type]
+            .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
+        ).first()
+        withdrawn = None if found else session.get(Withdrawn, result_id)
+        if withdrawn is not None:
+            raise Gone(f"result {result_id} was withdrawn on {withdrawn.withdrawn_at:%Y-%m-%d}")
+        if found is not None and found[1].moderation == "hidden":
+            raise Gone(f"result {result_id} is hidden by whoever sent it")
+    if found is None:
+        raise NotFound(
+            f"no result {result_id[:40]!r}",
+            field="id",
+            mend="GET /api/v1/results lists the results there are",
+        )
+    return found
+
+
+def setup_of(row: Measurement) -> Setup:
+    """How a row's workload was trained."""
+    return Setup._make(getattr(row, name) for name in Setup._fields)
+
+
+def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
+    """Results that fit, newest first."""
+    query = (
+        select(Submission, Measurement)
+        .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
+        .where(RESULTS.c.moderation.is_distinct_from("hidden"))
+        .where(*cell_conditions(RESULTS, filters), *result_conditions(filters))
+    )
+    for name in ("batch_size", "precision", "status", "key_id", "run_id"):
+        value = getattr(filters, name)
+        if value is not None:
+            query = query.where(getattr(Measurement, name) == value)
+    counts = col(Measurement.rankable)
+    if filters.rankable is not None:
+        query = query.where(counts.is_(filters.rankable))
+    if filters.status == "failed":
+        # It never counts, and those that do not have an index of their own.
+        query = query.where(counts.is_(False))
+    return query.order_by(
+        col(Measurement.received_at).desc(), col(Measurement.submission_id).desc()
+    )
+
+
+def results(
+    session: Session, filters: ResultPageFilters
+) -> tuple[list[tuple[Submission, Measurement]], str | None]:
+    """A page of results, newest first, and the cursor of the next one.
+
+    Raises:
+        InvalidQuery: the cursor is none of ours.
+    """
+    query = results_query(filters)
+    if filters.cursor is not None:
+        at, last = cursors.read(filters.cursor, str, str)
+        received, identity = col(Measurement.received_at), col(Measurement.submission_id)
+        moment = moment_of(at)
+        query = query.where(or_(received < moment, and_(received == moment, identity < last)))
+    rows = [*session.execute(query.limit(filters.limit + 1))]
+    if len(rows) <= filters.limit:
+        return rows, None
+    rows = rows[: filters.limit]
+    last = rows[-1][1]
+    return rows, cursors.write(last.received_at.isoformat(), last.submission_id)
+
+
+def moment_of(text: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise InvalidQuery(
+            "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
+        ) from None
+
+
+def figures_where(
+    session: Session, *conditions: ColumnElement[bool], make: Callable[[Row[Any]], Figure] = figure
+) -> list[Figure]:
+    """Figures that stand in the table, fastest first; ``make``: how they are made of its rows."""
+    query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+    return [make(row) for row in session.connection().execute(query)]
+
+
+# For the rows that boards read over and over: a result moves one of them. 2.5 kB each.
+kept_figure = lru_cache(maxsize=10_000)(figure)
+
+
+def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:
+    """Ids of the environments that fulfil every condition (:data:`.filters.Condition`)."""
+    query = select(ENVIRONMENTS.c.id)
+    for text in conditions:
+        found = CONDITION.fullmatch(text)
+        assert found is not None  # noqa: S101 - filters.Condition has checked it
+        name, sign, value = found.groups()
+        column = ENVIRONMENTS.c[f"{name}_key" if name in VERSIONS else name]
+        wanted: Any = value
+        if name in VERSIONS:
+            wanted = version_key(value)
+        elif name in NUMBERS:
+            wanted = int(value)
+        query = query.where(COMPARISONS[sign](column, wanted))
+    return query
+
+
+def cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool]]:
+    conditions = [table.c[name] == value for name, value in cell_values(filters).items()]
+    if filters.q:
+        conditions.append(table.c.hardware.icontains(filters.q, autoescape=True))
+    return conditions
+
+
+def cell_values(filters: CellFilters) -> dict[str, Any]:
+    """What columns must be, by their names."""
+    asked = {
+        "workload": filters.workload,
+        "framework": filters.framework,
+        "device": filters.device,
+        "recipe": filters.recipe,
+        "data": filters.data,
+        "hardware_slug": filters.hardware,
+        "machine_id": filters.machine_id,
+    }
+    return {name: value for name, value in asked.items() if value is not None}
+
+
+def result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:
+    conditions = []
+    if filters.trust is not None:
+        conditions.append(RESULTS.c.trust_level >= filters.trust)
+    if filters.where:
+        conditions.append(RESULTS.c.environment_id.in_(environments_where(filters.where)))
+    return conditions

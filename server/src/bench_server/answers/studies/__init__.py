@@ -1,0 +1,27 @@
+"""Questions across set-ups: framework against framework, CPU against GPU, batch sizes, versions.
+
+Each reads standings, picks those of one hardware, and puts only equals side by side: the same
+workload, batch size, precision and data unless that is what is compared.
+"""
+
+from .batch_size import BatchAnswer, BatchStudy, batch_sizes
+from .common import HardwareChoice, devices
+from .cpu_vs_gpu import PairAnswer, PairChoice, cpu_against_gpu
+from .frameworks import FrameworksAnswer, frameworks
+from .trends import TrendChoice, TrendsAnswer, trends
+
+__all__ = [
+    "BatchAnswer",
+    "BatchStudy",
+    "FrameworksAnswer",
+    "HardwareChoice",
+    "PairAnswer",
+    "PairChoice",
+    "TrendChoice",
+    "TrendsAnswer",
+    "batch_sizes",
+    "cpu_against_gpu",
+    "devices",
+    "frameworks",
+    "trends",
+]

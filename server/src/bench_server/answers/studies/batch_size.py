@@ -1,0 +1,82 @@
+"""How speed grows with the batch."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ...ranking.figures import Figure
+from ...ranking.rows import TABLE
+from .common import (
+    HardwareChoice,
+    SetupFigure,
+    data_of,
+    of_hardware,
+    one_data,
+    richest,
+    setup_figure,
+)
+
+
+@dataclass(frozen=True)
+class BatchLine:
+    """A set-up over its batch sizes, ascending; each held against the smallest."""
+
+    framework: str
+    device: str
+    recipe: str
+    figures: tuple[SetupFigure, ...]
+
+
+@dataclass(frozen=True)
+class BatchStudy:
+    """Batch sizes of one workload."""
+
+    workload: str
+    precision: str
+    data: str
+    lines: tuple[BatchLine, ...]
+
+
+@dataclass(frozen=True)
+class BatchAnswer:
+    """How speed grows with the batch on one hardware; null where no set-up has two sizes."""
+
+    hardware: str | None
+    hardware_slug: str | None
+    studies: tuple[BatchStudy, ...]
+
+
+def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
+    """Raises NotFound where the hardware has no figures."""
+    slug = choice.hardware or richest(session, TABLE.c.workload, TABLE.c.batch_size)
+    if slug is None:
+        return BatchAnswer(None, None, ())
+    found = of_hardware(session, slug)
+    studies = []
+    for workload in CATALOGUE:
+        plain = [
+            f
+            for f in found
+            if f.subject.workload_digest == workload.digest and f.setup.precision == "float32"
+        ]
+        lines = _batch_lines(one_data(plain))
+        if lines:
+            setup = plain[0].setup
+            studies.append(BatchStudy(workload.name, setup.precision, data_of(plain), lines))
+    return BatchAnswer(found[0].hardware, slug, tuple(studies))
+
+
+def _batch_lines(figures: list[Figure]) -> tuple[BatchLine, ...]:
+    lines: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
+    for one in figures:
+        lines[one.setup.framework, one.setup.device, one.setup.recipe].append(one)
+    found = []
+    for (framework, device, recipe), own in sorted(lines.items()):
+        if len(own) > 1:
+            ordered = sorted(own, key=lambda one: one.setup.batch_size)
+            cells = (setup_figure(one, ordered[0] if n else None) for n, one in enumerate(ordered))
+            found.append(BatchLine(framework, device, recipe, tuple(cells)))
+    return tuple(found)

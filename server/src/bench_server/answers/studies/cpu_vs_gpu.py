@@ -1,0 +1,154 @@
+"""CPU against GPU, and where the GPU begins to pay."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+from sqlalchemy import case, func, select
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ...errors import InvalidQuery
+from ...ranking.figures import Figure
+from ...ranking.rows import RESULTS, TABLE
+from .. import queries
+from ..filters import Empty, HardwareSlug
+from .common import Held, SetupFigure, hold, of_hardware, setup_figure
+
+
+class PairChoice(BaseModel):
+    """Parameters of CPU against GPU; empty: a machine on which much was measured on both."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    cpu: Annotated[HardwareSlug | None, Empty] = Field(
+        None, description="slug of a processor", examples=["intel-core-i7-8700"]
+    )
+    gpu: Annotated[HardwareSlug | None, Empty] = Field(
+        None, description="slug of a GPU", examples=["nvidia-h200"]
+    )
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One cell on both devices, each in its fastest framework and recipe. The GPU is ``held``
+    against the CPU. ``flops_per_step``: training FLOPs of a batch."""
+
+    workload: str
+    parameter_count: int
+    batch_size: int
+    flops_per_step: int
+    data: str
+    cpu: SetupFigure
+    gpu: SetupFigure
+    held: Held
+
+
+@dataclass(frozen=True)
+class PairAnswer:
+    """CPU against GPU, by work in a step; ``pays_from_flops``: from this work on the GPU is ahead
+    in every cell, null where it never is or nothing is known."""
+
+    cpu: str | None
+    cpu_slug: str | None
+    gpu: str | None
+    gpu_slug: str | None
+    pays_from_flops: int | None
+    rows: tuple[PairRow, ...]
+
+
+def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
+    """CPU against GPU.
+
+    Raises:
+        NotFound: one of them has no figures.
+        InvalidQuery: one of them is no device of its kind.
+    """
+    cpu, gpu = choice.cpu, choice.gpu
+    if not (cpu and gpu):
+        pair = _machine_with_both(session)
+        if pair is None:
+            return PairAnswer(None, None, None, None, None, ())
+        cpu, gpu = cpu or pair[0], gpu or pair[1]
+    of_cpu, of_gpu = (of_hardware(session, slug) for slug in (cpu, gpu))
+    for field, figures in (("cpu", of_cpu), ("gpu", of_gpu)):
+        if (figures[0].setup.device == "cpu") != (field == "cpu"):
+            raise InvalidQuery(
+                f"{field}: {figures[0].hardware} is no {field.upper()}",
+                field=field,
+                mend="GET /api/v1/hardware lists hardware; /cpu-vs-gpu offers those that fit",
+            )
+    rows = sorted(_pairs(of_cpu, of_gpu), key=lambda row: (row.flops_per_step, row.workload))
+    return PairAnswer(
+        of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), tuple(rows)
+    )
+
+
+def _machine_with_both(session: Session) -> tuple[str, str] | None:
+    """Slugs of the processor and the GPU of the machine of which most is known on both, among those
+    that stand for a GPU's figures: one for each GPU, however many machines there are."""
+    stands_for = (
+        select(func.min(TABLE.c.result_id))
+        .where(TABLE.c.level == "hardware", TABLE.c.device != "cpu")
+        .group_by(TABLE.c.hardware_slug)
+    )
+    candidates = select(RESULTS.c.machine_id).where(RESULTS.c.submission_id.in_(stands_for))
+    on_cpu = case((TABLE.c.device == "cpu", 1), else_=0)
+    both = func.sum(on_cpu) * (func.count() - func.sum(on_cpu))
+    query = (
+        select(TABLE.c.machine_id)
+        .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(candidates))
+        .group_by(TABLE.c.machine_id)
+        .having(both > 0)
+        .order_by(both.desc(), TABLE.c.machine_id)
+        .limit(1)
+    )
+    machine_id = session.connection().scalar(query)
+    if machine_id is None:
+        return None
+    slugs = {f.setup.device: f.hardware_slug for f in queries.machine_figures(session, machine_id)}
+    cpu = slugs.pop("cpu")
+    return cpu, next(iter(slugs.values()))
+
+
+def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
+    rows = []
+    best_cpu, best_gpu = _fastest(of_cpu), _fastest(of_gpu)
+    for key in best_cpu.keys() & best_gpu.keys():
+        cpu, gpu = best_cpu[key], best_gpu[key]
+        workload = next((w for w in CATALOGUE if w.digest == key[0]), None)
+        if workload is not None:
+            rows.append(
+                PairRow(
+                    workload.name,
+                    workload.parameter_count,
+                    cpu.setup.batch_size,
+                    workload.training_flops_per_sample * cpu.setup.batch_size,
+                    cpu.setup.data,
+                    setup_figure(cpu, None),
+                    setup_figure(gpu, None),
+                    hold(gpu, cpu),
+                )
+            )
+    return rows
+
+
+def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
+    """By workload, batch size and data, in float32; figures come fastest first."""
+    found: dict[tuple[str, int, str], Figure] = {}
+    for one in figures:
+        if one.setup.precision == "float32":
+            key = (one.subject.workload_digest, one.setup.batch_size, one.setup.data)
+            found.setdefault(key, one)
+    return found
+
+
+def _pays_from(rows: list[PairRow]) -> int | None:
+    """The least work from which no cell is slower on the GPU; rows come by work."""
+    least = None
+    for row in reversed(rows):
+        if row.held.speed_up < 1:
+            break
+        least = row.flops_per_step
+    return least

@@ -1,0 +1,106 @@
+"""Framework against framework, and naive against pipeline against tuned."""
+
+from collections import defaultdict
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.workloads import Workload
+
+from ...ranking.figures import Figure
+from ...ranking.rows import TABLE
+from .common import (
+    HardwareChoice,
+    Held,
+    SetupFigure,
+    hold,
+    of_hardware,
+    one_data,
+    richest,
+    setup_figure,
+)
+
+RECIPES = ("naive", "pipeline", "tuned")
+
+
+@dataclass(frozen=True)
+class FrameworkRow:
+    """One framework in the recipes naive, pipeline and tuned, each held against its own naive; null
+    where it was not measured. ``best`` is held against the fastest of the other frameworks."""
+
+    framework: str
+    recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
+    best: Held | None
+
+
+@dataclass(frozen=True)
+class FrameworkTable:
+    """Frameworks on one workload at one batch size, fastest first."""
+
+    workload: str
+    batch_size: int
+    precision: str
+    data: str
+    rows: tuple[FrameworkRow, ...]
+
+
+@dataclass(frozen=True)
+class FrameworksAnswer:
+    """Framework against framework on one hardware; null where nothing is ranked."""
+
+    hardware: str | None
+    hardware_slug: str | None
+    tables: tuple[FrameworkTable, ...]
+
+
+def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
+    """Raises NotFound where the hardware has no figures."""
+    slug = choice.hardware or richest(session, TABLE.c.framework, TABLE.c.recipe)
+    if slug is None:
+        return FrameworksAnswer(None, None, ())
+    found = of_hardware(session, slug)
+    tables = []
+    for workload in CATALOGUE:
+        figures = one_data(_default_cells(found, workload))
+        if len({(f.setup.framework, f.setup.recipe) for f in figures}) > 1:
+            tables.append(_framework_table(figures))
+    return FrameworksAnswer(found[0].hardware, slug, tuple(tables))
+
+
+def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
+    wanted = (workload.digest, workload.batch_size, "float32")
+    return [
+        f
+        for f in figures
+        if (f.subject.workload_digest, f.setup.batch_size, f.setup.precision) == wanted
+    ]
+
+
+def _framework_table(figures: list[Figure]) -> FrameworkTable:
+    by_framework: dict[str, dict[str, Figure]] = defaultdict(dict)
+    for one in figures:  # fastest first: of several devices the fastest stands
+        by_framework[one.setup.framework].setdefault(one.setup.recipe, one)
+    best = {name: min(own.values(), key=time_of) for name, own in by_framework.items()}
+    rows = []
+    for name in sorted(best, key=lambda name: best[name].ns_per_sample):
+        own = by_framework[name]
+        naive = own.get("naive")
+        cells = [
+            setup_figure(own[recipe], naive if recipe != "naive" else None)
+            if recipe in own
+            else None
+            for recipe in RECIPES
+        ]
+        others = [one for other, one in best.items() if other != name]
+        held = hold(best[name], min(others, key=time_of)) if others else None
+        rows.append(FrameworkRow(name, (cells[0], cells[1], cells[2]), held))
+    first = figures[0]
+    setup = first.setup
+    return FrameworkTable(
+        first.subject.workload, setup.batch_size, setup.precision, setup.data, tuple(rows)
+    )
+
+
+def time_of(one: Figure) -> float:
+    return one.ns_per_sample

@@ -1,0 +1,146 @@
+"""Figures by version of driver, system and framework."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import Field
+from sqlalchemy import and_, or_, select
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.workloads import Workload
+
+from ...db.environments import version_key
+from ...db.tables import EnvironmentRow
+from ...errors import NotFound
+from ...ranking import figures as rank
+from ...ranking.figures import Figure, Setup
+from ...ranking.rows import TABLE, figure
+from ..filters import AFramework, AWorkload
+from .common import HardwareChoice, Held, hold
+
+ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
+By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
+
+
+class TrendChoice(HardwareChoice):
+    """Parameters of trends; empty: where most was measured."""
+
+    workload: AWorkload = None
+    framework: AFramework = None
+    by: By = Field(
+        "framework_version", description="what the figures are laid out by", examples=["driver"]
+    )
+
+
+@dataclass(frozen=True)
+class VersionFigure:
+    """One version; ``held`` against the version before, on whatever machines had each."""
+
+    version: str
+    samples_per_second: float
+    repeats: int
+    machines: int
+    owners: int
+    held: Held | None
+
+
+@dataclass(frozen=True)
+class TrendsAnswer:
+    """Figures of one hardware in one set-up by version, oldest version first; null where nothing is
+    ranked."""
+
+    hardware: str | None
+    hardware_slug: str | None
+    workload: str | None
+    setup: dict[str, Any] | None
+    by: By
+    versions: tuple[VersionFigure, ...]
+
+
+def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
+    """Raises NotFound where nothing was measured of what is asked for."""
+    digests = {workload.digest: workload for workload in CATALOGUE}
+    names = {workload.name: workload for workload in CATALOGUE}
+    slug, workload = choice.hardware, names.get(choice.workload or "")
+    if choice.workload and workload is None:
+        raise NotFound(f"no workload {choice.workload!r}", field="workload")
+    if slug is None or workload is None:
+        known = _measured_most(session, slug, [workload] if workload else CATALOGUE)
+        if known is None:
+            return TrendsAnswer(None, None, None, None, choice.by, ())
+        slug, digest = known
+        workload = digests[digest]
+    groups = _by_version(session, slug, workload, choice)
+    if not groups:
+        raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
+    setup, versions = max(groups.items(), key=lambda item: (len(item[1]), item[0]))
+    ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
+    figures = [(version, _combined(own)) for version, own in ordered]
+    return TrendsAnswer(
+        hardware=figures[0][1].hardware,
+        hardware_slug=slug,
+        workload=workload.name,
+        setup=setup._asdict(),
+        by=choice.by,
+        versions=tuple(
+            VersionFigure(
+                version,
+                1e9 / one.ns_per_sample,
+                one.repeats,
+                one.machines,
+                one.owners,
+                hold(one, figures[place - 1][1]) if place else None,
+            )
+            for place, (version, one) in enumerate(figures)
+        ),
+    )
+
+
+def _measured_most(
+    session: Session, slug: str | None, workloads: Sequence[Workload]
+) -> tuple[str, str] | None:
+    """Hardware and workload of the set-up that was measured most often at its default batch."""
+    usual = or_(
+        *(
+            and_(TABLE.c.workload_digest == w.digest, TABLE.c.batch_size == w.batch_size)
+            for w in workloads
+        )
+    )
+    query = (
+        select(TABLE.c.hardware_slug, TABLE.c.workload_digest)
+        .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32", usual)
+        .order_by(TABLE.c.repeats.desc(), TABLE.c.id)
+        .limit(1)
+    )
+    if slug is not None:
+        query = query.where(TABLE.c.hardware_slug == slug)
+    row = session.connection().execute(query).first()
+    return (row[0], row[1]) if row else None
+
+
+def _by_version(
+    session: Session, slug: str, workload: Workload, choice: TrendChoice
+) -> dict[Setup, dict[str, list[Figure]]]:
+    """Figures of machines in one environment, by set-up and version."""
+    version = ENVIRONMENTS.c[choice.by]
+    query = (
+        select(TABLE, version.label("version"))
+        .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
+        .where(TABLE.c.level == "environment", TABLE.c.hardware_slug == slug)
+        .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
+        .where(TABLE.c.batch_size == workload.batch_size, version.is_not(None))
+    )
+    if choice.framework:
+        query = query.where(TABLE.c.framework == choice.framework)
+    groups: dict[Setup, dict[str, list[Figure]]] = defaultdict(lambda: defaultdict(list))
+    for row in session.connection().execute(query):
+        found = figure(row)
+        groups[found.setup][row.version].append(found)
+    return groups
+
+
+def _combined(environments: Iterable[Figure]) -> Figure:
+    return rank.of_machines(rank.of_environments(environments))[0]

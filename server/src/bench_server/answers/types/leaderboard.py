@@ -1,0 +1,208 @@
+"""Workloads, figures and boards."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from bench_protocol.workloads import Workload
+
+from ...ranking.efficiency import mfu
+from ...ranking.figures import Figure
+
+UnrankedState = Literal["kept", "hidden", "withdrawn"]
+
+
+@dataclass(frozen=True)
+class WorkloadAnswer:
+    """A workload of the catalogue. ``batch_size`` is the default that the board ranks by."""
+
+    name: str
+    summary: str
+    digest: str
+    parameter_count: int
+    training_flops_per_sample: int
+    batch_size: int
+    batch_sizes: tuple[int, ...]
+    epochs: int
+    loss: str
+    optimizer: dict[str, Any]
+    data_set: dict[str, Any]
+    layers: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class FigureAnswer:
+    """One hardware in one set-up: the median over owners of machines of repeats.
+
+    ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
+    within a run, not an interval; ``unsteady`` where it is above 20 %; ``epoch_seconds`` are the
+    full batches of an epoch; ``provisional`` below three owners; ``published`` where it was copied
+    from elsewhere (trust level 0) and never measured here. ``result_id`` is the repeat in the
+    middle, which stands for the figure: ``spread``, ``accuracy`` and energy are its own. Energies
+    of different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states no peak.
+    """
+
+    hardware: str
+    hardware_slug: str
+    machine_id: str | None
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    samples_per_second: float
+    slowest_samples_per_second: float
+    fastest_samples_per_second: float
+    epoch_seconds: float
+    spread: float
+    unsteady: bool
+    joules_per_epoch: float | None
+    samples_per_joule: float | None
+    energy_scope: str | None
+    mfu: float | None
+    accuracy: float | None
+    repeats: int
+    machines: int
+    owners: int
+    provisional: bool
+    trust_level: int
+    published: bool
+    newest_at: datetime
+    result_id: str
+
+
+@dataclass(frozen=True)
+class BoardRow(FigureAnswer):
+    """A place on the board; a published figure has none. ``speed_up`` is against the board's
+    baseline, with its 95 % interval where there are enough runs on both sides."""
+
+    workload: str
+    rank: int | None
+    speed_up: float
+    speed_up_low: float | None
+    speed_up_high: float | None
+    others: tuple[FigureAnswer, ...]
+
+
+@dataclass(frozen=True)
+class UnrankedRow:
+    """A result that does not count, and why. Only one that is ``kept`` can be read: whoever sent
+    it has ``hidden`` it for now, or ``withdrawn`` it, so that no more than this row is left."""
+
+    result_id: str
+    state: UnrankedState
+    hardware: str
+    hardware_slug: str
+    workload: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    reason: str
+    received_at: datetime
+
+
+@dataclass(frozen=True)
+class Board:
+    """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked;
+    ``baseline_setup`` is the set-up in which the baseline was measured. By energy the rows are of
+    one ``energy_scope``, of those in ``energy_scopes``, the commonest first."""
+
+    workload: WorkloadAnswer
+    baseline: str | None
+    baseline_slug: str | None
+    baseline_setup: str | None
+    rows: tuple[BoardRow, ...]
+    unranked: tuple[UnrankedRow, ...]
+    energy_scope: str | None
+    energy_scopes: tuple[str, ...]
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a workload's speed-ups are against; null where nothing is ranked."""
+
+    workload: str
+    hardware: str | None
+    hardware_slug: str | None
+    setup: str | None
+
+
+@dataclass(frozen=True)
+class LeaderboardAnswer:
+    """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload.
+    ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
+    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for."""
+
+    baselines: tuple[Baseline, ...]
+    rows: tuple[BoardRow, ...]
+    unranked: tuple[UnrankedRow, ...]
+    energy_scopes: tuple[str, ...]
+    next_cursor: str | None
+
+
+def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
+    """Boards as one list."""
+    return LeaderboardAnswer(
+        tuple(
+            Baseline(b.workload.name, b.baseline, b.baseline_slug, b.baseline_setup) for b in boards
+        ),
+        tuple(row for board in boards for row in board.rows),
+        tuple(row for board in boards for row in board.unranked),
+        tuple(dict.fromkeys(scope for board in boards for scope in board.energy_scopes)),
+        boards[0].next_cursor if len(boards) == 1 else None,
+    )
+
+
+def workload_answer(workload: Workload) -> WorkloadAnswer:
+    definition = workload.model_dump(mode="json")
+    return WorkloadAnswer(
+        name=workload.name,
+        summary=workload.summary,
+        digest=workload.digest,
+        parameter_count=workload.parameter_count,
+        training_flops_per_sample=workload.training_flops_per_sample,
+        batch_size=workload.batch_size,
+        batch_sizes=workload.batch_sizes,
+        epochs=workload.epochs,
+        loss=workload.loss,
+        optimizer=definition["optimizer"],
+        data_set=definition["data_set"],
+        layers=definition["layers"],
+    )
+
+
+def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
+    """The arguments of :class:`FigureAnswer`. An epoch is as many full batches as the training
+    samples fill; the last short one is dropped."""
+    setup, evidence = figure.setup, figure.evidence
+    samples = workload.steps_per_epoch(setup.batch_size) * setup.batch_size
+    joules = evidence.joules_per_sample
+    return setup._asdict() | {
+        "hardware": figure.hardware,
+        "hardware_slug": figure.hardware_slug,
+        "machine_id": figure.subject.machine_id or None,
+        "samples_per_second": 1e9 / figure.ns_per_sample,
+        "slowest_samples_per_second": 1e9 / figure.slowest_ns,
+        "fastest_samples_per_second": 1e9 / figure.fastest_ns,
+        "epoch_seconds": figure.ns_per_sample * samples / 1e9,
+        "spread": evidence.spread,
+        "unsteady": figure.unsteady,
+        "joules_per_epoch": None if joules is None else joules * samples,
+        "samples_per_joule": 1 / joules if joules else None,
+        "energy_scope": evidence.energy_scope,
+        "mfu": mfu(workload, figure.hardware, setup.precision, figure.ns_per_sample),
+        "accuracy": evidence.accuracy,
+        "repeats": figure.repeats,
+        "machines": figure.machines,
+        "owners": figure.owners,
+        "provisional": figure.provisional,
+        "trust_level": figure.trust_level,
+        "published": figure.published,
+        "newest_at": figure.newest_at,
+        "result_id": evidence.result_id,
+    }

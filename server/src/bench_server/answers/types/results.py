@@ -1,0 +1,94 @@
+"""Results, one by one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ...db.tables import Measurement, NewRow, Submission
+from ...ingest.verdicts import Verdict, from_text
+from ...ranking.figures import unsteady
+from .trust import ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class ResultAnswer:
+    """One stored result: what was run, on what, and the figures derived from it."""
+
+    id: str
+    payload_sha256: str
+    received_at: datetime
+    started_at: datetime
+    key_id: str
+    machine_id: str
+    hardware: str
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    framework: str
+    framework_version: str | None
+    device: str
+    device_index: int
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    run_id: str
+    repeat: int
+    status: str
+    failure_kind: str | None
+    rankable: bool
+    unranked_reason: str | None
+    trust_level: int
+    samples_per_second: float | None
+    epoch_ns: int | None
+    spread: float | None
+    unsteady: bool
+    startup_ns: int | None
+    parameter_count: int | None
+    last_loss: float | None
+    verdicts: tuple[Verdict, ...]
+
+
+@dataclass(frozen=True)
+class SubmitAnswer(ResultAnswer):
+    """A kept result and its receipt: keep it, it is all the proof there is."""
+
+    receipt: ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class ResultPageAnswer:
+    """Some results, newest first; ``next_cursor`` leads to the older ones, null at the end."""
+
+    results: tuple[ResultAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True)
+class ResultDetail(ResultAnswer):
+    """A result with everything that was signed; ``cell`` as the protocol writes it."""
+
+    cell: dict[str, Any]
+    payload_type: str
+    result: dict[str, Any]
+
+
+def result_fields(
+    submission: Submission | NewRow,
+    row: Measurement | NewRow,
+    verdicts: Sequence[Verdict] | None = None,
+) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`; verdicts that are not at hand are read."""
+    own = {
+        name: getattr(row, name)
+        for name in ResultAnswer.__dataclass_fields__
+        if name not in ("id", "payload_sha256", "unsteady", "verdicts")
+    }
+    found = from_text(row.verdicts) if verdicts is None else verdicts
+    return own | {
+        "id": submission.id,
+        "payload_sha256": submission.payload_sha256,
+        "unsteady": unsteady(row.spread),
+        "verdicts": tuple(found),
+    }

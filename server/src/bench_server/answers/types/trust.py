@@ -1,0 +1,151 @@
+"""Keys, the log and what is said of results."""
+
+import base64
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from bench_protocol import envelope
+from bench_protocol.envelope import Envelope
+from bench_protocol.receipts import Receipt
+
+from ...db.tables import Owner, SigningKey
+from ...ingest.verdicts import Finding
+
+
+@dataclass(frozen=True)
+class ReceiptAnswer:
+    """Proof that the log holds something: ``proof`` is a c2sp.org/tlog-proof, ``salt`` 32 bytes in
+    hex that its entry commits to beside the envelope."""
+
+    log_index: int
+    salt: str
+    proof: str
+
+
+@dataclass(frozen=True)
+class KeyAnswer:
+    """An enrolled key. ``first_key_id``: where its rotations began; ``compromised_since``: the log
+    index from which its results count no more."""
+
+    key_id: str
+    public_key: str
+    status: str
+    display_name: str | None
+    owner: str
+    owner_confirmed: bool
+    first_key_id: str
+    revoked_reason: str | None
+    compromised_since: int | None
+    enrolled_at: datetime
+
+
+@dataclass(frozen=True)
+class LoggedEnvelope:
+    """A signed envelope and its receipt."""
+
+    envelope: dict[str, Any]
+    receipt: ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class KeyTold(KeyAnswer):
+    """A key after an event, with the event's receipt."""
+
+    receipt: ReceiptAnswer
+
+
+@dataclass(frozen=True)
+class KeyHistory(KeyAnswer):
+    """A key and all that the log has of it, oldest first: events of its rotations, the operator's
+    acts about them, and the same of keys that revoked one of them."""
+
+    events: tuple[LoggedEnvelope, ...]
+
+
+@dataclass(frozen=True)
+class LogAnswer:
+    """The log and the server's public keys. ``key`` is a C2SP verifier key, ``root`` base64."""
+
+    origin: str
+    key: str
+    size: int
+    root: str
+    checkpoint: str
+    challenge_key: str
+    operator_key: str
+    license: str
+
+
+@dataclass(frozen=True)
+class LogRecord:
+    """One entry with what it stands for; ``salt`` and ``envelope`` are null where the result was
+    hidden or withdrawn. ``challenge``: as given, where a result is bound to one. ``outlier``: what
+    the outlier check found of a result at acceptance, null where nothing was measured.
+    ``checkpoint``: what the log signed when it ended with this entry, if it signed then."""
+
+    log_index: int
+    kind: str
+    commitment: str
+    logged_at: datetime
+    salt: str | None
+    envelope: dict[str, Any] | None
+    result_id: str | None
+    hidden: bool
+    challenge: dict[str, Any] | None
+    outlier: Finding | None
+    checkpoint: str | None
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """Entries in their order; ``next_start`` leads on, null at the end."""
+
+    records: tuple[LogRecord, ...]
+    next_start: int | None
+
+
+@dataclass(frozen=True)
+class OwnResult:
+    """A result as its sender sees it, hidden or not; ``envelope`` where an export was asked for."""
+
+    id: str
+    moderation: str | None
+    moderation_reason: str | None
+    workload: str
+    hardware: str
+    received_at: datetime
+    trust_level: int
+    unranked_reason: str | None
+    envelope: dict[str, Any] | None
+    receipt: ReceiptAnswer | None
+
+
+@dataclass(frozen=True)
+class ActAnswer:
+    """What became of an act; ``results`` is what a ``list`` or ``export`` asked for."""
+
+    act: str
+    result: str | None
+    receipt: ReceiptAnswer | None
+    results: tuple["OwnResult", ...] | None
+
+
+def key_fields(row: SigningKey, owner: Owner) -> dict[str, Any]:
+    """The arguments of :class:`KeyAnswer`."""
+    own = {name: getattr(row, name, None) for name in KeyAnswer.__dataclass_fields__}
+    return own | {
+        "public_key": base64.b64encode(row.spki).decode(),
+        "owner_confirmed": owner.confirmed,
+    }
+
+
+def receipt_answer(receipt: Receipt) -> ReceiptAnswer:
+    return ReceiptAnswer(receipt.index, receipt.salt.hex(), receipt.proof)
+
+
+def envelope_document(opened: Envelope) -> dict[str, Any]:
+    """An envelope as JSON, in the one form this server writes envelopes."""
+    document: dict[str, Any] = json.loads(envelope.encode(opened))
+    return document

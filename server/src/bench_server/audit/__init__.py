@@ -1,0 +1,1 @@
+"""Audits of a log from outside: verify a server's log, archive it."""

@@ -1,0 +1,305 @@
+"""``verify-log``: does the log hold, and does everything shown follow from it?
+
+Takes what anyone can fetch from a server (or what a server would answer from a dump) and believes
+none of it: the tree is rebuilt from the entries and held against the tiles and every checkpoint,
+each entry against the envelope it commits to, each envelope against its key, and the whole history
+is replayed into an empty database whose leaderboard must be the one that is shown.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import TypeAdapter
+from sqlmodel import Session
+
+from bench_protocol import acts, envelope, merkle, note, receipts, statement, strict_json, tiles
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.errors import ProtocolError
+
+from ..answers import leaderboard_sql
+from ..answers.filters import BoardFilters
+from ..db.store import Store
+from ..db.tables import Challenge, Submission, Table
+from ..ingest import key_events, key_registry, moderation
+from ..ingest import save as saving
+from ..ingest.verdicts import Finding
+from ..log.server_keys import Identity
+from ..ranking.figures import Setup
+
+Fetch = Callable[[str], bytes]
+# Figures are computed by the same code from the same integers; the order of sums may differ.
+SAME_WITHIN = 1e-9
+FINDING = TypeAdapter(Finding)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What does not hold. ``log_index`` is the first entry it concerns, None for all of it."""
+
+    log_index: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """What was looked at, and what was found. ``key``: the verifier key of the log."""
+
+    origin: str
+    key: str
+    size: int
+    results: int
+    withheld: int
+    figures: int
+    faults: tuple[Fault, ...]
+
+
+def audit(fetch: Fetch) -> Report:
+    """Audit a server.
+
+    Args:
+        fetch: gives the bytes at a path of the server.
+
+    Raises:
+        ProtocolError: what it answers cannot even be read.
+    """
+    state = strict_json.loads(fetch("/api/v1/log"))
+    key = note.parse_key(state["key"])
+    checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(), key)
+    records = {record["log_index"]: record for record in _records(fetch)}
+    entries = _entries(fetch, checkpoint.size)
+    faults = [*_tree_faults(fetch, checkpoint, key, entries, records)]
+    faults += _entry_faults(checkpoint.size, entries, records)
+    broken = {fault.log_index for fault in faults}
+    sound = [records[i] for i in sorted(records) if i not in broken]
+    replayed, more = _replay(sound, state)
+    figures = _shown(fetch)
+    faults += more
+    faults += _figure_faults(replayed, figures)
+    return Report(
+        origin=checkpoint.origin,
+        key=str(key),
+        size=checkpoint.size,
+        results=sum(r["kind"] == "result" and r["envelope"] is not None for r in sound),
+        withheld=sum(record["envelope"] is None for record in records.values()),
+        figures=len(figures),
+        faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
+    )
+
+
+def _records(fetch: Fetch) -> Iterator[dict[str, Any]]:
+    start: int | None = 0
+    while start is not None:
+        page = json.loads(fetch(f"/api/v1/log/entries?start={start}"))
+        yield from page["records"]
+        start = page["next_start"]
+
+
+def _entries(fetch: Fetch, size: int) -> list[bytes] | Fault:
+    try:
+        found = [e for a in tiles.entries_addresses(size) for e in tiles.decode_entries(fetch(a))]
+    except (ProtocolError, OSError) as error:
+        return Fault(None, f"the log's entries cannot be read: {error}")
+    return found
+
+
+def _tree_faults(
+    fetch: Fetch,
+    checkpoint: receipts.Checkpoint,
+    key: note.NoteKey,
+    entries: list[bytes] | Fault,
+    records: dict[int, dict[str, Any]],
+) -> Iterator[Fault]:
+    """Rebuild the tree and hold it against the tiles and every checkpoint that was signed."""
+    if isinstance(entries, Fault):
+        missing = next((i for i in range(checkpoint.size) if i not in records), None)
+        yield Fault(missing, "dropped: the log signed for it and has it no more")
+        return
+    tile_hashes = _leaf_hashes(fetch, checkpoint.size)
+    frontier = merkle.Frontier()
+    for index, entry in enumerate(entries):
+        leaf = merkle.leaf_hash(entry)
+        frontier.add(leaf)
+        if tile_hashes and leaf != tile_hashes[index]:
+            yield Fault(index, "the entry is not the one whose hash is in the tree")
+            return
+        signed = records.get(index, {}).get("checkpoint")
+        if signed is None:
+            continue
+        try:
+            then = receipts.open_checkpoint(signed, key)
+        except ProtocolError as error:
+            yield Fault(index, f"its checkpoint does not verify: {error.detail}")
+            return
+        if (then.size, then.root) != (index + 1, frontier.root):
+            yield Fault(index, "the tree up to it is not the one the log signed then")
+            return
+    if frontier.root != checkpoint.root:
+        yield Fault(None, "the tree over all entries is not the one the log signs now")
+
+
+def _leaf_hashes(fetch: Fetch, size: int) -> list[bytes]:
+    hashes = []
+    for start in range(0, size, tiles.WIDTH):
+        tile = fetch(tiles.tile_address(0, start // tiles.WIDTH, size))
+        width = merkle.HASH_BYTES
+        hashes += [tile[at : at + width] for at in range(0, len(tile), width)]
+    return hashes if len(hashes) == size else []
+
+
+def _entry_faults(
+    size: int, entries: list[bytes] | Fault, records: dict[int, dict[str, Any]]
+) -> Iterator[Fault]:
+    """Each entry commits to the envelope that is shown for it."""
+    for index in range(size):
+        record = records.get(index)
+        if record is None:
+            if not isinstance(entries, Fault):
+                yield Fault(index, "dropped: the log signed for it and shows nothing")
+            continue
+        if record["envelope"] is None or record["salt"] is None:
+            if record["salt"] is None and record["result_id"] is None:
+                continue  # withdrawn: salt and envelope are erased, the entry stays
+            if record["hidden"]:
+                continue
+            yield Fault(index, "dropped: it was not withdrawn, and what it stands for is gone")
+            continue
+        try:
+            opened = envelope.read(strict_json.dumps(record["envelope"]))
+            committed = receipts.commitment(bytes.fromhex(record["salt"]), opened).hex()
+        except (ProtocolError, ValueError) as error:
+            yield Fault(index, f"its envelope cannot be read: {error}")
+            continue
+        shown = record["commitment"] if isinstance(entries, Fault) else entries[index].hex()
+        if committed != shown:
+            yield Fault(index, "edited: the envelope shown is not the one the log committed to")
+
+
+def _replay(
+    records: list[dict[str, Any]], state: dict[str, Any]
+) -> tuple[dict[str, float], list[Fault]]:
+    """Apply the history to an empty database, and rank what comes out."""
+    store = Store("sqlite:///:memory:")
+    Table.metadata.create_all(store.engine)
+    identity = Identity(
+        state["origin"],
+        statement.public_key(state["challenge_key"]),
+        statement.public_key(state["operator_key"]),
+    )
+    faults = []
+    with store.writing() as session:
+        for record in records:
+            if record["envelope"] is None:
+                continue
+            try:
+                _apply(session, identity, record)
+            except (ProtocolError, KeyError, ValueError) as error:
+                faults.append(Fault(record["log_index"], f"it should not be there: {error}"))
+        filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
+        found = {
+            _name(
+                figure.setup._asdict() | {"hardware_slug": figure.hardware_slug},
+                figure.subject.workload,
+            ): 1e9 / figure.ns_per_sample
+            for figures in leaderboard_sql.figures(session, CATALOGUE, filters).values()
+            for figure in figures
+        }
+    store.close()
+    return found, faults
+
+
+def _shown(fetch: Fetch) -> dict[str, float]:
+    """Samples per second of every set-up of every hardware on the leaderboard."""
+    found: dict[str, float] = {}
+    for workload in CATALOGUE:
+        cursor = ""
+        while True:
+            board = json.loads(
+                fetch(
+                    f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
+                    f"&precision=any&limit=500{cursor}"
+                )
+            )
+            found |= {
+                _name(row, workload.name): row["samples_per_second"]
+                for row in board["rows"]
+                if not row["published"]
+            }
+            if not board.get("next_cursor"):
+                break
+            cursor = f"&cursor={board['next_cursor']}"
+    return found
+
+
+def _name(row: dict[str, Any], workload: str) -> str:
+    parts = (workload, row["hardware_slug"], *(str(row[name]) for name in Setup._fields))
+    return " ".join(parts)
+
+
+def _figure_faults(replayed: dict[str, float], shown: dict[str, float]) -> Iterator[Fault]:
+    for name in sorted(replayed.keys() | shown.keys()):
+        ours, theirs = replayed.get(name), shown.get(name)
+        if ours is None or theirs is None or abs(ours - theirs) > SAME_WITHIN * ours:
+            words = [f"{x:,.6g}" if x is not None else "nothing" for x in (theirs, ours)]
+            yield Fault(
+                None, f"{name}: {words[0]} samples/s shown, {words[1]} follows from the log"
+            )
+
+
+def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None:
+    opened = envelope.read(strict_json.dumps(record["envelope"]))
+    at = datetime.fromisoformat(record["logged_at"])
+    if record["kind"] == "key_event":
+        if key_events.apply(session, identity, opened, at) is None:
+            raise ValueError("the key was enrolled before")
+        return
+    if record["kind"] == "act":
+        moderation.apply(session, moderation.verified(session, identity, opened), at)
+        return
+    payload = envelope.open_envelope(
+        opened, statement.RESULT_PAYLOAD_TYPE, key_registry.find_key(session)
+    )
+    result = statement.parse_result(payload)
+    statement.require_author(result.agent.key_id, opened.signatures[0].key_id)
+    if record["challenge"] is not None:
+        given = envelope.read(strict_json.dumps(record["challenge"]))
+        said = acts.parse(
+            acts.ChallengeGiven,
+            envelope.open_envelope(
+                given, acts.CHALLENGE_PAYLOAD_TYPE, lambda _: identity.challenge
+            ),
+        )
+        if session.get(Challenge, said.id) is None:
+            session.add(
+                Challenge(
+                    id=said.id,
+                    nonce=said.nonce,
+                    key_id=said.key_id,
+                    issued_at=datetime.fromisoformat(said.issued_at),
+                    expires_at=datetime.fromisoformat(said.expires_at),
+                )
+            )
+            session.flush()
+    submission = Submission(
+        id=record["result_id"],
+        payload=opened.payload,
+        payload_sha256=opened.payload_sha256,
+        payload_type=opened.payload_type,
+        signature=opened.signatures[0].value,
+        key_id=opened.signatures[0].key_id,
+        received_at=at,
+        outlier=_outlier(record),
+    )
+    session.add(submission)
+    session.flush()
+    row = saving.derived(session, identity.origin, submission, result, record["log_index"])
+    saving.save_rows(session, [(row, result)])
+
+
+def _outlier(record: dict[str, Any]) -> str | None:
+    """What the server says that its outlier check found. It lowers a trust level at most: whether a
+    result counts does not depend on it."""
+    found = record.get("outlier")
+    return None if found is None else FINDING.validate_python(found).as_text()

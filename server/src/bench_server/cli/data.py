@@ -1,0 +1,65 @@
+"""Commands that copy what the server holds: exports, dumps, backups."""
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from ..app import utc_now
+from ..db import backup as backups
+from ..db import migrate
+from ..export import daily as dumps
+from ..export import formats
+from .startup import DatabaseUrl, open_store, stop
+
+
+def export(
+    to: Annotated[Path | None, typer.Argument(help="FILE.csv, FILE.jsonl or FILE.parquet")] = None,
+    daily: Annotated[
+        Path | None, typer.Option(help="Folder for today's dump in all three formats.")
+    ] = None,
+    keep_days: Annotated[int, typer.Option(min=1, help="Daily dumps to keep.")] = 30,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Write every result to a file, or today's dump into a folder."""
+    form = to.suffix[1:] if to else None
+    if (to is None) == (daily is None) or (to and form not in dumps.FORMATS):
+        raise stop(f"name a file that ends in {', '.join(dumps.FORMATS)}, or --daily FOLDER")
+    made: list[Path] = []
+    try:
+        with open_store(database_url) as (store, _):
+            if to is not None:
+                dumps.write(store, cast("formats.Format", form), to)
+                made = [to]
+            elif daily is not None:
+                made = dumps.write_daily(store, daily, utc_now().date(), keep_days)
+    except OSError as error:
+        raise stop(f"cannot write: {error}") from None
+    for path in made:
+        print(path)
+
+
+def backup(
+    to: Annotated[Path, typer.Argument(help="New file; the server may keep running.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy the database, as it is at one moment, into a file."""
+    try:
+        with open_store(database_url) as (store, _):
+            count = backups.backup(store.engine, to)
+    except (backups.NotEmpty, OSError) as error:
+        raise stop(str(error)) from None
+    print(f"{to}: {count:,} rows; keep the server's keys with it (BENCH_SERVER_KEYS_DIR)")
+
+
+def restore(
+    backup: Annotated[Path, typer.Argument(help="A file that bench-server backup made.")],
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Copy a backup into an empty, migrated database of either kind."""
+    try:
+        with open_store(database_url) as (store, _):
+            count = backups.restore(store.engine, backup)
+    except (backups.NoBackup, backups.NotEmpty, migrate.SchemaMismatch) as error:
+        raise stop(str(error)) from None
+    print(f"{count:,} rows from {backup}")

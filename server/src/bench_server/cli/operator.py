@@ -1,0 +1,231 @@
+"""What the operator decides: keys, owners, results, invitations; and ``verify-log``.
+
+Every decision is signed with the operator's key and logged like everything else.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import typer
+from pydantic import ValidationError
+from sqlmodel import col, select
+
+from bench_protocol import acts, envelope, statement
+from bench_protocol.errors import ProtocolError, first_invalid_field
+
+from ..answers import log_entries
+from ..app import utc_now
+from ..audit import archive
+from ..audit import verify as audit
+from ..db.store import Store
+from ..db.tables import Owner, SigningKey
+from ..ingest import key_events, key_registry, moderation
+from ..log import log
+from ..log.server_keys import Authority, KeysProblem, load_authority
+from .startup import DatabaseUrl, open_store, stop
+
+keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
+owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
+results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_args_is_help=True)
+KeyId = Annotated[str, typer.Argument(help="The key's id, 64 hex digits.")]
+Label = Annotated[str, typer.Argument(help="The owner's label.")]
+ResultId = Annotated[str, typer.Argument(help="The result's id.")]
+Reason = Annotated[str, typer.Option(help="Shown to everyone.")]
+
+
+@keys.command("list")
+def list_keys(database_url: DatabaseUrl = None) -> None:
+    """List every key: id, status, owner, name."""
+    with _acting(database_url) as (store, _), store.reading() as session:
+        for row in session.exec(select(SigningKey).order_by(col(SigningKey.enrolled_at))):
+            print(f"{row.key_id}  {row.status:8}  {row.owner}  {row.display_name or ''}".rstrip())
+
+
+@keys.command()
+def approve(key: KeyId, database_url: DatabaseUrl = None) -> None:
+    """Let a key that waits for approval send results."""
+    _decide(database_url, "approve", key=key)
+
+
+@keys.command()
+def revoke(
+    key: KeyId,
+    reason: Reason,
+    since: Annotated[
+        int | None, typer.Option(min=0, help="Log index from which on its results do not count.")
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """End a key for good."""
+    with _acting(database_url) as (store, authority):
+        event = acts.Revocation(
+            key_id=key,
+            reason=reason,
+            compromised_since_log_index=since,
+            server_origin=authority.origin,
+            at=utc_now().strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        )
+        payload = acts.payload(event)
+        sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, authority.operator)
+        told = key_events.tell(b'{"envelope":%s}' % sealed, store, authority, "open", utc_now())
+        print(f"logged as entry {told.receipt.index}")
+
+
+@owners.command("list")
+def list_owners(database_url: DatabaseUrl = None) -> None:
+    """List every owner, whether confirmed, and how many keys it has."""
+    with _acting(database_url) as (store, _), store.reading() as session:
+        for row in session.exec(select(Owner).order_by(col(Owner.label))):
+            word = "confirmed" if row.confirmed else "unconfirmed"
+            print(f"{row.label}  {word}  {len(key_registry.keys_of(session, row.label))} keys")
+
+
+@owners.command()
+def assign(key: KeyId, label: Label, database_url: DatabaseUrl = None) -> None:
+    """Give a key to an owner; its results then count as that owner's."""
+    _decide(database_url, "assign", key=key, owner=label)
+
+
+@owners.command()
+def confirm(label: Label, database_url: DatabaseUrl = None) -> None:
+    """Vouch for an owner: its results may reproduce others."""
+    _decide(database_url, "confirm", owner=label)
+
+
+@owners.command()
+def doubt(label: Label, database_url: DatabaseUrl = None) -> None:
+    """Vouch for an owner no more."""
+    _decide(database_url, "doubt", owner=label)
+
+
+@results.command()
+def flag(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
+    """Take a result out of every ranking; it stays at the foot, with the reason."""
+    _decide(database_url, "flag", result=result, reason=reason)
+
+
+@results.command()
+def quarantine(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
+    """Hold a result back until it was looked at."""
+    _decide(database_url, "quarantine", result=result, reason=reason)
+
+
+@results.command()
+def restore(result: ResultId, database_url: DatabaseUrl = None) -> None:
+    """Let a flagged or quarantined result count again, as far as its checks do."""
+    _decide(database_url, "restore", result=result)
+
+
+@results.command()
+def withdraw(
+    result: ResultId,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Erase a result for whoever sent it and can no longer sign. This cannot be undone."""
+    question = f"Erase result {result} for good?"
+    if not yes and not typer.get_text_stream("stdin").isatty():
+        raise stop(f"{question} Say --yes to agree, or answer at a terminal.")
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
+    _decide(database_url, "withdraw", result=result)
+
+
+def create_invite(
+    owner: Annotated[str | None, typer.Option(help="Owner that the key will belong to.")] = None,
+    days: Annotated[float, typer.Option(min=0.01, max=365, help="Good for how long.")] = 14,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Print a code with which one key may enroll."""
+    with _acting(database_url) as (store, _), store.writing() as session:
+        print(key_registry.invite(session, utc_now(), owner, timedelta(days=days)))
+
+
+def verify_log(
+    what: Annotated[
+        str | None,
+        typer.Argument(
+            help="A server's address, or a dump that --save made; without it, the database."
+        ),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(help="Keep all that was looked at as a dump, for others to verify."),
+    ] = None,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Rebuild the log's tree and the leaderboard from what a server shows, and compare."""
+    try:
+        with ExitStack() as opened:
+            fetch = _fetch(opened, what, database_url)
+            if save is not None:
+                fetch = opened.enter_context(archive.keeping(fetch, save))
+            report = audit.audit(fetch)
+    except URLError as error:
+        raise stop(f"the server does not answer: {error.reason}") from None
+    except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
+        raise stop(f"not a log that can be read: {error}") from None
+    print(
+        f"{report.origin}: {report.size} entries, {report.results} results, "
+        f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"
+    )
+    for fault in report.faults:
+        where = "all of it" if fault.log_index is None else f"entry {fault.log_index}"
+        print(f"WRONG {where}: {fault.detail}")
+    if report.faults:
+        raise typer.Exit(1)
+    print("the tree, every checkpoint, signature and figure follow from the entries")
+
+
+def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> audit.Fetch:
+    """Where an audit's answers come from, open as long as the stack is."""
+    if what is None:
+        store, authority = opened.enter_context(_acting(database_url))
+        session = opened.enter_context(store.reading())
+        return log_entries.fetch_from(session, authority, "none")
+    if what.startswith(("http://", "https://")):
+        return partial(get, what.rstrip("/"))
+    return opened.enter_context(archive.reading(Path(what)))
+
+
+def get(address: str, path: str) -> bytes:
+    """The bytes at a path of a server."""
+    with urlopen(address + path, timeout=60) as response:  # noqa: S310 - http and https only
+        raw: bytes = response.read()
+    return raw
+
+
+def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> None:
+    with _acting(database_url) as (store, authority):
+        if kind in ("confirm", "doubt"):
+            _require_owner(store, about["owner"])
+        done = moderation.decide(store, authority, utc_now(), kind, **about)
+        if done.receipt is not None:
+            print(f"logged as entry {done.receipt.index}")
+
+
+def _require_owner(store: Store, label: str) -> None:
+    """What the log says stays: a wrong label must not get into it."""
+    with store.reading() as session:
+        if session.get(Owner, label) is None:
+            raise stop(f"no key belongs to {label!r}; bench-server owners list names the owners")
+
+
+@contextmanager
+def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
+    with open_store(database_url) as (store, settings):
+        try:
+            authority = load_authority(settings.origin, settings.keys_folder)
+            with store.writing() as session:
+                log.begin(session, authority)  # refuses keys that are not this log's
+            yield store, authority
+        except ValidationError as error:
+            raise stop(str(first_invalid_field(error))) from None
+        except (ProtocolError, KeysProblem) as error:
+            raise stop(str(error)) from None

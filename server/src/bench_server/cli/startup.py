@@ -1,0 +1,90 @@
+"""How commands begin and end: settings, the database, and one line where something is wrong."""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
+
+import typer
+from pydantic import ValidationError
+from rich.console import Console
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
+
+from ..db import migrate
+from ..db.store import Store, UnknownDatabase
+from ..settings import PREFIX, Settings, unknown
+
+DatabaseUrl = Annotated[
+    str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
+]
+
+
+@contextmanager
+def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
+    """The database at this program's version with the settings, or one line that says what is
+    wrong."""
+    settings, url_from = read_settings(database_url=database_url)
+    store = opened(Store, settings, url_from)
+    try:
+        migrate.require_current(store.engine)
+        yield store, settings
+    except migrate.SchemaMismatch as error:
+        raise stop(str(error)) from None
+    except SQLAlchemyError as error:
+        raise no_answer(error) from None
+    finally:
+        store.close()
+
+
+Opened = TypeVar("Opened")
+
+
+def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> Opened:
+    """What ``make`` makes of the database's address, or one line that says what is wrong."""
+    try:
+        return make(settings.database_url)
+    except (UnknownDatabase, ArgumentError) as error:
+        raise stop(f"{url_from}: {error}") from None
+    except ImportError:
+        words = "the driver is not installed; run: pip install 'bench-server[postgresql]'"
+        raise stop(f"{url_from}: {words}") from None
+    except OSError as error:
+        raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None
+
+
+def read_settings(**given: object) -> tuple[Settings, str]:
+    """The settings, and where the database's address comes from. Options go before variables, and
+    whichever was wrong is named, with what is possible."""
+
+    def source(name: str) -> str:
+        variable = f"{PREFIX}{name.upper()}"
+        return variable if given.get(name) is None else f"--{name.replace('_', '-')}"
+
+    if wrong := unknown(os.environ):
+        raise stop(wrong)
+    try:
+        settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        make_url(settings.database_url)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = str(first["loc"][0])
+        # Nothing but our own checks may quote the value: it can be a secret.
+        reason = first.get("ctx", {}).get("error", "this value cannot be used")
+        possible = Settings.model_fields[name].description
+        raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
+    except ArgumentError:
+        possible = Settings.model_fields["database_url"].description
+        raise stop(f"{source('database_url')}: this is no address; wanted: {possible}") from None
+    return settings, source("database_url")
+
+
+def no_answer(error: SQLAlchemyError) -> typer.Exit:
+    """What the database's driver says, without the statement and SQLAlchemy's advice."""
+    words = " ".join(str(getattr(error, "orig", None) or error).split())
+    return stop(f"the database does not answer: {words}")
+
+
+def stop(reason: str) -> typer.Exit:
+    Console(stderr=True, soft_wrap=True).print(f"bench-server: {reason}", markup=False)
+    return typer.Exit(2)

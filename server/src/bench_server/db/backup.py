@@ -1,0 +1,118 @@
+"""Backup and restore: every row of every table, as one database has them at one moment.
+
+A backup is a SQLite file, whichever database it was made of, so that it can be looked into, and
+restored into either kind. It can be made while the server runs: PostgreSQL reads one snapshot
+(REPEATABLE READ), SQLite one transaction. The server's own keys are files and not part of it.
+"""
+
+from pathlib import Path
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, create_engine, insert, inspect, select
+from sqlalchemy.exc import DatabaseError
+
+from . import migrate
+from .store import open_engine
+from .tables import Table
+
+BATCH = 1000
+MADE_BY = "name a file that bench-server backup made"
+
+
+class NoBackup(ValueError):
+    """The file is not what :func:`backup` made; the message says why."""
+
+
+class NotEmpty(RuntimeError):
+    """The place a copy is to go is taken; the message says by what."""
+
+
+def backup(engine: Engine, target: Path) -> int:
+    """Copy the database into a new file; it appears once it is complete.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        NotEmpty: there is a file of this name.
+    """
+    if target.exists():
+        raise NotEmpty(f"{target} exists; name another file")
+    partial = target.with_name(f"{target.name}.partial")
+    for leftover in partial.parent.glob(f"{partial.name}*"):
+        leftover.unlink()
+    copy = open_engine(f"sqlite:///{partial}")
+    try:
+        migrate.migrate(copy)
+        with _snapshot(engine) as source, copy.begin() as sink:
+            count = _copied(source, sink)
+        with copy.connect() as connection:
+            # One file, with nothing of it in a log beside it.
+            connection.exec_driver_sql("COMMIT")
+            connection.exec_driver_sql("PRAGMA journal_mode = DELETE")
+    finally:
+        copy.dispose()
+    partial.rename(target)
+    return count
+
+
+def restore(engine: Engine, source: Path) -> int:
+    """Copy a backup into an empty database at the same version, all of it or nothing.
+
+    Returns:
+        The number of rows.
+
+    Raises:
+        NoBackup: there is no such file, or it is something else.
+        SchemaMismatch: the backup is of another version; the message says what to run.
+        NotEmpty: the database holds rows.
+    """
+    if not source.is_file():
+        raise NoBackup(f"there is no file {source}")
+    # Read-only: open_engine would turn its journal to WAL.
+    kept = create_engine(f"sqlite:///file:{quote(str(source.resolve()))}?mode=ro&uri=true")
+    try:
+        found, wanted = _version(kept, source), migrate.head()
+        if found != wanted:
+            raise migrate.SchemaMismatch(
+                f"the backup is at version {found}, this program works with {wanted}; run: "
+                f"bench-server migrate --database-url sqlite:///{source.resolve()}"
+            )
+        if missing := Table.metadata.tables.keys() - set(inspect(kept).get_table_names()):
+            raise NoBackup(f"{source} is not whole: table {min(missing)} is missing; {MADE_BY}")
+        with kept.connect() as reading, engine.execution_options(write=True).begin() as sink:
+            for table in Table.metadata.sorted_tables:
+                if sink.execute(select(table).limit(1)).first() is not None:
+                    raise NotEmpty(
+                        f"table {table.name} of the database holds rows; restore into an empty one "
+                        "(bench-server migrate on a new address)"
+                    )
+            return _copied(reading, sink)
+    finally:
+        kept.dispose()
+
+
+def _version(kept: Engine, source: Path) -> str:
+    try:
+        found = migrate.current(kept)
+    except DatabaseError as error:
+        raise NoBackup(f"{source} is no backup: {error.orig}; {MADE_BY}") from None
+    if found is None:
+        raise NoBackup(f"{source} is no backup: nothing of this program is in it; {MADE_BY}")
+    return found
+
+
+def _snapshot(engine: Engine) -> Connection:
+    if engine.dialect.name == "sqlite":
+        return engine.connect()
+    return engine.connect().execution_options(isolation_level="REPEATABLE READ")
+
+
+def _copied(source: Connection, sink: Connection) -> int:
+    count = 0
+    for table in Table.metadata.sorted_tables:
+        rows = source.execution_options(yield_per=BATCH).execute(select(table))
+        for part in rows.mappings().partitions(BATCH):
+            sink.execute(insert(table), [dict(row) for row in part])
+            count += len(part)
+    return count

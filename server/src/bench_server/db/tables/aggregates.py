@@ -1,0 +1,88 @@
+"""Figures: of many results, and published ones."""
+
+from datetime import datetime
+
+from sqlalchemy import (
+    CheckConstraint,
+    Index,
+    Text,
+)
+from sqlmodel import Field
+
+from .base import InCell, Table, UtcDateTime
+
+
+class Standing(InCell, Table, table=True):
+    """A figure of one machine, owner or hardware in one set-up (:class:`.figures.Figure`), kept up
+    to date by :mod:`.aggregates` so that no page reads results. One at level ``environment`` is a
+    machine's in one environment, for questions about drivers and versions; one at level
+    ``published`` is a copied figure, which no median of measured ones ever meets.
+
+    ``parent_id`` is the standing above. ``middle_ns`` and ``middle_id`` are the child in the
+    middle, the faster one of an even number, from which the next median is found. ``log_mean`` and
+    ``log_m2`` (sum of squared deviations) are of the children's times; ``value_...`` are
+    :attr:`.figures.Figure.values`.
+    """
+
+    __tablename__ = "standing"
+    __table_args__ = (
+        CheckConstraint(
+            "level IN ('environment', 'machine', 'owner', 'hardware', 'published')",
+            name="level_known",
+        ),
+        CheckConstraint("ns_per_sample > 0", name="has_time"),
+        CheckConstraint("children > 0", name="has_children"),
+        Index("ix_standing_children", "parent_id", "ns_per_sample", "id"),
+        Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
+        Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
+        Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
+        Index("ix_standing_machines", "level", "hardware_slug", "machine_id"),
+    )
+
+    id: str = Field(primary_key=True, max_length=32)
+    level: str = Field(max_length=16)
+    parent_id: str | None = Field(default=None, max_length=32)
+
+    owner: str = Field(default="", max_length=80)
+    machine_id: str = Field(default="", max_length=16)
+    environment_id: str = Field(default="", max_length=32)
+
+    ns_per_sample: float
+    fastest_ns: float
+    slowest_ns: float
+    children: int
+    middle_ns: float
+    middle_id: str = Field(max_length=32)
+    log_mean: float
+    log_m2: float
+    value_unit: str = Field(max_length=8)
+    value_count: int
+    value_log_mean: float
+    value_log_variance: float
+    repeats: int
+    machines: int
+    owners: int
+    trust_level: int
+    newest_at: datetime = Field(sa_type=UtcDateTime)
+    result_id: str = Field(max_length=16)
+    spread: float
+    accuracy: float | None = None
+    joules_per_sample: float | None = None
+    energy_scope: str | None = Field(default=None, max_length=64)
+
+
+class PublishedFigure(InCell, Table, table=True):
+    """A figure that was copied from elsewhere, with its source (:mod:`.published`)."""
+
+    __tablename__ = "published_figure"
+    __table_args__ = (CheckConstraint("ns_per_sample > 0", name="has_time"),)
+
+    id: str = Field(primary_key=True, max_length=16)
+    source: str = Field(max_length=100)
+    url: str = Field(max_length=400)
+    licence: str = Field(max_length=64)
+    note: str = Field(sa_type=Text)
+    source_table: str = Field(max_length=40)
+    published_at: datetime = Field(sa_type=UtcDateTime)
+    ns_per_sample: float
+    accuracy: float | None = None

@@ -1,0 +1,184 @@
+"""What was received, and what follows from each."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Index,
+    LargeBinary,
+    Text,
+    UniqueConstraint,
+    text,
+)
+from sqlmodel import Field
+
+from .base import InCell, Table, UtcDateTime
+
+COUNTED = ("rankable", "ns_per_sample", "submission_id")
+NEWEST = ("received_at", "submission_id")
+UNRANKED: dict[str, Any] = {
+    "sqlite_where": text("rankable IS 0"),
+    "postgresql_where": text("rankable IS false"),
+}
+
+
+class Submission(Table, table=True):
+    """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
+    (:func:`.inbox.new_id`).
+
+    ``outlier``: what the outlier check found at acceptance (:class:`.verdicts.Finding` in JSON). It
+    is stored because it depends on results of other owners, which may be erased later. NULL where
+    nothing was measured, and where no version of this program stored it.
+    """
+
+    __tablename__ = "submission"
+    __table_args__ = (
+        UniqueConstraint("payload_sha256"),
+        CheckConstraint("length(id) = 16", name="id_has_16_digits"),
+        CheckConstraint("length(payload_sha256) = 64", name="payload_sha256_is_sha256"),
+        Index(None, "received_at", "id"),
+    )
+
+    id: str = Field(primary_key=True, max_length=16)
+    payload: bytes = Field(sa_type=LargeBinary)
+    payload_sha256: str = Field(max_length=64)
+    payload_type: str = Field(max_length=200)
+    signature: bytes = Field(sa_type=LargeBinary)
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+    outlier: str | None = Field(default=None, sa_type=Text)
+
+
+class Measurement(InCell, Table, table=True):
+    """One result's columns, derived from its payload; units in the names.
+
+    ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
+    within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.result_checks`).
+    ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
+    or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
+    (:mod:`.standing`).
+    """
+
+    __tablename__ = "measurement"
+    __table_args__ = (
+        # One payload for a repeat: what a second one would mean, nobody could say.
+        UniqueConstraint("run_id", "key_id", "cell_digest", "repeat"),
+        UniqueConstraint("challenge_id", "cell_digest", "repeat"),
+        UniqueConstraint("log_index"),
+        CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
+        CheckConstraint("data IN ('real', 'generated')", name="data_known"),
+        CheckConstraint("device IN ('metal', 'cuda', 'cpu')", name="device_known"),
+        CheckConstraint("batch_size > 0", name="batch_size_positive"),
+        CheckConstraint("trust_level BETWEEN 0 AND 4", name="trust_level_known"),
+        CheckConstraint("NOT rankable OR ns_per_sample > 0", name="rankable_has_time"),
+        CheckConstraint(
+            "moderation IN ('flagged', 'quarantined', 'hidden', 'restored')",
+            name="moderation_known",
+        ),
+        CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
+        # Those that count in a standing, in the order of their times; the median is among them.
+        Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
+        Index("ix_measurement_environment_standing", "environment_standing", *COUNTED),
+        # The boards' results, those that do not count, and the lists, newest first: so that one of
+        # what few results are finds them.
+        Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
+        Index("ix_measurement_unranked", "workload_digest", *NEWEST, **UNRANKED),
+        Index("ix_measurement_unranked_newest", *NEWEST, **UNRANKED),
+        Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
+        Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
+        Index("ix_measurement_newest", *NEWEST),
+        *(
+            Index(f"ix_measurement_{name}", name, *NEWEST)
+            for name in (
+                *("key_id", "workload", "framework", "precision", "batch_size"),
+                *("device", "recipe", "data"),
+            )
+        ),
+        # What few results have, for boards of results in that order.
+        *(
+            Index(
+                f"ix_measurement_{name}",
+                "workload_digest",
+                name,
+                "submission_id",
+                sqlite_where=text(f"{name} IS NOT NULL"),
+                postgresql_where=text(f"{name} IS NOT NULL"),
+            )
+            for name in ("joules_per_sample", "mfu", "accuracy")
+        ),
+    )
+
+    submission_id: str = Field(
+        primary_key=True, foreign_key="submission.id", ondelete="CASCADE", max_length=16
+    )
+    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    owner: str = Field(max_length=80)
+    log_index: int = Field(sa_type=BigInteger)
+    challenge_id: str | None = Field(default=None, max_length=32)
+    received_at: datetime = Field(sa_type=UtcDateTime)
+    started_at: datetime = Field(sa_type=UtcDateTime)
+
+    machine_id: str = Field(max_length=16)
+    machine_standing: str = Field(default="", max_length=32)
+    environment_standing: str = Field(default="", max_length=32)
+    environment_id: str = Field(default="", max_length=32)
+
+    framework_version: str | None = Field(default=None, max_length=64)
+    device_index: int = Field(sa_type=BigInteger)
+    cell_digest: str = Field(max_length=64)
+    run_id: str = Field(max_length=32)
+    repeat: int
+
+    status: str = Field(max_length=16)
+    failure_kind: str | None = Field(default=None, max_length=32)
+    rankable: bool
+    unranked_reason: str | None = Field(default=None, sa_type=Text)
+    trust_level: int
+    verdicts: str = Field(sa_type=Text)
+    moderation: str | None = Field(default=None, max_length=16)
+    moderation_reason: str | None = Field(default=None, sa_type=Text)
+
+    layers: str | None = Field(default=None, max_length=16)
+    block_count: int | None = None
+    steps_per_block: int | None = Field(default=None, sa_type=BigInteger)
+    block_median_ns: int | None = Field(default=None, sa_type=BigInteger)
+    spread: float | None = None
+    ns_per_sample: float | None = None
+    samples_per_second: float | None = None
+    epoch_ns: int | None = Field(default=None, sa_type=BigInteger)
+    startup_ns: int | None = Field(default=None, sa_type=BigInteger)
+    parameter_count: int | None = Field(default=None, sa_type=BigInteger)
+    last_loss: float | None = None
+    accuracy: float | None = None
+    peak_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    energy_mj: int | None = Field(default=None, sa_type=BigInteger)
+    joules_per_sample: float | None = None
+    energy_scope: str | None = Field(default=None, max_length=64)
+    mfu: float | None = None
+
+
+class EnvironmentRow(Table, table=True):
+    """What a result may be filtered by, once for all results that agree in it. A version has a key
+    beside it that sorts as versions do (:func:`.environments.version_key`)."""
+
+    __tablename__ = "environment"
+
+    id: str = Field(primary_key=True, max_length=32)
+    os: str = Field(max_length=16)
+    os_version: str = Field(max_length=200)
+    os_version_key: str | None = Field(default=None, max_length=80)
+    python: str = Field(max_length=64)
+    python_key: str | None = Field(default=None, max_length=80)
+    agent: str = Field(max_length=64)
+    agent_key: str | None = Field(default=None, max_length=80)
+    framework_version: str | None = Field(default=None, max_length=64)
+    framework_version_key: str | None = Field(default=None, max_length=80)
+    driver: str | None = Field(default=None, max_length=64)
+    driver_key: str | None = Field(default=None, max_length=80)
+    cuda: str | None = Field(default=None, max_length=200)
+    cuda_key: str | None = Field(default=None, max_length=80)
+    memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    gpu_memory_bytes: int | None = Field(default=None, sa_type=BigInteger)
+    cores: int | None = Field(default=None, sa_type=BigInteger)

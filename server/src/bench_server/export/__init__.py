@@ -1,0 +1,1 @@
+"""Exports: CSV, JSON lines, Parquet, daily dumps."""

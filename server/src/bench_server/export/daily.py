@@ -1,0 +1,84 @@
+"""The daily public dump: every result as a file of that day, for whoever wants them all."""
+
+import re
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from ..answers.filters import ResultFilters
+from ..db.store import Store
+from ..errors import NotFound
+from . import formats
+from . import rows as flat
+from .formats import Format
+
+FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
+NAME = re.compile(r"results-(\d{4}-\d{2}-\d{2})\.(csv|jsonl|parquet)")
+
+
+@dataclass(frozen=True)
+class Dump:
+    """A file of a day."""
+
+    name: str
+    day: str
+    format: str
+    size_bytes: int
+
+
+@dataclass(frozen=True)
+class DumpsAnswer:
+    """The daily dumps there are, the newest day first; ``/dumps/NAME`` is the file."""
+
+    dumps: tuple[Dump, ...]
+
+
+def listed(folder: Path | None) -> DumpsAnswer:
+    """What :func:`write_daily` left in a folder; nothing where there is none."""
+    files = sorted(folder.glob("results-*")) if folder else []
+    dumps = [
+        Dump(path.name, found[1], found[2], path.stat().st_size)
+        for path in files
+        if (found := NAME.fullmatch(path.name))
+    ]
+    return DumpsAnswer(tuple(sorted(dumps, key=lambda dump: dump.day, reverse=True)))
+
+
+def find(folder: Path | None, name: str) -> tuple[Path, str]:
+    """A dump's file and its media type.
+
+    Raises:
+        NotFound: there is no dump of this name.
+    """
+    found = NAME.fullmatch(name)
+    if folder is None or found is None or not (folder / name).is_file():
+        raise NotFound(
+            f"no dump {name[:100]!r}", field="name", mend="GET /api/v1/dumps lists those there are"
+        )
+    return folder / name, formats.MEDIA_TYPES[found[2]]  # type: ignore[index]
+
+
+def write(store: Store, form: Format, target: Path) -> None:
+    """Every result into one file, which appears once it is complete."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{target.name}.partial")
+    with store.reading() as session, partial.open("wb") as file:
+        answer, rows = flat.results(session, ResultFilters.model_validate({}))
+        for chunk in formats.stream(form, formats.columns_of(answer), rows):
+            file.write(chunk)
+    partial.replace(target)
+
+
+def write_daily(store: Store, folder: Path, day: date, keep_days: int) -> list[Path]:
+    """The dump of a day in every format; older ones beyond ``keep_days`` days go.
+
+    Returns:
+        The files of the day.
+    """
+    made = []
+    for form in FORMATS:
+        made.append(folder / f"results-{day.isoformat()}.{form}")
+        write(store, form, made[-1])
+        for old in sorted(folder.glob(f"results-????-??-??.{form}"))[:-keep_days]:
+            old.unlink()
+    return made

@@ -1,0 +1,118 @@
+"""Every query as rows of one flat type, for the exports."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sqlmodel import Session
+
+from ..answers import comparison, queries
+from ..answers import leaderboard as boards
+from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
+from ..answers.history import HistoryPoint, history
+from ..answers.types import FigureAnswer, ResultAnswer, result_fields
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class FlatBoardRow(FigureAnswer):
+    """A place on a board, without the hardware's further set-ups."""
+
+    workload: str
+    rank: int | None
+    speed_up: float
+    speed_up_low: float | None
+    speed_up_high: float | None
+    baseline_slug: str | None
+
+
+@dataclass(frozen=True)
+class FlatComparedCell(comparison.ComparedCell):
+    """One thing in one cell; ``cell_batch_size`` is null across batch sizes."""
+
+    thing: str
+    thing_kind: comparison.Kind
+    thing_name: str
+    workload: str
+    framework: str | None
+    recipe: str | None
+    cell_batch_size: int | None
+    precision: str
+    data: str
+    common: bool
+
+
+@dataclass(frozen=True)
+class FlatHistoryPoint(HistoryPoint):
+    """One result of a history. ``change`` is the speed-up where a new level begins."""
+
+    change: float | None
+
+
+Rows = Iterator[dict[str, Any]]
+
+
+def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
+    """Every result that fits, newest first."""
+    found = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
+    return ResultAnswer, (_dumped(result_fields(*row)) for row in found)
+
+
+def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:
+    """Every row of the boards asked for, whatever the limit of a page."""
+    return FlatBoardRow, _board_rows(session, filters)
+
+
+def compare(answer: comparison.CompareAnswer) -> tuple[type, Rows]:
+    """A row for each thing in each cell that it has."""
+    return FlatComparedCell, _compared(answer)
+
+
+def machine_history(
+    session: Session, machine_id: str, filters: HistoryFilters
+) -> tuple[type, Rows]:
+    """The points of a history."""
+    answer = history(session, machine_id, filters)
+    changes = {change.result_id: change.speed_up for change in answer.changes}
+    rows = ({**asdict(p), "change": changes.get(p.result_id)} for p in answer.points)
+    return FlatHistoryPoint, rows
+
+
+def _board_rows(session: Session, filters: BoardFilters) -> Rows:
+    for workload in boards.asked_for(filters):
+        page = filters.model_copy(update={"workload": workload.name, "limit": PAGE})
+        while True:
+            board = boards.board(session, workload, page)
+            for row in board.rows:
+                yield {**vars(row), "baseline_slug": board.baseline_slug}
+            if board.next_cursor is None:
+                break
+            page = page.model_copy(update={"cursor": board.next_cursor})
+
+
+def _compared(answer: comparison.CompareAnswer) -> Rows:
+    for row in answer.rows:
+        for thing, cell in zip(answer.things, row.cells, strict=True):
+            if cell is not None:
+                yield {
+                    **asdict(cell),
+                    "thing": thing.id,
+                    "thing_kind": thing.kind,
+                    "thing_name": thing.name,
+                    "workload": row.workload,
+                    "framework": row.framework,
+                    "recipe": row.recipe,
+                    "cell_batch_size": row.batch_size,
+                    "precision": row.precision,
+                    "data": row.data,
+                    "common": row.common,
+                }
+
+
+def _dumped(fields: dict[str, Any]) -> dict[str, Any]:
+    """Fields with what is nested as plain data."""
+    return {
+        name: [asdict(item) for item in value] if isinstance(value, tuple) else value
+        for name, value in fields.items()
+    }

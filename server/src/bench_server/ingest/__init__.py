@@ -1,0 +1,1 @@
+"""What is received: verify, check, decide, save; keys, challenges and moderation."""

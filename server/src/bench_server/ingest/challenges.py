@@ -1,0 +1,110 @@
+"""Challenges: a nonce for one run of one key, signed, so that anyone can check it later.
+
+A result bound to a fresh challenge was not measured before the challenge was given. That is all:
+it shows no duration, and not that the result is true.
+"""
+
+import secrets
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Row
+from sqlmodel import col, delete
+
+from bench_protocol import acts, envelope, strict_json
+from bench_protocol.acts import ChallengeGiven
+from bench_protocol.result import Result
+
+from ..db.store import Store
+from ..db.tables import Challenge
+from ..log.server_keys import Authority
+from .key_registry import require_active
+from .submission_checks import Arrival
+
+
+@dataclass(frozen=True)
+class ChallengeAnswer:
+    """A challenge to put into a run's results as it is, and the server's signed word on it."""
+
+    id: str
+    nonce: str
+    server_origin: str
+    issued_at: str
+    expires_at: str
+    envelope: dict[str, Any]
+
+
+def give(
+    raw: bytes, store: Store, authority: Authority, now: datetime, hours: float
+) -> ChallengeAnswer:
+    """Give a key a challenge, fresh for some hours.
+
+    Raises:
+        MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
+        UnknownKey, KeyNotActive: the key may send no results.
+    """
+    asked = acts.parse(acts.ChallengeAsked, raw)
+    row = Challenge(
+        id=secrets.token_hex(16),
+        nonce=secrets.token_hex(32),
+        key_id=asked.key_id,
+        issued_at=now,
+        expires_at=now + timedelta(hours=hours),
+    )
+    with store.writing() as session:
+        require_active(session, asked.key_id)
+        session.exec(
+            delete(Challenge).where(col(Challenge.used).is_(False), col(Challenge.expires_at) < now)
+        )
+        session.add(row)
+    given = given_challenge(row, authority)
+    signed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, acts.payload(given), authority.challenge)
+    return ChallengeAnswer(
+        id=given.id,
+        nonce=given.nonce,
+        server_origin=given.server_origin,
+        issued_at=given.issued_at,
+        expires_at=given.expires_at,
+        envelope=strict_json.loads(signed),
+    )
+
+
+def given_challenge(row: Challenge, authority: Authority) -> ChallengeGiven:
+    """What was signed when the challenge was given."""
+    return ChallengeGiven(
+        id=row.id,
+        nonce=row.nonce,
+        key_id=row.key_id,
+        server_origin=authority.origin,
+        issued_at=_utc_text(row.issued_at),
+        expires_at=_utc_text(row.expires_at),
+    )
+
+
+def arrival(
+    result: Result, row: Row[Any] | None, origin: str, now: datetime
+) -> tuple[Arrival, str | None]:
+    """How a result's challenge stands, and its id if this server gave it to this key.
+
+    A challenge that is not this key's binds nothing: its id is public, and anyone can copy it.
+
+    Args:
+        row: the challenge of that id, if there is one.
+    """
+    named = result.challenge
+    if named is None:
+        return Arrival(now), None
+    if (
+        row is None
+        or (row.nonce, row.key_id) != (named.nonce, result.agent.key_id)
+        or named.server_origin != origin
+    ):
+        return Arrival(now, "foreign"), None
+    if now > row.expires_at:
+        return Arrival(now, "expired"), named.id
+    return Arrival(now, "fresh", row.issued_at), named.id
+
+
+def _utc_text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,0 +1,212 @@
+"""Takes key events in: enrollment with proof of possession, rotation, revocation."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints, ValidationError
+from sqlmodel import Session, col, select
+
+from bench_protocol import acts, envelope, keys, statement, strict_json
+from bench_protocol.acts import Label, Revocation, Rotation
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import InvalidField, WrongPayloadType, first_invalid_field
+from bench_protocol.receipts import Receipt
+from bench_protocol.units import Wire
+
+from ..db.store import Store
+from ..db.tables import LogEntry, SigningKey
+from ..errors import NotFound
+from ..log import log
+from ..log.server_keys import Authority, Identity
+from . import eligibility, key_registry, moderation
+
+
+class Enrollment(Wire):
+    """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and what is not signed."""
+
+    envelope: dict[str, Any] = Field(description="DSSE envelope of a key event")
+    display_name: Label | None = Field(
+        default=None, description="name shown with this key's results; may change later"
+    )
+    invite: Annotated[str, StringConstraints(max_length=200)] | None = Field(
+        default=None, description="for servers that enroll by invitation"
+    )
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a key event did: the key it is about, the event's receipt, whether it is new."""
+
+    key: SigningKey
+    receipt: Receipt
+    created: bool
+
+
+def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datetime) -> Told:
+    """Verify a key event, apply and log it.
+
+    Args:
+        policy: who may enroll: ``open``, ``invite`` or ``approval``.
+
+    Raises:
+        ProtocolError: one of its kinds, naming what is wrong.
+    """
+    strict_json.loads(raw)
+    try:
+        body = Enrollment.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    opened = envelope.read(strict_json.dumps(body.envelope))
+    if opened.payload_type != statement.KEY_EVENT_PAYLOAD_TYPE:
+        raise WrongPayloadType(
+            f"payloadType is {opened.payload_type[:100]!r}, "
+            f"expected {statement.KEY_EVENT_PAYLOAD_TYPE!r}",
+            field="envelope.payloadType",
+        )
+    if acts.event_kind(opened.payload) == "enroll":
+        key_registry.enrolled_key(opened, now)  # before the writing transaction: it takes a while
+    with store.writing() as session:
+        log.take_turn(session)
+        known = logged(session, opened)
+        if known is not None:
+            return Told(*known, created=False)
+        key = apply(session, authority.identity, opened, now)
+        if key is None:  # enrolled before, by another event
+            key = session.get_one(SigningKey, opened.signatures[0].key_id)
+            return Told(key, _first_receipt(session, key), created=False)
+        leaves = [log.Leaf("key_event", opened, key_chain=key.first_key_id)]
+        if acts.event_kind(opened.payload) == "enroll":
+            owner = admit(session, key, body, policy, now)
+            if owner is not None:
+                about = {"key": key.key_id, "owner": owner}
+                assigned = moderation.operators(authority, now, "assign", **about)
+                leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
+        receipt = log.append(session, authority, log.size(session), leaves, now)[0]
+        return Told(key, receipt, created=True)
+
+
+def apply(
+    session: Session, identity: Identity, opened: Envelope, now: datetime
+) -> SigningKey | None:
+    """Verify a key event and do what it says.
+
+    Returns:
+        The key it is about; None where it enrolls one that is enrolled.
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
+    kind = acts.event_kind(opened.payload)
+    if kind == "rotate":
+        _require_origin(key_registry.verified_rotation(session, opened).server_origin, identity)
+    elif kind == "revoke":
+        revocation = key_registry.verified_revocation(session, opened, identity.operator)
+        _require_origin(revocation.server_origin, identity)
+    else:
+        key = key_registry.enrolled_key(opened, now)
+        event, _ = statement.parse_key_event(opened.payload)
+        _require_origin(event.server_origin, identity)
+        if session.get(SigningKey, key.key_id) is not None:
+            return None
+    return replay(session, opened, now)
+
+
+def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
+    """Do what a verified key event says; also when the log is replayed."""
+    kind = acts.event_kind(opened.payload)
+    if kind == "rotate":
+        return key_registry.rotate(session, acts.parse(Rotation, opened.payload), now)
+    if kind == "revoke":
+        revoked = key_registry.revoke(session, acts.parse(Revocation, opened.payload))
+        eligibility.settle_key(session, revoked)
+        return revoked
+    return key_registry.enroll(session, key_registry.enrolled_key(opened, now))
+
+
+def admit(
+    session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime
+) -> str | None:
+    """What a new key may do, by the server's policy.
+
+    Returns:
+        The owner that its invitation gives it to.
+
+    Raises:
+        NotInvited: an invitation is needed, or the one that was given is of no use.
+    """
+    key.display_name = body.display_name
+    if policy == "invite" or body.invite is not None:
+        invite = key_registry.use_invite(session, body.invite, key.key_id, now)
+        if invite.owner is not None:
+            key_registry.assign(session, key.key_id, invite.owner)
+            return invite.owner
+    elif policy == "approval":
+        key.status = "pending"
+    session.flush()
+    return None
+
+
+def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
+    """A key, and all that the log has of it, oldest first: events of the rotations it belongs to,
+    what the operator decided of them, and the same of every key that revoked one of them.
+
+    Raises:
+        NotFound: there is none with this id.
+    """
+    key = session.get(SigningKey, key_id)
+    if key is None:
+        raise NotFound(
+            f"no key {key_id} is enrolled",
+            field="key_id",
+            mend="GET /api/v1/log/entries has every key event",
+        )
+    entries: dict[int, LogEntry] = {}
+    known: set[str] = set()
+    chains = {key.first_key_id}
+    while chains:
+        known |= chains
+        found = session.exec(select(LogEntry).where(col(LogEntry.key_chain).in_(chains))).all()
+        entries |= {entry.log_index: entry for entry in found}
+        signers = {s.key_id for entry in found for s in _kept(entry).signatures}
+        of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
+        chains = set(session.exec(of_signers)) - known
+    ordered = [entries[index] for index in sorted(entries)]
+    found_receipts = log.receipts(session, ordered)
+    return key, list(zip(map(_kept, ordered), found_receipts, strict=True))
+
+
+def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | None:
+    """The key and the receipt of an event that was logged before."""
+    entry = session.exec(
+        select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
+    ).first()
+    if entry is None:
+        return None
+    document = strict_json.loads(opened.payload)
+    key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
+    return session.get_one(SigningKey, key_id), log.receipts(session, [entry])[0]
+
+
+def _first_receipt(session: Session, key: SigningKey) -> Receipt:
+    first = session.exec(
+        select(LogEntry)
+        .where(LogEntry.key_chain == key.first_key_id)
+        .order_by(col(LogEntry.log_index))
+        .limit(1)
+    ).one()
+    return log.receipts(session, [first])[0]
+
+
+def _kept(entry: LogEntry) -> Envelope:
+    """The envelope of a key event or of an act about a key; these are never erased."""
+    return envelope.read(entry.envelope or b"")
+
+
+def _require_origin(named: str | None, identity: Identity) -> None:
+    if named not in (None, identity.origin):
+        raise InvalidField(
+            f"the event is for {named}, this server is {identity.origin}",
+            field="server_origin",
+            mend="sign an event for this server",
+        )

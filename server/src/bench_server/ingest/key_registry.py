@@ -1,0 +1,278 @@
+"""Keys: who may sign, for whom, and what became of them.
+
+Every key event is an envelope that the keys themselves signed; it is logged, and applied by the
+same functions when the log is replayed.
+"""
+
+import hashlib
+import secrets
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import Row
+from sqlmodel import Session, col, select, update
+
+from bench_protocol import acts, envelope, keys, statement
+from bench_protocol.acts import Label, Revocation, Rotation
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
+
+from ..db.tables import Invite, Measurement, Owner, SigningKey
+from ..errors import KeyNotActive, NotInvited
+
+
+def find_key(session: Session) -> Callable[[str], Ed25519PublicKey]:
+    """Looks up enrolled keys, whatever their status.
+
+    Raises, when called:
+        UnknownKey: there is none with this id.
+    """
+
+    def find(key_id: str) -> Ed25519PublicKey:
+        # It was checked when it was enrolled; the key is the end of its SubjectPublicKeyInfo.
+        return Ed25519PublicKey.from_public_bytes(key_with_id(session, key_id).spki[-32:])
+
+    return find
+
+
+def key_with_id(session: Session, key_id: str) -> SigningKey:
+    """Raises UnknownKey where there is none."""
+    row = session.get(SigningKey, key_id)
+    if row is None:
+        raise UnknownKey(
+            f"no key {key_id} is enrolled",
+            field="signatures.keyid",
+            mend="POST /api/v1/keys enrolls it (bench-agent enroll)",
+        )
+    return row
+
+
+def require_active(session: Session, key_id: str) -> SigningKey:
+    """The key, if it may send results.
+
+    Raises:
+        UnknownKey: there is none.
+        KeyNotActive: it waits for approval, was rotated or revoked.
+    """
+    row = key_with_id(session, key_id)
+    refuse_inactive(row)
+    return row
+
+
+def refuse_inactive(row: SigningKey | Row[Any]) -> None:
+    """Raises KeyNotActive where a key may not send: it waits for approval, was rotated or
+    revoked."""
+    if row.status == "pending":
+        raise KeyNotActive(
+            f"key {row.key_id} waits for the operator's approval",
+            field="signatures.keyid",
+            mend="ask whoever runs this server, then send again",
+        )
+    if row.status != "active":
+        why = f" ({row.revoked_reason})" if row.revoked_reason else ""
+        raise KeyNotActive(
+            f"key {row.key_id} was {row.status}{why} and signs no more",
+            field="signatures.keyid",
+            mend="enroll the key that is in use now",
+        )
+
+
+def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:
+    """Make an invitation; its code is told once and kept nowhere.
+
+    Raises:
+        InvalidField: the owner's label is none.
+    """
+    try:
+        TypeAdapter(Label | None).validate_python(owner)
+    except ValidationError:
+        raise InvalidField(
+            "the owner's label must have 1 to 80 characters, and no control characters",
+            field="owner",
+        ) from None
+    code = secrets.token_urlsafe(18)
+    digest = hashlib.sha256(code.encode()).hexdigest()
+    session.add(Invite(code_sha256=digest, owner=owner, expires_at=now + lasts))
+    return code
+
+
+def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -> Invite:
+    """Spend an invitation on a key.
+
+    Raises:
+        NotInvited: there is none, it has expired, or another key has used it.
+    """
+    digest = hashlib.sha256((code or "").encode()).hexdigest()
+    row = session.get(Invite, digest, with_for_update=True)
+    if row is None or row.used_by not in (None, key_id) or row.expires_at < now:
+        raise NotInvited(
+            "this server enrolls by invitation, and this one is unknown, used or expired"
+            if code
+            else "this server enrolls by invitation, and none was given",
+            field="invite",
+            mend="ask whoever runs it for one: bench-agent enroll --invite CODE",
+        )
+    row.used_by = key_id
+    return row
+
+
+def own(session: Session, label: str) -> Owner:
+    """The owner of this label, made where there was none."""
+    found = session.get(Owner, label)
+    if found is None:
+        found = Owner(label=label)
+        session.add(found)
+        session.flush()
+    return found
+
+
+# -- events: verify, then apply --------------------------------------------------------------------
+
+
+def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
+    """The key that an enrollment brings and is signed by (proof of possession).
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
+    _require_signatures(opened, 1, "an enrollment has exactly one signature")
+    _, public_key = statement.parse_key_event(opened.payload)
+    key_id = keys.key_id(public_key)
+    if opened.signatures[0].key_id != key_id:
+        raise BadSignature(
+            f"the key in the event has id {key_id}, the signature names another",
+            field="envelope.signatures.keyid",
+        )
+    envelope.open_envelope(opened, statement.KEY_EVENT_PAYLOAD_TYPE, lambda _: public_key)
+    return SigningKey(
+        key_id=key_id,
+        spki=keys.spki(public_key),
+        owner=acts.first_owner(key_id),
+        first_key_id=key_id,
+        enrolled_at=now,
+    )
+
+
+def enroll(session: Session, key: SigningKey) -> SigningKey:
+    """Let a key begin. One that a replay finds here begins anew, but for what the log does not
+    hold: its name, and that it waits for approval."""
+    kept = session.get(SigningKey, key.key_id)
+    if kept is not None:
+        key.display_name = kept.display_name
+        key.status = "pending" if kept.status == "pending" else key.status
+    own(session, key.owner)
+    row = session.merge(key)
+    session.flush()
+    return row
+
+
+def verified_rotation(session: Session, opened: Envelope) -> Rotation:
+    """A rotation to a new key, signed by the old one and then by the new one.
+
+    Raises:
+        ProtocolError: one of its kinds.
+        KeyNotActive: the old key may not sign it.
+    """
+    _require_signatures(opened, 2, "a rotation is signed by the old key, then by the new one")
+    event = acts.parse(Rotation, opened.payload)
+    new = statement.public_key(event.public_key)
+    expected = [event.supersedes, keys.key_id(new)]
+    if [signature.key_id for signature in opened.signatures] != expected:
+        raise BadSignature(
+            "a rotation is signed by the key it supersedes, then by the one it brings",
+            field="envelope.signatures.keyid",
+        )
+    find = find_key(session)
+    envelope.open_envelope(
+        opened,
+        statement.KEY_EVENT_PAYLOAD_TYPE,
+        lambda key_id: new if key_id == expected[1] else find(key_id),
+    )
+    require_active(session, event.supersedes)
+    if session.get(SigningKey, expected[1]) is not None:
+        raise InvalidField("the new key is enrolled already", field="public_key")
+    return event
+
+
+def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
+    """Put the new key into the old one's place: its owner, its name, its machines' history."""
+    old, new = key_with_id(session, event.supersedes), statement.public_key(event.public_key)
+    old.status = "rotated"
+    row = SigningKey(
+        key_id=keys.key_id(new),
+        spki=keys.spki(new),
+        display_name=old.display_name,
+        owner=old.owner,
+        first_key_id=old.first_key_id,
+        enrolled_at=now,
+    )
+    row = session.merge(row)
+    session.flush()
+    return row
+
+
+def verified_revocation(
+    session: Session, opened: Envelope, operator: Ed25519PublicKey
+) -> Revocation:
+    """A revocation, signed by the key itself, by another active key of its owner, or the operator.
+
+    Raises:
+        ProtocolError: one of its kinds.
+        KeyNotActive: whoever signed may not revoke this key.
+    """
+    _require_signatures(opened, 1, "a revocation has exactly one signature")
+    event = acts.parse(Revocation, opened.payload)
+    signer = opened.signatures[0].key_id
+    if signer == keys.key_id(operator):
+        envelope.open_envelope(opened, statement.KEY_EVENT_PAYLOAD_TYPE, lambda _: operator)
+        key_with_id(session, event.key_id)
+        return event
+    envelope.open_envelope(opened, statement.KEY_EVENT_PAYLOAD_TYPE, find_key(session))
+    target = key_with_id(session, event.key_id)
+    if signer != event.key_id and require_active(session, signer).owner != target.owner:
+        raise KeyNotActive(
+            "a key is revoked by itself, by its owner's keys, or by the operator",
+            field="envelope.signatures.keyid",
+            mend="sign with one of these",
+        )
+    return event
+
+
+def revoke(session: Session, event: Revocation) -> SigningKey:
+    """End a key. What is logged from ``compromised_since_log_index`` on loses its rank; a second
+    revocation can only move that further back."""
+    row = key_with_id(session, event.key_id)
+    row.status = "revoked"
+    since = event.compromised_since_log_index
+    if since is not None and (row.compromised_since is None or since < row.compromised_since):
+        row.compromised_since = since
+        row.revoked_reason = event.reason
+    row.revoked_reason = row.revoked_reason or event.reason
+    session.add(row)
+    session.flush()
+    return row
+
+
+def assign(session: Session, key_id: str, label: str) -> SigningKey:
+    """Give a key, and its results, to an owner."""
+    row = key_with_id(session, key_id)
+    own(session, label)
+    row.owner = label
+    session.exec(update(Measurement).where(col(Measurement.key_id) == key_id).values(owner=label))
+    session.add(row)
+    session.flush()
+    return row
+
+
+def keys_of(session: Session, label: str) -> list[SigningKey]:
+    """The keys of an owner, oldest first."""
+    query = select(SigningKey).where(SigningKey.owner == label)
+    return list(session.exec(query.order_by(col(SigningKey.enrolled_at))).all())
+
+
+def _require_signatures(opened: Envelope, count: int, words: str) -> None:
+    if len(opened.signatures) != count:
+        raise InvalidEnvelope(words, field="signatures")

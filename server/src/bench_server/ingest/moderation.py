@@ -1,0 +1,285 @@
+"""What is said of kept results: by whoever sent them, and by the operator.
+
+Every act is a signed envelope and is logged, but for those that only read. The same functions
+apply an act when it comes in and when the log is replayed.
+"""
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from pydantic import Field, ValidationError
+from sqlmodel import Session, col, delete, select, update
+
+from bench_protocol import acts, envelope, strict_json
+from bench_protocol.acts import Act, Label
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, first_invalid_field
+from bench_protocol.receipts import Receipt
+from bench_protocol.units import Wire
+
+from ..db.store import Store
+from ..db.tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
+from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
+from ..log import log
+from ..log.server_keys import Authority, Identity
+from . import eligibility, key_registry
+
+# A request to read is as good as a password while it is fresh, so it is not fresh for long.
+READING_MINUTES = 5
+FINAL = ("flagged", "quarantined")
+
+
+class ActBody(Wire):
+    """Body of ``POST /api/v1/acts``: the signed act, and a name that is never signed."""
+
+    envelope: dict[str, Any] = Field(description="DSSE envelope of an act")
+    display_name: Label | None = Field(default=None, description="the new name of a rename")
+
+
+@dataclass(frozen=True)
+class Done:
+    """What an act did. ``receipt`` is None where nothing is logged: the act only reads."""
+
+    act: Act
+    receipt: Receipt | None
+
+
+def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Done:
+    """Verify an act, apply and log it; doing it again changes nothing.
+
+    Raises:
+        ProtocolError: one of its kinds, naming what is wrong.
+        NotYours: the key may not do this.
+    """
+    strict_json.loads(raw)
+    try:
+        body = ActBody.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    opened = envelope.read(strict_json.dumps(body.envelope))
+    with store.writing() as session:
+        log.take_turn(session)
+        act = verified(session, authority.identity, opened)
+        known = session.exec(
+            select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
+        ).first()
+        if known is not None:
+            kept = log.receipts(session, [known])
+            return Done(act, kept[0] if kept else None)
+        if act.act in acts.READING_ACTS:
+            _require_fresh(act, now)
+            return Done(act, None)
+        apply(session, act, now, body.display_name)
+        leaf = log.Leaf("act", opened, submission_id=act.result, key_chain=_key_chain(session, act))
+        (receipt,) = log.append(session, authority, log.size(session), [leaf], now)
+        if act.act == "withdraw" and act.result is not None:
+            erase(session, act.result)
+        return Done(act, receipt)
+
+
+def decide(
+    store: Store, authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
+) -> Done:
+    """Perform an act of the operator.
+
+    Raises:
+        ProtocolError: one of its kinds.
+    """
+    sealed = envelope.encode(operators(authority, now, kind, **about))
+    return perform(b'{"envelope":%s}' % sealed, store, authority, now)
+
+
+def operators(
+    authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
+) -> Envelope:
+    """The envelope of an act of the operator."""
+    act = Act(
+        act=kind,
+        id=secrets.token_hex(16),
+        key_id=authority.identity.operator_key_id,
+        server_origin=authority.origin,
+        at=now.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        **about,
+    )
+    sealed = envelope.seal(acts.ACT_PAYLOAD_TYPE, acts.payload(act), authority.operator)
+    return envelope.read(sealed)
+
+
+def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
+    """The act in an envelope, whose signer may do such acts.
+
+    Raises:
+        ProtocolError: one of its kinds.
+        NotYours: an operator's act of another key.
+    """
+    if len(opened.signatures) != 1:
+        raise InvalidEnvelope("an act has exactly one signature", field="envelope.signatures")
+    payload = envelope.open_envelope(opened, acts.ACT_PAYLOAD_TYPE, _signers(session, identity))
+    act = acts.parse(Act, payload)
+    signer = opened.signatures[0].key_id
+    if act.key_id != signer:
+        raise BadSignature(
+            f"the act names key {act.key_id}, but {signer} signed it", field="key_id"
+        )
+    if act.server_origin != identity.origin:
+        raise InvalidField(
+            f"the act is for {act.server_origin}, this server is {identity.origin}",
+            field="server_origin",
+        )
+    operators_own = signer == identity.operator_key_id
+    if act.act not in (acts.OPERATOR_ACTS if operators_own else acts.OWN_ACTS):
+        who = "whoever sent a result" if act.act in acts.OWN_ACTS else "the operator"
+        raise NotYours(f"{act.act} is for {who}", field="act")
+    return act
+
+
+def apply(session: Session, act: Act, now: datetime, display_name: str | None = None) -> None:
+    """Do what a verified act says; also when the log is replayed.
+
+    Raises:
+        NotFound, Gone, NotYours, Conflict, InvalidField: it cannot be done.
+    """
+    if act.act == "rename":
+        key = key_registry.require_active(session, act.key_id)
+        chain = col(SigningKey.first_key_id) == key.first_key_id
+        session.exec(update(SigningKey).where(chain).values(display_name=display_name))
+    elif act.act == "approve":
+        key = key_registry.key_with_id(session, _needed(act.key, "key"))
+        if key.status == "pending":
+            key.status = "active"
+    elif act.act == "assign":
+        key = key_registry.assign(session, _needed(act.key, "key"), _needed(act.owner, "owner"))
+        eligibility.settle_key(session, key)
+    elif act.act in ("confirm", "doubt"):
+        owner = key_registry.own(session, _needed(act.owner, "owner"))
+        owner.confirmed = act.act == "confirm"
+        eligibility.settle_owner(session, owner.label)
+    else:
+        apply_to_result(session, act, now)
+
+
+def erase(session: Session, submission_id: str) -> None:
+    """Forget what the entries of a withdrawn result committed to; the tree stays as it is."""
+    session.exec(
+        update(LogEntry)
+        .where(col(LogEntry.submission_id) == submission_id)
+        .values(salt=None, envelope=None, submission_id=None)
+    )
+
+
+def own_results(session: Session, key_id: str) -> list[tuple[Submission, Measurement]]:
+    """Every result of a key and of those it succeeded, hidden ones too, oldest first."""
+    key = key_registry.key_with_id(session, key_id)
+    found = session.exec(
+        select(Submission, Measurement)
+        .where(Measurement.submission_id == Submission.id)
+        .where(Measurement.key_id == SigningKey.key_id)
+        .where(SigningKey.first_key_id == key.first_key_id)
+        .order_by(col(Measurement.log_index))
+    )
+    return list(found.all())
+
+
+def apply_to_result(session: Session, act: Act, now: datetime) -> None:
+    """Do what an act says of one result.
+
+    Raises:
+        NotFound, Gone, NotYours, Conflict, InvalidField: it cannot be done.
+    """
+    result_id = _needed(act.result, "result")
+    row = session.get(Measurement, result_id)
+    if row is None:
+        if session.get(Withdrawn, result_id) is not None:
+            raise Gone(f"result {result_id} was withdrawn", field="result")
+        raise NotFound(f"no result {result_id}", field="result")
+    # The operator's key is none of those that are enrolled.
+    if act.act in acts.OWN_ACTS and session.get(SigningKey, act.key_id) is not None:
+        _require_own(session, act, row)
+    if act.act == "withdraw":
+        _withdraw(session, row, now)
+        return
+    if act.act in ("hide", "show") and row.moderation in FINAL:
+        raise Conflict(
+            f"the operator has {row.moderation} result {result_id}; it can still be withdrawn",
+            field="result",
+        )
+    row.moderation = {
+        "hide": "hidden",
+        "show": None,
+        "flag": "flagged",
+        "quarantine": "quarantined",
+        "restore": "restored",
+    }[act.act]
+    if act.act in ("flag", "quarantine"):
+        _needed(act.reason, "reason")
+    row.moderation_reason = act.reason
+    eligibility.settle(session, [row])
+
+
+def _withdraw(session: Session, row: Measurement, now: datetime) -> None:
+    submission = session.get_one(Submission, row.submission_id)
+    kept = {name: getattr(row, name) for name in Withdrawn.model_fields if hasattr(row, name)}
+    session.add(
+        Withdrawn(
+            **kept, id=submission.id, payload_sha256=submission.payload_sha256, withdrawn_at=now
+        )
+    )
+    row.rankable, row.unranked_reason = False, "withdrawn"
+    eligibility.settle_without(session, row)
+    session.exec(delete(Measurement).where(col(Measurement.submission_id) == submission.id))
+    session.exec(delete(Submission).where(col(Submission.id) == submission.id))
+
+
+def _require_own(session: Session, act: Act, row: Measurement) -> None:
+    signer = key_registry.key_with_id(session, act.key_id)
+    if signer.status == "revoked":
+        raise KeyNotActive(
+            f"key {act.key_id} was revoked and decides nothing any more",
+            field="signatures.keyid",
+            mend="ask whoever runs this server to take it back: bench-server results withdraw "
+            f"{row.submission_id}",
+        )
+    signer = key_registry.require_active(session, act.key_id)
+    if signer.first_key_id != session.get_one(SigningKey, row.key_id).first_key_id:
+        raise NotYours(
+            f"result {row.submission_id} was sent by another key",
+            field="result",
+            mend="sign with the key that sent it, or with its successor",
+        )
+
+
+def _key_chain(session: Session, act: Act) -> str | None:
+    """Whose history a decision about a key belongs to. What others put into ``key`` is no such."""
+    if act.act not in ("approve", "assign"):
+        return None
+    return key_registry.key_with_id(session, _needed(act.key, "key")).first_key_id
+
+
+def _require_fresh(act: Act, now: datetime) -> None:
+    away = abs(now - datetime.fromisoformat(act.at))
+    if away > timedelta(minutes=READING_MINUTES):
+        raise NotYours(
+            f"the request is {away.total_seconds():,.0f} s away from the server's clock, "
+            f"{READING_MINUTES} minutes are allowed",
+            field="at",
+            mend="set this machine's clock and sign again",
+        )
+
+
+def _signers(session: Session, identity: Identity) -> Callable[[str], Ed25519PublicKey]:
+    find = key_registry.find_key(session)
+
+    def signer(key_id: str) -> Ed25519PublicKey:
+        return identity.operator if key_id == identity.operator_key_id else find(key_id)
+
+    return signer
+
+
+def _needed(value: str | None, field: str) -> str:
+    if value is None:
+        raise InvalidField(f"{field} is missing", field=field)
+    return value

@@ -1,0 +1,122 @@
+"""What other owners measured on the same hardware in the same set-up: what a new result is held
+against.
+
+Few owners are read one by one. Of many, three places in their order say enough, so that holding a
+result against a thousand owners costs little more than against ten.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Integer, Select, String, bindparam, select, union_all
+
+from ..db.bulk import TOGETHER, among, numbered
+from ..ranking.rows import TABLE
+
+# Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
+FEW = 30
+QUARTERS = (1, 2, 3)
+# The median absolute deviation of a normal distribution times this is its standard deviation.
+MAD_TO_SIGMA = 1.4826
+# The range between the quartiles of a normal distribution is so many standard deviations.
+QUARTILES_TO_SIGMA = 1.349
+# The ids of a hardware's standing in a set-up, and of one's own below it (standing_rows.lineage).
+Asked = tuple[str, str]
+
+
+class Peers(NamedTuple):
+    """How many owners, the middle of the logarithms of their times, and their standard deviation,
+    estimated so that a few wild ones do not matter."""
+
+    owners: int
+    middle: float
+    deviation: float
+
+
+NONE = Peers(0, 0.0, 0.0)
+
+
+def of_times(times_ns: Sequence[float]) -> Peers:
+    """Owners whose times are all at hand: few by median and median absolute deviation (Iglewicz and
+    Hoaglin 1993), many by their quartiles."""
+    if not times_ns:
+        return NONE
+    if len(times_ns) > FEW:
+        ordered = sorted(times_ns)
+        places = (len(ordered) * quarter // 4 for quarter in QUARTERS)
+        return of_quartiles(len(ordered), [ordered[place] for place in places])
+    logs = [math.log(time) for time in times_ns]
+    middle = median(logs)
+    return Peers(len(logs), middle, MAD_TO_SIGMA * median(abs(log - middle) for log in logs))
+
+
+def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> Peers:
+    """So many owners, by the quartiles of their times."""
+    low, middle, high = map(math.log, quartiles_ns)
+    return Peers(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
+
+
+def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, Peers]:
+    """The owners besides one's own; an owner whose results come together, and who may have a
+    standing by then or not, finds the same for each."""
+    wanted = set(asked)
+    times: defaultdict[str, dict[str, float]] = defaultdict(dict)
+    counts: dict[str, int] = {}
+    values = {"places": {place for place, _ in wanted}, "whole": FEW + 1}
+    for place, count, owner, time in connection.execute(OWNERS, values).all():
+        if owner is None:
+            counts[place] = count
+        else:
+            times[place][owner] = time
+    far = [(place, own) for place, own in wanted if place in counts]
+    found = {
+        (place, own): of_times([time for id, time in times[place].items() if id != own])
+        for place, own in wanted.difference(far)
+    }
+    there = set(connection.scalars(THERE, {"ids": [own for _, own in far]})) if far else set()
+    many = {(place, own): counts[place] - (own in there) for place, own in far}
+    questions = [
+        {"place": place, "own": own, **{f"q{q}": count * q // 4 for q in QUARTERS}}
+        for (place, own), count in many.items()
+    ]
+    for parameters in numbered(questions):
+        for place, own, *quartiles in connection.execute(QUARTILES, parameters).all():
+            found[place, own] = of_quartiles(many[place, own], quartiles)
+    return found
+
+
+_OWNER = TABLE.alias("of_owner")
+# A row for each of few owners, or one with none for many. No more of an owner than its index has.
+OWNERS = (
+    select(TABLE.c.id, TABLE.c.children, _OWNER.c.id, _OWNER.c.ns_per_sample)
+    .outerjoin_from(
+        TABLE, _OWNER, (_OWNER.c.parent_id == TABLE.c.id) & (TABLE.c.children <= bindparam("whole"))
+    )
+    .where(among(TABLE.c.id, "places"))
+)
+
+
+THERE = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))
+
+
+def _quartiles(number: int) -> Select[Any]:
+    """The quartiles of one question of several that a statement asks."""
+    place = bindparam(f"place_{number}", type_=String)
+    own = bindparam(f"own_{number}", type_=String)
+    in_order = (
+        select(_OWNER.c.ns_per_sample)
+        .where(_OWNER.c.parent_id == place, _OWNER.c.id != own)
+        .order_by(_OWNER.c.ns_per_sample, _OWNER.c.id)
+        .limit(1)
+    )
+    quartiles = (
+        in_order.offset(bindparam(f"q{quarter}_{number}", type_=Integer)).scalar_subquery()
+        for quarter in QUARTERS
+    )
+    return select(place, own, *quartiles)
+
+
+QUARTILES = union_all(*map(_quartiles, range(TOGETHER)))

@@ -1,0 +1,1 @@
+"""The transparency log in the database: append entries, sign checkpoints, read tiles."""

@@ -1,0 +1,1 @@
+"""Figures and what follows from them: medians, aggregates, scores, peak rates."""

@@ -1,0 +1,262 @@
+"""Keeps the ``standing`` table: figures of machines, owners and hardware, up to date at ingest.
+
+:func:`add` takes new results in. Each level's median moves by a step or two along an index, so the
+cost grows with the logarithm of the results there are, not with their number. :func:`refresh`
+computes anew, by :func:`.figures.combine`, where results ceased to count, count again, or changed
+their owner or trust. Both give the same rows; a property test holds them to it.
+
+Whoever writes here has the log's turn (:func:`.log.take_turn`), so no two do at a time.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy import Connection, Row, delete, insert
+from sqlmodel import Session
+
+from ..db.tables import Measurement, NewRow
+from .aggregates_sql import (
+    CHILDREN,
+    HELD,
+    MOVE,
+    NEW,
+    Place,
+    children_of,
+    few_children,
+    middles_of_many,
+)
+from .figures import Figure, Subject, combine
+from .rows import (
+    ABOVE,
+    LEVELS,
+    TABLE,
+    UNIT_OF_LEVEL,
+    Child,
+    Logs,
+    at_level,
+    child_of_figure,
+    columns_of,
+    figure_of_result,
+    lineage,
+    standing_values,
+)
+
+
+class InStandings(Protocol):
+    """A result, by the standings of its machine that it counts in."""
+
+    @property
+    def machine_standing(self) -> str: ...
+
+    @property
+    def environment_standing(self) -> str: ...
+
+
+class Arrival(NamedTuple):
+    """A child as it is now, and its row as it was before; None where it is new."""
+
+    child: Figure
+    before: Row[Any] | None
+
+
+class Level(NamedTuple):
+    """What arrives at standings of one level, by their ids, with whose they are."""
+
+    subjects: dict[str, Subject]
+    arrivals: defaultdict[str, list[Arrival]]
+
+
+class Moved(NamedTuple):
+    """A standing's sums after its arrivals. ``below``: children before where its middle was."""
+
+    logs: Logs
+    below: int
+    repeats: int
+    machines: int
+
+
+def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
+    """Take new results into the standings they count in; those that do not count are passed over.
+
+    The rows themselves must have been written. The standings of all levels are read at once, moved
+    from below upwards, and written at once.
+    """
+    counted = [row for row in rows if row.rankable]
+    if not counted:
+        return
+    levels = {level: Level({}, defaultdict(list)) for level in LEVELS}
+    above: dict[str, str] = {}
+    for row in counted:
+        whose = lineage(row)
+        for level, (identity, subject) in whose.items():
+            levels[level].subjects[identity] = subject
+        for level, over in ABOVE.items():
+            above[whose[level].id] = whose[over].id
+        for level in ("environment", "machine"):
+            levels[level].arrivals[whose[level].id].append(Arrival(figure_of_result(row), None))
+    held = Standings(session.connection(), [id for of in levels.values() for id in of.subjects])
+    for level, of in levels.items():
+        for arrival in held.take(level, of):
+            if level in ABOVE:
+                levels[ABOVE[level]].arrivals[above[arrival.child.id]].append(arrival)
+    held.write()
+
+
+def refresh(session: Session, rows: Iterable[InStandings]) -> None:
+    """Compute the standings of these results' machines anew, and those above them.
+
+    To be called in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the
+    rows, after a flush.
+    """
+    session.flush()
+    ids: dict[str, set[str]] = {level: set() for level in LEVELS}
+    for row in rows:
+        ids["environment"].add(row.environment_standing)
+        ids["machine"].add(row.machine_standing)
+    for level in LEVELS:
+        for identity in sorted(ids[level]):
+            ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
+
+
+class Standings:
+    """Standings while results are taken in: read at once, moved in memory, written at once."""
+
+    def __init__(self, connection: Connection, ids: list[str]) -> None:
+        self._connection = connection
+        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": ids}).all()}
+        self._children = few_children(connection, self._rows.values())
+        self._new: list[dict[str, Any]] = []
+        self._moved: list[dict[str, Any]] = []
+
+    def take(self, level: str, of: Level) -> list[Arrival]:
+        """Bring those of a level up to date with children that are new or have moved.
+
+        Returns:
+            Them, as arrivals of the level above.
+        """
+        moves = {
+            identity: _moved(self._rows[identity], arrivals)
+            for identity, arrivals in of.arrivals.items()
+            if identity in self._rows
+        }
+        places = [
+            Place(self._rows[identity], moved.logs.n, moved.below)
+            for identity, moved in moves.items()
+            if identity not in self._children
+        ]
+        if places and UNIT_OF_LEVEL[level] != "repeats":
+            # Their children must stand in the index as they are now.
+            self.write()
+        middles = middles_of_many(self._connection, level, places)
+        taken = []
+        for identity, arrivals in of.arrivals.items():
+            subject = of.subjects[identity]
+            if identity not in moves:
+                taken.append(Arrival(self._begun(level, subject, arrivals), None))
+                continue
+            row = self._rows[identity]
+            middle = middles.get(identity) or self._middle_of_few(row, arrivals)
+            found, columns = _after(row, subject, arrivals, moves[identity], middle)
+            self._moved.append(columns | {"identity": identity})
+            taken.append(Arrival(found, row))
+        return taken
+
+    def _begun(self, level: str, subject: Subject, arrivals: list[Arrival]) -> Figure:
+        """A new one, of its first children."""
+        children = [arrival.child for arrival in arrivals]
+        found = combine(children, UNIT_OF_LEVEL[level], subject)
+        self._new.append(standing_values(level, found, children))
+        return found
+
+    def write(self) -> None:
+        """Write what is not written yet."""
+        NEW.rows(self._connection, self._new)
+        MOVE.rows(self._connection, self._moved)
+        self._new, self._moved = [], []
+
+    def _middle_of_few(self, row: Row[Any], arrivals: list[Arrival]) -> tuple[Child, Child]:
+        """The two children in the middle of those at hand, which may just have moved."""
+        moved = {child.id: child for child, _ in arrivals}
+        children: list[tuple[float, str, Any]] = [
+            (child[0], child[1], child) for child in self._children[row.id] if child[1] not in moved
+        ]
+        children += [(child.ns_per_sample, child.id, child) for child in moved.values()]
+        children.sort()
+        lower, upper = children[(len(children) - 1) // 2][2], children[len(children) // 2][2]
+        return _child(row.level, lower), _child(row.level, upper)
+
+
+def _moved(row: Row[Any], arrivals: list[Arrival]) -> Moved:
+    """Count children in, and out where they were before."""
+    logs = Logs(row.children, row.log_mean, row.log_m2)
+    middle = (row.middle_ns, row.middle_id)
+    below = (row.children - 1) // 2
+    repeats, machines = row.repeats, row.machines
+    for child, before in arrivals:
+        if before is not None:
+            below -= (before.ns_per_sample, child.id) < middle
+            logs = logs.without(math.log(before.ns_per_sample))
+            repeats, machines = repeats - before.repeats, machines - before.machines
+        below += (child.ns_per_sample, child.id) < middle
+        logs = logs.plus(math.log(child.ns_per_sample))
+        repeats, machines = repeats + child.repeats, machines + child.machines
+    return Moved(logs, below, repeats, machines)
+
+
+def _after(
+    row: Row[Any],
+    subject: Subject,
+    arrivals: list[Arrival],
+    moved: Moved,
+    middles: tuple[Child, Child],
+) -> tuple[Figure, dict[str, Any]]:
+    """A standing after its arrivals, and its columns."""
+    middle, upper = middles
+    logs, unit = moved.logs, UNIT_OF_LEVEL[row.level]
+    alone = logs.n == 1 and unit != "repeats"
+    children = [arrival.child for arrival in arrivals]
+    found = Figure(
+        id=row.id,
+        subject=subject,
+        ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
+        fastest_ns=min(row.fastest_ns, *(child.fastest_ns for child in children)),
+        slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
+        values=middle.values if alone else logs.sample,
+        unit=middle.unit if alone else unit,
+        repeats=moved.repeats,
+        machines=1 if unit == "repeats" else moved.machines,
+        owners=logs.n if unit == "owners" else 1,
+        trust_level=min(row.trust_level, *(child.trust_level for child in children)),
+        newest_at=max(row.newest_at, *(child.newest_at for child in children)),
+        evidence=middle.evidence,
+    )
+    return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
+
+
+def _child(level: str, found: Any) -> Child:
+    return (
+        child_of_figure(found) if isinstance(found, Figure) else CHILDREN[level].read_child(found)
+    )
+
+
+def _refresh(session: Session, level: str, identity: str) -> set[str]:
+    """Compute one standing anew from all of its children.
+
+    Returns:
+        The standings above it, before and now.
+    """
+    connection = session.connection()
+    above = set(
+        connection.scalars(delete(TABLE).where(TABLE.c.id == identity).returning(TABLE.c.parent_id))
+    )
+    found = connection.execute(children_of(level, identity)).all()
+    if found:
+        children = [CHILDREN[level].read(child) for child in found]
+        subject = at_level(level, children[0].subject)
+        figure_now = combine(children, UNIT_OF_LEVEL[level], subject)
+        values = standing_values(level, figure_now, children)
+        connection.execute(insert(TABLE), [values])
+        above.add(values["parent_id"])
+    return above - {None}

@@ -1,0 +1,121 @@
+"""Published figures: copied from elsewhere, unsigned, trust level 0.
+
+They come from a data file of this project that names their source. They stand on the boards beside
+measured figures, under names of their own, and can be a baseline; no median of measured figures
+ever meets them.
+"""
+
+import json
+import math
+from collections import defaultdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import delete, insert, select
+from sqlmodel import Session
+
+from bench_protocol import strict_json
+from bench_protocol.catalogue import workload_named
+from bench_protocol.comparison import LogSample
+from bench_protocol.hardware import slug
+
+from ..db.tables import PublishedFigure, Standing
+from .figures import Evidence, Figure, Setup, Subject, combine
+from .rows import standing_values
+
+FILE = Path(__file__).resolve().parent / "data" / "published.json"
+# The i7-8700 that its source trained on (863 s per VGG16 epoch), until this project has a frozen
+# baseline of its own.
+DEFAULT_BASELINE = "published-intel-core-i7-8700"
+
+
+def import_published(session: Session) -> tuple[int, int]:
+    """Take in the data file's figures; those that are there stay as they are.
+
+    Returns:
+        How many are new, and how many the file has.
+    """
+    document = json.loads(FILE.read_text(encoding="utf-8"))
+    rows = [_row(document["source"], copied) for copied in document["figures"]]
+    known = set(session.scalars(select(PublishedFigure.id)))  # type: ignore[call-overload]
+    new = [row for row in rows if row.id not in known]
+    session.add_all(new)
+    session.flush()
+    stand(session)
+    return len(new), len(rows)
+
+
+def remake(session: Session) -> None:
+    """Make the figures that were imported anew from the data file; where none was, none is."""
+    if session.scalars(select(PublishedFigure.id).limit(1)).first() is not None:  # type: ignore[call-overload]
+        session.execute(delete(PublishedFigure))
+        import_published(session)
+
+
+def stand(session: Session) -> None:
+    """Make the standings of the published figures anew; several of one cell give their median."""
+    session.execute(delete(Standing).where(Standing.level == "published"))  # type: ignore[arg-type]
+    groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
+    for row in session.scalars(select(PublishedFigure)):
+        copied = figure(row)
+        groups[copied.subject].append(copied)
+    for subject, group in groups.items():
+        values = standing_values("published", combine(group, "repeats", subject), group)
+        session.execute(insert(Standing).values(values))
+
+
+def figure(row: PublishedFigure) -> Figure:
+    """One copied figure."""
+    return Figure(
+        id=row.id,
+        subject=Subject(
+            row.hardware,
+            row.hardware_slug,
+            row.workload,
+            row.workload_digest,
+            Setup._make(getattr(row, name) for name in Setup._fields),
+        ),
+        ns_per_sample=row.ns_per_sample,
+        fastest_ns=row.ns_per_sample,
+        slowest_ns=row.ns_per_sample,
+        values=LogSample(1, math.log(row.ns_per_sample), 0.0),
+        unit="repeats",
+        repeats=1,
+        machines=1,
+        owners=1,
+        trust_level=0,
+        newest_at=row.published_at,
+        evidence=Evidence(row.id, 0.0, row.accuracy),
+        published=True,
+    )
+
+
+def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
+    """A figure of the file. Its time covers every sample of its epochs, the last short batch
+    included, which the source timed too."""
+    workload = workload_named(copied["workload"])
+    samples = copied["epochs"] * workload.data_set.train_samples
+    named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}
+    identity = strict_json.digest(named)
+    return PublishedFigure(
+        id=identity[:16],
+        source=source["name"],
+        url=source["url"],
+        licence=source["licence"],
+        note=source["note"],
+        source_table=copied["table"],
+        published_at=datetime.fromisoformat(source["date"]).replace(tzinfo=UTC),
+        hardware=f"{copied['hardware']} (published)",
+        hardware_slug=f"published-{slug(copied['hardware'])}",
+        workload=workload.name,
+        workload_digest=workload.digest,
+        framework=copied["framework"],
+        device=copied["device"],
+        recipe=copied["recipe"],
+        batch_size=copied["batch_size"],
+        precision="float32",
+        data="real",
+        ns_per_sample=copied["seconds"] * 1e9 / samples,
+        accuracy=copied["accuracy"],
+    )

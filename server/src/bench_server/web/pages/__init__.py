@@ -1,0 +1,31 @@
+"""The contexts of the pages: a documented frozen dataclass each, filled by one function.
+
+``json_href`` is the address of the JSON twin, which holds the same answer.
+"""
+
+from .compare import ComparePage
+from .docs import DocsPage
+from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage
+from .hardware import HardwarePage, MachinePage, WorkloadPage
+from .leaderboard import LeaderboardPage
+from .result import ResultPage
+from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
+
+# Each template and what it is given.
+PAGES: dict[str, type] = {
+    "leaderboard.html": LeaderboardPage,
+    "workload.html": WorkloadPage,
+    "hardware.html": HardwarePage,
+    "machine.html": MachinePage,
+    "result.html": ResultPage,
+    "compare.html": ComparePage,
+    "frameworks.html": FrameworksPage,
+    "cpu-vs-gpu.html": CpuVsGpuPage,
+    "batch-size.html": BatchSizePage,
+    "trends.html": TrendsPage,
+    "log.html": LogPage,
+    "methodology.html": MethodologyPage,
+    "submit.html": SubmitPage,
+    "docs.html": DocsPage,
+    "dumps.html": DumpsPage,
+}

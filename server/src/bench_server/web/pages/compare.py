@@ -1,0 +1,81 @@
+"""``/compare``: two to twenty things side by side."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from ...answers import comparison, queries
+from .common import Choice, address
+
+MOST_CHOICES = 60
+# From these ratios on a colour is stronger.
+STRONGER = (1.25, 2.0, 4.0)
+
+
+@dataclass(frozen=True)
+class ComparePage:
+    """``/compare``: which is faster, and is that certain? ``answer`` is null before choosing,
+    ``too_few`` says that less than two different things were chosen. ``heat``: for each row a
+    class for each cell. ``picked`` are the chosen things, ``hardware`` what else fits ``q``."""
+
+    title: str
+    json_href: str | None
+    csv_href: str | None
+    image_href: str | None
+    answer: comparison.CompareAnswer | None
+    heat: tuple[tuple[str, ...], ...]
+    picked: tuple[Choice, ...]
+    hardware: tuple[Choice, ...]
+    q: str
+    prices: Mapping[str, float]
+    too_few: bool
+
+
+def compare_page(
+    session: Session,
+    ids: tuple[str, ...],
+    prices: Mapping[str, float],
+    across: comparison.Across | None,
+    q: str,
+) -> ComparePage:
+    """Raises NotFound where one of the ids is nothing that can be compared."""
+    known = queries.ranked_hardware(session)
+    wanted = q.lower().split()
+    fitting = [pair for pair in known if all(word in pair[1].lower() for word in wanted)]
+    others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)
+    names = dict(known)
+    if len(ids) < 2:
+        picked = tuple(Choice(item, names.get(item, item), True) for item in ids)
+        return ComparePage(
+            "Compare", None, None, None, None, (), picked, others[:MOST_CHOICES], q, {}, bool(ids)
+        )
+    answer = comparison.compare(session, ids, prices, across)
+    more = len(answer.things) - 2
+    title = " and ".join(thing.name for thing in answer.things[:2])
+    asked = {"ids": ",".join(ids)}
+    asked |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
+    asked |= {"across": across} if across else {}
+    return ComparePage(
+        title=f"{title} and {more} more" if more > 0 else title,
+        json_href=address("/api/v1/compare", asked),
+        csv_href=address("/api/v1/compare.csv", asked),
+        image_href=address("/compare/card.png", asked),
+        answer=answer,
+        heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
+        picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),
+        hardware=others[:MOST_CHOICES],
+        q=q,
+        prices=prices,
+        too_few=False,
+    )
+
+
+def heat(cell: comparison.ComparedCell | None) -> str:
+    """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
+    even where no difference is credible or nothing is there to compare with."""
+    if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):
+        return "even"
+    away = max(cell.speed_up, 1 / cell.speed_up)
+    step = 1 + sum(away >= ratio for ratio in STRONGER)
+    return f"{'up' if cell.speed_up > 1 else 'down'}-{step}"

@@ -1,0 +1,120 @@
+"""Pages to read: ``/methodology``, ``/submit``, ``/log``."""
+
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby, pairwise
+from pathlib import Path
+
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from sqlmodel import Session
+
+from bench_protocol.hardware import slug
+
+from ...answers import log_entries
+from ...answers.types import LogAnswer, LogRecord
+from ...export import daily
+from ...log.server_keys import Authority
+from ...settings import Settings
+
+NEWEST_ENTRIES = 25
+
+
+@dataclass(frozen=True)
+class Section:
+    """A section of a document: its anchor and heading."""
+
+    anchor: str
+    heading: str
+
+
+@dataclass(frozen=True)
+class MethodologyPage:
+    """``/methodology``: how is it measured, and what does a figure not prove? ``text`` is
+    ``docs/methodology.md`` as HTML."""
+
+    title: str
+    json_href: str
+    text: Markup
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class SubmitPage:
+    """``/submit``: how does my machine get onto the board? ``server``: this server's address as the
+    browser knows it; ``enrollment``: who may enroll a key (see the settings)."""
+
+    title: str
+    json_href: str
+    server: str
+    enrollment: str
+    license: str
+
+
+@dataclass(frozen=True)
+class LogPage:
+    """``/log``: how large is the log, what has it signed, and how is it verified? ``records`` are
+    the newest entries, newest first."""
+
+    title: str
+    json_href: str
+    answer: LogAnswer
+    records: tuple[LogRecord, ...]
+
+
+@dataclass(frozen=True)
+class DumpsPage:
+    """``/dumps/``: where is all of it in one file? ``days``: the newest first, each with its
+    files."""
+
+    title: str
+    json_href: str
+    days: tuple[tuple[str, tuple[daily.Dump, ...]], ...]
+
+
+def methodology_page() -> MethodologyPage:
+    title, text, sections = _document("methodology.md")
+    return MethodologyPage(title, "/api/v1/workloads", text, sections)
+
+
+def submit_page(server: str, settings: Settings) -> SubmitPage:
+    return SubmitPage("Submit", "/openapi.json", server, settings.enrollment, settings.license)
+
+
+def log_page(session: Session, authority: Authority, license: str) -> LogPage:
+    answer = log_entries.state(session, authority, license)
+    newest = max(answer.size - NEWEST_ENTRIES, 0)
+    found = log_entries.page(session, authority, newest, NEWEST_ENTRIES).records
+    return LogPage("The log", "/api/v1/log", answer, found[::-1])
+
+
+def dumps_page(folder: Path | None) -> DumpsPage:
+    found = groupby(daily.listed(folder).dumps, key=lambda dump: dump.day)
+    days = tuple((day, tuple(files)) for day, files in found)
+    return DumpsPage("Daily dumps", "/api/v1/dumps", days)
+
+
+@cache
+def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
+    """A document of ours: its title, its body as HTML, its sections. Raw HTML in it is escaped."""
+    text = _docs().joinpath(name).read_text("utf-8")
+    markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
+    tokens = markdown.parse(text)
+    sections = []
+    for opening, inline in pairwise(tokens):
+        if opening.type == "heading_open":
+            opening.attrSet("id", slug(inline.content))
+            if opening.tag == "h2":
+                sections.append(Section(slug(inline.content), inline.content))
+        if opening.type == "table_open":
+            opening.attrSet("tabindex", "0")
+    title = tokens[1].content
+    body = markdown.renderer.render(tokens[3:], markdown.options, {})
+    return title, Markup(body), tuple(sections)  # noqa: S704 - our own text, HTML in it is escaped
+
+
+def _docs() -> Path:
+    """``docs`` lies at the root of the repository; a wheel takes it in beside this package."""
+    package = Path(__file__).resolve().parents[2]
+    inside = package / "docs"
+    return inside if inside.is_dir() else package.parents[2] / "docs"

@@ -1,0 +1,137 @@
+"""``/``: the leaderboard."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ...answers import leaderboard, queries
+from ...answers.filters import BoardFilters
+from ...answers.types import Board
+from .common import Choice, address, hardware_choices
+
+ROWS_WITH_ALL_WORKLOADS = 10
+
+
+class Metric(NamedTuple):
+    """What a board shows: the value of ``sort``, its column's heading, the field its bars are long
+    by, and the heading of the column beside it."""
+
+    value: str
+    words: str
+    bar: str
+    beside: str
+
+
+METRICS = {
+    "throughput": Metric("throughput", "Samples per second", "fastest_samples_per_second", "Epoch"),
+    "time": Metric("time", "Time of an epoch", "fastest_samples_per_second", "Samples"),
+    "energy": Metric("energy", "Energy of an epoch", "joules_per_epoch", "Samples"),
+    "mfu": Metric("mfu", "MFU, of the vendor's peak", "mfu", "Samples"),
+}
+NOT_ALL_HAVE = {
+    "energy": "says what energy it took",
+    "mfu": "is of hardware whose peak is known",
+    "accuracy": "has an accuracy",
+}
+METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
+
+
+@dataclass(frozen=True)
+class LeaderboardPage:
+    """``/``: how fast does hardware train? ``narrowed``: a filter is in force. ``boxes``: the page
+    lists two different things or more that can be ticked and compared. ``board_hrefs``: each
+    board alone, as it is shown here; ``scopes``: what energies are of, where there is a choice.
+    ``figure_asked``: words for having a figure that not all results have; ``nobody_yet``: nothing
+    was asked for and nothing is there."""
+
+    title: str
+    json_href: str
+    csv_href: str
+    metric: Metric
+    metrics: tuple[Choice, ...]
+    scopes: tuple[Choice, ...]
+    baselines: tuple[Choice, ...]
+    board_hrefs: tuple[str, ...]
+    filters: BoardFilters
+    boards: tuple[Board, ...]
+    rows_shown: int
+    workloads: tuple[Choice, ...]
+    groups: tuple[Choice, ...]
+    frameworks: tuple[str, ...]
+    narrowed: bool
+    figure_asked: str
+    any_results: bool
+    nobody_yet: bool
+    boxes: bool
+
+
+def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage:
+    shown = leaderboard.leaderboard(session, filters)
+    chosen = filters.model_dump(exclude_defaults=True)
+    most = 10**6 if filters.workload else ROWS_WITH_ALL_WORKLOADS
+    rows = [row for board in shown for row in board.rows[:most]]
+    if filters.group == "setup":
+        tickable = {row.result_id for row in rows}
+    else:
+        tickable = {row.hardware_slug for row in rows}
+    any_results = any(board.rows or board.unranked for board in shown)
+    names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
+    return LeaderboardPage(
+        title=filters.workload or "Leaderboard",
+        json_href=address("/api/v1/leaderboard", chosen),
+        csv_href=address("/api/v1/leaderboard.csv", chosen),
+        metric=METRICS.get(filters.sort or "throughput", METRICS["throughput"]),
+        metrics=tuple(
+            Choice(
+                _with(chosen, "sort", "" if name == "throughput" else name),
+                words,
+                (filters.sort or "throughput") == name,
+            )
+            for name, words in METRIC_LABELS.items()
+        ),
+        scopes=_scopes(shown, chosen),
+        baselines=hardware_choices(session, filters.baseline),
+        board_hrefs=tuple(_with(chosen, "workload", board.workload.name) for board in shown),
+        filters=filters,
+        boards=shown,
+        rows_shown=most,
+        workloads=tuple(
+            Choice(_with(chosen, "workload", name), label, (filters.workload or "") == name)
+            for name, label in names
+        ),
+        groups=tuple(
+            Choice(_with(chosen, "group", value), label, (filters.group == "setup") == bool(value))
+            for value, label in (("", "Best of each hardware"), ("setup", "Every set-up"))
+        ),
+        frameworks=tuple(queries.frameworks(session)),
+        narrowed=bool(
+            chosen.keys() - {"workload", "group", "baseline", "sort", "energy_scope", "limit"}
+        ),
+        figure_asked=NOT_ALL_HAVE.get(filters.sort or "", ""),
+        any_results=any_results,
+        nobody_yet=not any_results and not chosen.keys() - {"limit"},
+        boxes=len(tickable) > 1,
+    )
+
+
+def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...]:
+    names = dict.fromkeys(scope for board in shown for scope in board.energy_scopes)
+    return tuple(
+        Choice(
+            _with(chosen, "energy_scope", name),
+            name,
+            all(board.energy_scope == name for board in shown if board.rows),
+        )
+        for name in names
+        if len(names) > 1
+    )
+
+
+def _with(chosen: dict[str, Any], name: str, value: str) -> str:
+    """The address of this page with one parameter changed."""
+    kept = {key: item for key, item in chosen.items() if key != name}
+    return address("/", kept | ({name: value} if value else {}))

@@ -1,0 +1,163 @@
+"""``/results/{id}``: one repeat with all that was signed."""
+
+import base64
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol import charts, conformance
+from bench_protocol import format as people
+from bench_protocol.result import Result
+
+from ...answers import queries
+from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
+from ...db.tables import SigningKey
+from ...ingest.columns import stored_result
+from ...log import log
+from ..description_lists import (
+    Fact,
+    condition_facts,
+    environment_facts,
+    machine_facts,
+    training_facts,
+)
+from ..plots import Plot, Point, Series, plot
+
+UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm": " rpm"}
+
+
+@dataclass(frozen=True)
+class TraceStep:
+    """One step of a conformance trace beside the reference; null where a loss is no number."""
+
+    step: int
+    loss: float | None
+    reference: float
+    deviation: float | None
+
+
+@dataclass(frozen=True)
+class TraceTable:
+    """A conformance trace: which optimiser, and its steps."""
+
+    optimizer: str
+    steps: tuple[TraceStep, ...]
+
+
+@dataclass(frozen=True)
+class ResultPage:
+    """``/results/{id}``: how fast was this one repeat, and how can you check it?
+
+    ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
+    key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null where nothing was measured,
+    ``conformance`` what its traces amount to. ``telemetry``: a plot a sensor.
+    """
+
+    title: str
+    json_href: str
+    envelope_href: str
+    image_href: str
+    answer: ResultAnswer
+    signed: Result
+    trace: charts.BlockTrace | None
+    startup: tuple[charts.Part, ...]
+    conformance: conformance.Verdict | None
+    traces: tuple[TraceTable, ...]
+    telemetry: tuple[Plot, ...]
+    training: tuple[Fact, ...]
+    machine: tuple[Fact, ...]
+    environment: tuple[Fact, ...]
+    conditions: tuple[Fact, ...]
+    public_key: str
+    display_name: str | None
+    receipt: ReceiptAnswer
+
+
+def result_page(session: Session, result_id: str) -> ResultPage:
+    """Raises NotFound where there is no such result."""
+    submission, row = queries.result_with_id(session, result_id)
+    signed = stored_result(submission.payload)
+    measured = signed.measurement
+    key = session.get_one(SigningKey, submission.key_id)
+    receipt = log.receipts_of_results(session, [submission.id])[submission.id]
+    api = f"/api/v1/results/{submission.id}"
+    return ResultPage(
+        title=f"{row.hardware}, {row.workload}",
+        json_href=api,
+        envelope_href=f"{api}/envelope",
+        image_href=f"/results/{submission.id}/card.png",
+        answer=ResultAnswer(**result_fields(submission, row)),
+        signed=signed,
+        trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
+        startup=_startup(signed),
+        conformance=conformance.verdict(signed.cell, measured.traces) if measured else None,
+        traces=_traces(signed),
+        telemetry=_telemetry(signed),
+        training=training_facts(signed),
+        machine=machine_facts(signed.machine),
+        environment=environment_facts(signed.environment),
+        conditions=condition_facts(signed.conditions),
+        public_key=base64.b64encode(key.spki).decode(),
+        display_name=key.display_name,
+        receipt=receipt_answer(receipt),
+    )
+
+
+def _startup(signed: Result) -> tuple[charts.Part, ...]:
+    if signed.measurement is None:
+        return ()
+    startup = signed.measurement.startup
+    return charts.parts(
+        [
+            ("import", startup.import_ns),
+            ("data", startup.data_ns),
+            ("build", startup.build_ns),
+            ("first step", startup.first_step_ns),
+        ]
+    )
+
+
+def _traces(signed: Result) -> tuple[TraceTable, ...]:
+    """Traces of the same job as the reference's, step beside step."""
+    measured, known = signed.measurement, conformance.references()
+    found = []
+    for trace in measured.traces if measured else ():
+        right = known.get((signed.cell.workload_digest, trace.optimizer))
+        if right is None or len(trace.losses) != len(right.losses):
+            continue
+        off = conformance.deviations(trace.losses, right.losses)
+        steps = (
+            TraceStep(number, loss, reference, None if loss is None else deviation)
+            for number, (loss, reference, deviation) in enumerate(
+                zip(trace.losses, right.losses, off, strict=True), 1
+            )
+        )
+        found.append(TraceTable(trace.optimizer, tuple(steps)))
+    return tuple(found)
+
+
+def _telemetry(signed: Result) -> tuple[Plot, ...]:
+    """A plot for each sensor that said anything; bits are for machines."""
+    found = []
+    for sensor, column in signed.telemetry.columns.items():
+        pairs = zip(signed.telemetry.at_ns, column, strict=True)
+        known = [(at / 1e9, value) for at, value in pairs if value is not None]
+        if known and not sensor.endswith("_bits"):
+            found.append(_sensor(sensor, known))
+    return tuple(found)
+
+
+def _sensor(sensor: str, known: list[tuple[float, float]]) -> Plot:
+    name, _, unit = sensor.rpartition("_")
+
+    def words(value: float) -> str:
+        return people.size(int(value)) if unit == "bytes" else f"{value:,.4g}{UNITS.get(unit, '')}"
+
+    points = tuple(Point(at, value, f"{words(value)} at {at:.0f} s") for at, value in known)
+    return plot(
+        name.replace("_", " ").replace("cpu", "CPU").replace("gpu", "GPU"),
+        [Series(sensor, points)],
+        x_words=lambda seconds: f"{seconds:.0f} s",
+        y_words=words,
+        y_zero=unit == "percent",
+    )

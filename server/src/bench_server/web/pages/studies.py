@@ -1,0 +1,208 @@
+"""Pages of the studies: ``/frameworks``, ``/cpu-vs-gpu``, ``/batch-size``, ``/trends``."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlmodel import Session
+
+from bench_protocol import format as people
+from bench_protocol.catalogue import CATALOGUE
+
+from ...answers import queries, studies
+from ..plots import Plot, Point, Series, flops, plot
+from .common import Choice, address, hardware_choices
+
+VERSION_WORDS = {
+    "framework_version": "framework version",
+    "driver": "driver",
+    "os_version": "system version",
+    "cuda": "CUDA version",
+    "python": "Python version",
+    "agent": "agent version",
+}
+
+
+@dataclass(frozen=True)
+class FrameworksPage:
+    """``/frameworks``: which framework trains fastest here, and how much does the recipe matter?"""
+
+    title: str
+    json_href: str
+    answer: studies.FrameworksAnswer
+    hardware: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class CpuVsGpuPage:
+    """``/cpu-vs-gpu``: from which size of work on is the GPU worth it? ``plot`` is null where no
+    cell was measured on both."""
+
+    title: str
+    json_href: str
+    answer: studies.PairAnswer
+    plot: Plot | None
+    cpus: tuple[Choice, ...]
+    gpus: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class BatchSizePage:
+    """``/batch-size``: how much faster does a larger batch train? ``plots``: one for each study."""
+
+    title: str
+    json_href: str
+    answer: studies.BatchAnswer
+    plots: tuple[Plot, ...]
+    hardware: tuple[Choice, ...]
+
+
+@dataclass(frozen=True)
+class TrendsPage:
+    """``/trends``: did it get faster with newer drivers and frameworks? ``by_words`` names what the
+    figures are laid out by; ``plot`` is null where nothing is ranked."""
+
+    title: str
+    json_href: str
+    answer: studies.TrendsAnswer
+    plot: Plot | None
+    by_words: str
+    by: tuple[Choice, ...]
+    hardware: tuple[Choice, ...]
+    workloads: tuple[Choice, ...]
+    frameworks: tuple[Choice, ...]
+
+
+def frameworks_page(session: Session, choice: studies.HardwareChoice) -> FrameworksPage:
+    """Raises NotFound where the hardware has no figures."""
+    answer = studies.frameworks(session, choice)
+    return FrameworksPage(
+        title="Frameworks",
+        json_href=_twin("frameworks", choice),
+        answer=answer,
+        hardware=hardware_choices(session, answer.hardware_slug),
+    )
+
+
+def cpu_vs_gpu_page(session: Session, choice: studies.PairChoice) -> CpuVsGpuPage:
+    """Raises NotFound where one of them has no figures."""
+    answer = studies.cpu_against_gpu(session, choice)
+    return CpuVsGpuPage(
+        title="CPU against GPU",
+        json_href=_twin("cpu-vs-gpu", choice),
+        answer=answer,
+        plot=_pair_plot(answer) if answer.rows else None,
+        cpus=_on_device(session, answer.cpu_slug, lambda device: device == "cpu"),
+        gpus=_on_device(session, answer.gpu_slug, lambda device: device != "cpu"),
+    )
+
+
+def batch_size_page(session: Session, choice: studies.HardwareChoice) -> BatchSizePage:
+    """Raises NotFound where the hardware has no figures."""
+    answer = studies.batch_sizes(session, choice)
+    return BatchSizePage(
+        title="Batch size",
+        json_href=_twin("batch-size", choice),
+        answer=answer,
+        plots=tuple(_batch_plot(study) for study in answer.studies),
+        hardware=hardware_choices(session, answer.hardware_slug),
+    )
+
+
+def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
+    """Raises NotFound where nothing was measured of what is asked for."""
+    answer = studies.trends(session, choice)
+    names = [workload.name for workload in CATALOGUE]
+    return TrendsPage(
+        title="Trends",
+        json_href=_twin("trends", choice),
+        answer=answer,
+        plot=_trend_plot(answer) if answer.versions else None,
+        by_words=VERSION_WORDS[choice.by],
+        by=tuple(Choice(name, words, name == choice.by) for name, words in VERSION_WORDS.items()),
+        hardware=hardware_choices(session, answer.hardware_slug),
+        workloads=tuple(Choice(name, name, name == answer.workload) for name in names),
+        frameworks=tuple(
+            Choice(name, name, name == choice.framework) for name in queries.frameworks(session)
+        ),
+    )
+
+
+def _twin(name: str, choice: studies.HardwareChoice | studies.PairChoice) -> str:
+    return address(f"/api/v1/{name}", choice.model_dump(exclude_none=True, exclude_defaults=True))
+
+
+def _on_device(
+    session: Session, chosen: str | None, fits: Callable[[str], bool]
+) -> tuple[Choice, ...]:
+    return tuple(
+        Choice(slug, name, slug == chosen)
+        for slug, name, device in studies.devices(session)
+        if fits(device)
+    )
+
+
+def _pair_plot(answer: studies.PairAnswer) -> Plot:
+    points = tuple(
+        Point(
+            row.flops_per_step,
+            row.held.speed_up,
+            f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
+        )
+        for row in answer.rows
+    )
+    return plot(
+        "how many times as fast the GPU is, by FLOPs in a training step",
+        [Series("GPU against CPU", points)],
+        x_words=flops,
+        y_words=people.ratio,
+        x_log=True,
+        y_log=True,
+        joined=False,
+        level=1.0,
+    )
+
+
+def _batch_plot(study: studies.BatchStudy) -> Plot:
+    series = [
+        Series(
+            f"{line.framework} {line.recipe}",
+            tuple(
+                Point(
+                    one.batch_size,
+                    one.samples_per_second,
+                    f"batch {one.batch_size:,}: {people.rate(one.samples_per_second)}/s",
+                )
+                for one in line.figures
+            ),
+        )
+        for line in study.lines
+    ]
+    sizes = sorted({one.batch_size for line in study.lines for one in line.figures})
+    return plot(
+        f"{study.workload}: samples per second by batch size",
+        series,
+        x_words=lambda size: f"{size:,.0f}",
+        y_words=people.rate,
+        x_log=True,
+        y_log=True,
+        x_ticks=sizes,
+    )
+
+
+def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
+    points = tuple(
+        Point(
+            place,
+            one.samples_per_second,
+            f"{one.version}: {people.rate(one.samples_per_second)}/s",
+        )
+        for place, one in enumerate(answer.versions)
+    )
+    return plot(
+        "samples per second by version",
+        [Series(answer.hardware or "", points)],
+        x_words=lambda place: answer.versions[int(place)].version,
+        y_words=people.rate,
+        y_zero=True,
+        x_ticks=list(range(len(points))),
+    )

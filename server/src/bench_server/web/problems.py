@@ -1,0 +1,154 @@
+"""Errors as ``application/problem+json`` (RFC 9457), and as a page where a browser asks for one.
+
+Every refusal has a stable ``code``, the offending ``field`` and what would ``mend`` it.
+"""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match, Mount
+
+from bench_protocol.errors import ProtocolError
+
+from ..errors import InvalidQuery
+from .render import error_page
+
+MEDIA_TYPE = "application/problem+json"
+
+
+class Problem(BaseModel):
+    """The body of every error answer (RFC 9457)."""
+
+    type: str = Field(examples=["urn:trainmark:problem:invalid_field"])
+    title: str
+    status: int
+    detail: str
+    code: str
+    field: str
+    mend: str
+
+
+STATUS_OF_CODE = {
+    "malformed_json": 400,
+    "invalid_envelope": 400,
+    "bad_signature": 403,
+    "unknown_key": 403,
+}
+
+
+MEND_OF_STATUS = {
+    400: "send what docs/protocol.md describes, as one JSON document",
+    403: "enroll the key, and sign exactly the bytes that are sent",
+    404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
+    410: "what is hidden can be shown again by whoever sent it; what was withdrawn is gone",
+    405: "use one of the methods that the header Allow names",
+    415: "send application/json",
+    422: "correct the field; /docs lists every parameter with its limits",
+    500: "try again; if it lasts, tell whoever runs this server",
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+LOST = "The address may be mistyped, or what it names may be on another server."
+
+
+def problem(status: int, code: str, detail: str, field: str = "", mend: str = "") -> Problem:
+    """Fill in the document's members that follow from the others."""
+    return Problem(
+        type=f"urn:trainmark:problem:{code}",
+        title=HTTPStatus(status).phrase,
+        status=status,
+        detail=detail,
+        code=code,
+        field=field,
+        mend=mend or MEND_OF_STATUS.get(status, "see /docs"),
+    )
+
+
+def answer(request: Request, document: Problem, headers: dict[str, str] | None = None) -> Response:
+    """The problem as JSON; as a page where a browser asks for one outside the API."""
+    wants_page = "text/html" in request.headers.get("accept", "")
+    if wants_page and not request.url.path.startswith("/api/"):
+        # What mends a lost address is for programs; the page itself links to the leaderboard.
+        mend = LOST if document.status == 404 else document.mend
+        return error_page(request, document.status, document.title, document.detail, mend)
+    return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
+
+
+def problem_of(error: ProtocolError) -> Problem:
+    """A refusal as a problem."""
+    status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
+    return problem(status, error.code, error.detail[:2000], error.field, error.mend)
+
+
+def refusal(request: Request, error: ProtocolError) -> Response:
+    """The answer to what one of the known errors refused."""
+    wait = getattr(error, "retry_after_seconds", None)
+    return answer(request, problem_of(error), {"Retry-After": str(wait)} if wait else None)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every kind of error with a problem."""
+
+    app.exception_handler(ProtocolError)(refusal)
+
+    @app.exception_handler(RequestValidationError)
+    def _validation(request: Request, error: RequestValidationError) -> Response:
+        errors: Sequence[dict[str, Any]] = error.errors()
+        # A place in an address is a parameter; what follows names pydantic's own alternatives.
+        field = str(errors[0]["loc"][:2][-1])
+        own = [found["msg"] for found in errors if str(found["loc"][:2][-1]) == field]
+        return answer(
+            request,
+            problem(
+                422,
+                InvalidQuery.code,
+                f"{field}: {'; or '.join(dict.fromkeys(own))}"[:2000],
+                field,
+            ),
+        )
+
+    @app.exception_handler(HTTPException)
+    def _http(request: Request, error: HTTPException) -> Response:
+        code = {404: "not_found", 405: "method_not_allowed"}.get(error.status_code, "refused")
+        detail = f"{request.method} {request.url.path}: {error.detail}"
+        headers = dict(error.headers or {})
+        field = {404: "path", 405: "method"}.get(error.status_code, "")
+        if error.status_code == 404:
+            detail = f"nothing is at {request.url.path}"
+        if error.status_code == 405:
+            headers["Allow"] = ", ".join(_methods(request))
+        return answer(request, problem(error.status_code, code, detail[:2000], field), headers)
+
+    @app.exception_handler(OperationalError)
+    def _database(request: Request, _error: OperationalError) -> Response:
+        document = problem(
+            503, "database_unavailable", "the database does not answer", mend="try again later"
+        )
+        return answer(request, document, {"Retry-After": "5"})
+
+    @app.exception_handler(Exception)
+    def _bug(request: Request, _error: Exception) -> Response:
+        # The traceback goes to the log (Starlette raises it again), never to the client.
+        return answer(request, problem(500, "internal_error", "the server made a mistake"))
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method of a path; each of its routes knows only its own, so all are asked for all."""
+    # Within a mount the root path is the mount's.
+    root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
+
+    def answers(method: str) -> bool:
+        scope = {**request.scope, "root_path": root, "method": method}
+        return any(
+            method in ("GET", "HEAD") if isinstance(route, Mount) else True
+            for route in request.app.routes
+            if route.matches(dict(scope))[0] == Match.FULL
+        )
+
+    return [method for method in METHODS if answers(method)]

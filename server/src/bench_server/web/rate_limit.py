@@ -1,0 +1,83 @@
+"""What stands before every request: so many an address, and a token where reading is private."""
+
+import hmac
+import math
+import time
+from base64 import b64decode
+
+from limits import parse
+from limits.storage import MemoryStorage
+from limits.strategies import MovingWindowRateLimiter
+from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from ..errors import TooManyRequests
+from . import problems
+
+# Open to whoever asks, so that a balancer, a proxy and an agent that posts need no token.
+OPEN_PATHS = ("/healthz", "/readyz", "/static/")
+
+
+class Rate:
+    """A moving window for each who, in this process's memory. ``off`` lets everything through."""
+
+    def __init__(self, limit: str) -> None:
+        self._item = None if limit == "off" else parse(limit)
+        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+
+    def spend(self, who: str, name: str, cost: int = 1) -> None:
+        """Count ``cost`` requests of this one.
+
+        Raises:
+            TooManyRequests: there is no room for them in the window.
+        """
+        if self._item is None or self._limiter.hit(self._item, who, cost=cost):
+            return
+        opens_at = self._limiter.get_window_stats(self._item, who).reset_time
+        raise TooManyRequests(name, str(self._item), max(1, math.ceil(opens_at - time.time())))
+
+
+class Guard:
+    """Refuses before anything else is done."""
+
+    def __init__(self, app: ASGIApp, rate: Rate, read_token: str | None) -> None:
+        self.app = app
+        self.rate = rate
+        self.read_token = read_token
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"].startswith(OPEN_PATHS):
+            await self.app(scope, receive, send)
+            return
+        request = Request(scope)
+        host = request.client.host if request.client else "unknown"
+        try:
+            self.rate.spend(host, "an address")
+        except TooManyRequests as error:
+            await problems.refusal(request, error)(scope, receive, send)
+            return
+        if request.method in ("GET", "HEAD") and not self._may_read(request):
+            document = problems.problem(
+                401,
+                "unauthorized",
+                "reading this server takes its token",
+                "Authorization",
+                "send Authorization: Bearer TOKEN; browsers ask for it as a password",
+            )
+            challenge = {"WWW-Authenticate": 'Basic realm="Trainmark", charset="UTF-8"'}
+            await problems.answer(request, document, challenge)(scope, receive, send)
+            return
+        await self.app(scope, receive, send)
+
+    def _may_read(self, request: Request) -> bool:
+        if self.read_token is None:
+            return True
+        kind, _, value = request.headers.get("authorization", "").partition(" ")
+        if kind.lower() == "basic":
+            try:
+                value = b64decode(value, validate=True).decode().partition(":")[2]
+            except ValueError:
+                return False
+        elif kind.lower() != "bearer":
+            return False
+        return hmac.compare_digest(value.encode(), self.read_token.encode())

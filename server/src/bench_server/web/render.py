@@ -1,0 +1,115 @@
+"""Jinja2: templates in, HTML out. Everything is escaped; formatting is the protocol's."""
+
+import hashlib
+import re
+from dataclasses import fields
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from bench_protocol import doubt_text, doubts
+from bench_protocol import format as people
+
+from .plots import flops
+
+# In the words of docs/methodology.md.
+UNSTEADY = (
+    f"within-run spread above {doubts.UNSTEADY_SPREAD:.0%}: something else was running, or the "
+    "machine was throttling"
+).replace("%", " %")
+# What a meter counts, by energy_scope; another scope is spelt out.
+SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
+ATTRIBUTE_GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
+FOLDER = Path(__file__).resolve().parent
+
+
+@cache
+def environment() -> Environment:
+    """The templates, with the filters that pages use."""
+    env = Environment(
+        loader=FileSystemLoader(FOLDER / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    env.filters.update(
+        doubt=doubt_text.words,
+        duration=people.seconds,
+        nanoseconds=people.nanoseconds,
+        rate=people.rate,
+        ratio=people.ratio,
+        percent=people.percent,
+        attribute=_attribute,
+        size=people.size,
+        joules=people.joules,
+        scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
+        flops=flops,
+        day=lambda value: f"{value:%Y-%m-%d}",
+        count=lambda value: f"{value:,}",
+        plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
+        moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
+        sentence=lambda text: text[:1].upper() + text[1:],
+    )
+    env.globals["static"] = _static
+    env.globals["UNSTEADY"] = UNSTEADY
+    env.globals["part"] = part
+    return env
+
+
+@lru_cache(maxsize=2_000)
+def part(template: str, **variables: Any) -> Markup:
+    """A part of a page, rendered once for the same variables, all of which have a hash: of a
+    board's rows a result moves few."""
+    return Markup(environment().get_template(template).render(variables))  # noqa: S704 - escaped
+
+
+def page(request: Request, template: str, context: Any, status: int = 200) -> HTMLResponse:
+    """Render a page from its context, a dataclass of :mod:`.pages`."""
+    variables = {field.name: getattr(context, field.name) for field in fields(context)}
+    html = (
+        environment()
+        .get_template(template)
+        .render(
+            site_name=request.app.state.settings.site_name,
+            path=request.url.path,
+            origin=str(request.base_url).rstrip("/"),
+            **variables,
+        )
+    )
+    return HTMLResponse(html, status)
+
+
+def error_page(request: Request, status: int, title: str, detail: str, mend: str) -> HTMLResponse:
+    """A refusal as a page."""
+    html = (
+        environment()
+        .get_template("error.html")
+        .render(
+            site_name=request.app.state.settings.site_name,
+            path=request.url.path,
+            title=title,
+            status=status,
+            detail=detail,
+            mend=mend,
+            json_href=None,
+        )
+    )
+    return HTMLResponse(html, status)
+
+
+def _attribute(name: str) -> str:
+    """Words for what differs between two results: ``machine.os.version`` is ``os version``."""
+    return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")
+
+
+@cache
+def _static(name: str) -> str:
+    """Address of a static file; it changes with the file, so that no browser keeps an old one."""
+    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
+    return f"/static/{name}?v={digest}"

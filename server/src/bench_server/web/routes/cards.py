@@ -1,0 +1,57 @@
+"""Pictures, badges and the feed: what other pages embed."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from ...answers.comparison import compare
+from ...answers.filters import compared_ids
+from .. import cards
+from .compare import AnyAcross, Ids, prices
+from .deps import Reading, SettingsDep
+from .hardware import MachineId, Slug
+
+router = APIRouter(include_in_schema=False)
+SHORT = {"Cache-Control": "public, max-age=300"}
+
+
+def _png(card: cards.Card, settings: SettingsDep) -> Response:
+    return Response(cards.png(card, settings.site_name), media_type="image/png", headers=SHORT)
+
+
+def _svg(text: str) -> Response:
+    return Response(text, media_type="image/svg+xml", headers=SHORT)
+
+
+@router.get("/results/{result_id}/card.png")
+def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Response:
+    return _png(cards.result_card(session, result_id), settings)
+
+
+@router.get("/compare/card.png")
+def compare_card(
+    session: Reading,
+    settings: SettingsDep,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Ids,
+    across: AnyAcross = None,
+) -> Response:
+    answer = compare(session, compared_ids(ids), priced, across)
+    return _png(cards.compare_card(answer), settings)
+
+
+@router.get("/hardware/{slug}/badge.svg")
+def hardware_badge(session: Reading, slug: Slug) -> Response:
+    return _svg(cards.hardware_badge(session, slug))
+
+
+@router.get("/machines/{machine_id}/badge.svg")
+def machine_badge(session: Reading, machine_id: MachineId) -> Response:
+    return _svg(cards.machine_badge(session, machine_id))
+
+
+@router.get("/feed.atom")
+def feed(request: Request, session: Reading, settings: SettingsDep) -> Response:
+    origin = str(request.base_url).rstrip("/")
+    text = cards.atom(cards.feed(session), origin, settings.site_name)
+    return Response(text, media_type="application/atom+xml", headers=SHORT)

@@ -1,0 +1,74 @@
+"""``GET /api/v1/compare``."""
+
+import math
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+
+from ...answers.comparison import Across, CompareAnswer, compare
+from ...answers.filters import compared_ids
+from ...errors import InvalidQuery
+from .deps import Reading, problems
+
+router = APIRouter(prefix="/api/v1", tags=["ranking"])
+PRICE = "price."
+PRICE_PARAMETER = {
+    "name": "price.ID",
+    "in": "query",
+    "required": False,
+    "description": "price of the thing with this id, one parameter each, all in one currency: "
+    "price.nvidia-h200=31000",
+    "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15, "examples": [31000]},
+}
+Ids = Annotated[
+    str,
+    Query(
+        max_length=8200,
+        description="a,b: hardware slugs, ids of machines, results and published figures, or "
+        "setup-ID for the set-up of a result",
+        examples=["nvidia-h200,apple-m2-max-30-core-gpu"],
+    ),
+]
+AnyAcross = Annotated[
+    Across | None,
+    Query(
+        description="compare set-ups or results that differ in this axis; the answer says so",
+        examples=["batch_size"],
+    ),
+]
+
+
+def prices(request: Request) -> dict[str, float]:
+    """Every ``price.ID`` of the address.
+
+    Raises:
+        InvalidQuery: one that is no positive number.
+    """
+    found = {}
+    for name, value in request.query_params.multi_items():
+        if name.startswith(PRICE) and value:  # a form sends its empty fields too
+            try:
+                found[name.removeprefix(PRICE)] = price = float(value)
+            except ValueError:
+                price = math.nan
+            if not 0 < price <= 1e15:
+                raise InvalidQuery(
+                    f"{name[:100]} is {value[:40]!r}, a price is a number above zero",
+                    field=name[:100],
+                )
+    return found
+
+
+@router.get(
+    "/compare",
+    summary="Compare two to twenty hardware, machines, set-ups or results, with intervals",
+    responses=problems(404, 422),
+    openapi_extra={"parameters": [PRICE_PARAMETER]},
+)
+def comparison(
+    session: Reading,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Ids,
+    across: AnyAcross = None,
+) -> CompareAnswer:
+    return compare(session, compared_ids(ids), priced, across)

@@ -1,0 +1,147 @@
+"""What routes are handed: the store, a session, the time, and a body within its limits."""
+
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import Annotated, Any, NamedTuple
+
+from fastapi import Depends, Request
+from sqlmodel import Session
+
+from bench_protocol.strict_json import MAX_BYTES
+
+from ...db.store import Store
+from ...errors import BodyTooLarge, WrongMediaType
+from ...log.server_keys import Authority
+from ...settings import Settings
+from ..problems import Problem
+
+MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
+NDJSON = "application/x-ndjson"
+BATCH_MAX_BYTES = 16 * 1024 * 1024
+
+
+async def _store(request: Request) -> Store:
+    store: Store = request.app.state.store
+    return store
+
+
+def _reading(request: Request) -> Iterator[Session]:
+    store: Store = request.app.state.store
+    with store.reading() as session:
+        yield session
+
+
+async def _authority(request: Request) -> Authority:
+    authority: Authority = request.app.state.authority
+    return authority
+
+
+async def _settings(request: Request) -> Settings:
+    settings: Settings = request.app.state.settings
+    return settings
+
+
+async def _now(request: Request) -> datetime:
+    clock: Callable[[], datetime] = request.app.state.clock
+    return clock()
+
+
+async def _body(request: Request) -> bytes:
+    """Read a document, at most 2 MiB.
+
+    Raises:
+        WrongMediaType: not JSON by its own account.
+        BodyTooLarge: longer, announced or sent.
+    """
+    _require_media_type(request, MEDIA_TYPES)
+    return await _read(request, MAX_BYTES)
+
+
+class Line(NamedTuple):
+    """A line of NDJSON; ``number`` counts from 1, empty lines too."""
+
+    number: int
+    raw: bytes
+
+
+async def documents(request: Request) -> bytes | list[Line]:
+    """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
+
+    A line that is longer than a document may be is refused where it is read, as any bad line is.
+
+    Raises:
+        WrongMediaType: neither, by its own account.
+        BodyTooLarge: longer, announced or sent.
+    """
+    if _media_type(request) != NDJSON:
+        _require_media_type(request, (*MEDIA_TYPES, NDJSON))
+        return await _read(request, MAX_BYTES)
+    raw = await _read(request, BATCH_MAX_BYTES)
+    return [Line(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
+
+
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
+    media_type = _media_type(request)
+    if media_type not in allowed:
+        raise WrongMediaType(
+            f"content type is {media_type[:100]!r}",
+            field="Content-Type",
+            mend=f"send {' or '.join(allowed)}",
+        )
+
+
+async def _read(request: Request, limit: int) -> bytes:
+    """Read the body, stopping at the limit: a longer one is refused before it is read."""
+    announced = request.headers.get("content-length", "0")
+    if announced.isdecimal() and len(announced) < 20 and int(announced) > limit:
+        raise _too_large(f"{announced} bytes", limit)
+    chunks, length = [], 0
+    async for chunk in request.stream():
+        length += len(chunk)
+        if length > limit:
+            raise _too_large("longer", limit)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _too_large(what: str, limit: int) -> BodyTooLarge:
+    return BodyTooLarge(
+        f"the body is {what}, the limit is {limit}",
+        field="body",
+        mend="send envelopes of at most 2 MiB, and at most 16 MiB of them at once",
+    )
+
+
+StoreDep = Annotated[Store, Depends(_store)]
+Reading = Annotated[Session, Depends(_reading)]
+AuthorityDep = Annotated[Authority, Depends(_authority)]
+SettingsDep = Annotated[Settings, Depends(_settings)]
+Now = Annotated[datetime, Depends(_now)]
+Body = Annotated[bytes, Depends(_body)]
+
+
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error answers of a route, for OpenAPI."""
+    content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
+    return {
+        status: {"description": "a problem document (RFC 9457)", "content": content}
+        for status in statuses
+    }
+
+
+def json_body(
+    schema: dict[str, Any], example: Any, media_types: tuple[str, ...] = MEDIA_TYPES
+) -> dict[str, Any]:
+    """The body of a route that reads it as bytes, for OpenAPI."""
+    content = {media_type: {"schema": schema, "example": example} for media_type in media_types}
+    return {"requestBody": {"required": True, "content": content}}
+
+
+def envelope_example(payload_type: str) -> dict[str, Any]:
+    """An envelope's form; its payload says nothing, and its signature is none."""
+    signature = {"keyid": "0f1e2d3c4b5a6978" * 4, "sig": "A" * 86 + "=="}
+    return {"payloadType": payload_type, "payload": "e30=", "signatures": [signature]}

@@ -1,0 +1,112 @@
+"""Any query as a file: ``export``, ``leaderboard``, ``compare`` and ``history`` with the ending of
+its format."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Query
+from fastapi.responses import StreamingResponse
+from sqlmodel import Session
+
+from ...answers.comparison import compare
+from ...answers.filters import BoardFilters, HistoryFilters, ResultFilters, compared_ids
+from ...export import formats
+from ...export import rows as flat
+from ...export.formats import Format
+from .compare import PRICE_PARAMETER, AnyAcross, Ids, prices
+from .deps import StoreDep, problems
+from .hardware import MachineId
+
+router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
+AnyFormat = Annotated[Format, Path(description="format of the file", examples=["csv"])]
+FILES: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "the rows, streamed",
+        "content": {
+            media: {"schema": {"type": "string"}} for media in formats.MEDIA_TYPES.values()
+        },
+    }
+}
+
+
+def _file(
+    store: StoreDep, form: Format, name: str, ask: Callable[[Session], tuple[type, flat.Rows]]
+) -> StreamingResponse:
+    """Ask on a session that stays open while the rows are sent. The first of them are asked for
+    at once, so that what cannot be answered is refused before the first byte."""
+    with ExitStack() as opening:
+        answer, rows = ask(opening.enter_context(store.reading()))
+        written = formats.stream(form, formats.columns_of(answer), rows)
+        first = next(written, b"")
+        opened = opening.pop_all()
+
+    def chunks() -> Iterator[bytes]:
+        with opened:
+            yield first
+            yield from written
+
+    disposition = f'attachment; filename="{name}.{form}"'
+    return StreamingResponse(
+        chunks(), headers={"Content-Disposition": disposition}, media_type=formats.MEDIA_TYPES[form]
+    )
+
+
+@router.get(
+    "/export.{form}",
+    summary="Every result that fits as CSV, JSON lines or Parquet",
+    responses=FILES | problems(422),
+)
+def results(
+    store: StoreDep, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
+) -> StreamingResponse:
+    return _file(store, form, "results", lambda session: flat.results(session, filters))
+
+
+@router.get(
+    "/leaderboard.{form}",
+    summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
+    responses=FILES | problems(404, 422),
+)
+def leaderboard(
+    store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]
+) -> StreamingResponse:
+    return _file(store, form, "leaderboard", lambda session: flat.leaderboard(session, filters))
+
+
+@router.get(
+    "/compare.{form}",
+    summary="A comparison as CSV, JSON lines or Parquet, a row for each thing and cell",
+    responses=FILES | problems(404, 422),
+    openapi_extra={"parameters": [PRICE_PARAMETER]},
+)
+def comparison(
+    store: StoreDep,
+    form: AnyFormat,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Ids,
+    across: AnyAcross = None,
+) -> StreamingResponse:
+    chosen = compared_ids(ids)
+    return _file(
+        store,
+        form,
+        "compare",
+        lambda session: flat.compare(compare(session, chosen, priced, across)),
+    )
+
+
+@router.get(
+    "/machines/{machine_id}/history.{form}",
+    summary="A machine's history in one cell as CSV, JSON lines or Parquet",
+    responses=FILES | problems(404, 422),
+)
+def machine_history(
+    store: StoreDep,
+    form: AnyFormat,
+    machine_id: MachineId,
+    filters: Annotated[HistoryFilters, Query()],
+) -> StreamingResponse:
+    return _file(
+        store, form, "history", lambda session: flat.machine_history(session, machine_id, filters)
+    )

@@ -1,0 +1,63 @@
+"""``/api/v1/hardware`` and ``/api/v1/machines``."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query
+
+from ...answers import hardware as catalog
+from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
+from ...answers.filters import MachineId as AnyMachine
+from ...answers.history import HistoryAnswer, history
+from .deps import Reading, problems
+
+router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
+Slug = Annotated[
+    HardwareSlug, Path(description="a hardware's slug", examples=["apple-m2-max-30-core-gpu"])
+]
+MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["0f1e2d3c4b5a6978"])]
+
+
+@router.get("/hardware", summary="Hardware that was measured, by slug", responses=problems(422))
+def hardware_page(
+    session: Reading, filters: Annotated[ListFilters, Query()]
+) -> catalog.HardwarePage:
+    return catalog.hardware_page(session, filters)
+
+
+@router.get(
+    "/hardware/{slug}",
+    summary="One hardware: its score and its figure in every cell",
+    responses=problems(404, 422),
+)
+def hardware(session: Reading, slug: Slug) -> catalog.HardwareAnswer:
+    return catalog.hardware(session, slug)
+
+
+@router.get("/published", summary="Published figures that were imported, with their source")
+def published_figures(session: Reading) -> list[catalog.PublishedAnswer]:
+    return catalog.published_figures(session)
+
+
+@router.get("/machines", summary="Machines that measured, by id", responses=problems(422))
+def machine_page(session: Reading, filters: Annotated[ListFilters, Query()]) -> catalog.MachinePage:
+    return catalog.machine_page(session, filters)
+
+
+@router.get(
+    "/machines/{machine_id}",
+    summary="One machine: what it is and its figure in every cell",
+    responses=problems(404, 422),
+)
+def machine(session: Reading, machine_id: MachineId) -> catalog.MachineAnswer:
+    return catalog.machine(session, machine_id)
+
+
+@router.get(
+    "/machines/{machine_id}/history",
+    summary="One machine in one cell over time, with change points and what changed there",
+    responses=problems(404, 422),
+)
+def machine_history(
+    session: Reading, machine_id: MachineId, filters: Annotated[HistoryFilters, Query()]
+) -> HistoryAnswer:
+    return history(session, machine_id, filters)

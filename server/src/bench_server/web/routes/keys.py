@@ -1,0 +1,80 @@
+"""``/api/v1/keys``: enroll, rotate, revoke, and the history of a key."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from fastapi.concurrency import run_in_threadpool
+
+from bench_protocol import statement
+
+from ...answers.filters import KeyId
+from ...answers.types import (
+    KeyHistory,
+    KeyTold,
+    LoggedEnvelope,
+    envelope_document,
+    key_fields,
+    receipt_answer,
+)
+from ...db.tables import Owner
+from ...ingest import key_events
+from .deps import (
+    AuthorityDep,
+    Body,
+    Now,
+    Reading,
+    SettingsDep,
+    StoreDep,
+    envelope_example,
+    json_body,
+    problems,
+)
+
+router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
+
+
+@router.post(
+    "",
+    summary="Enroll, rotate or revoke a key by an event that keys signed themselves",
+    status_code=201,
+    responses=problems(400, 403, 413, 415, 422)
+    | {200: {"description": "this was done before", "model": KeyTold}},
+    openapi_extra=json_body(
+        key_events.Enrollment.model_json_schema(),
+        {
+            "envelope": envelope_example(statement.KEY_EVENT_PAYLOAD_TYPE),
+            "display_name": "Ada",
+            "invite": None,
+        },
+    ),
+)
+async def tell_event(
+    store: StoreDep,
+    authority: AuthorityDep,
+    settings: SettingsDep,
+    raw: Body,
+    now: Now,
+    response: Response,
+) -> KeyTold:
+    told = await run_in_threadpool(key_events.tell, raw, store, authority, settings.enrollment, now)
+    response.status_code = 201 if told.created else 200
+    with store.reading() as session:
+        owner = session.get_one(Owner, told.key.owner)
+    return KeyTold(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
+
+
+@router.get(
+    "/{key_id}",
+    summary="A key with every logged event that says whose it is and whether it counts",
+    responses=problems(404, 422),
+)
+def key_history(
+    session: Reading,
+    key_id: Annotated[
+        KeyId, Path(description="SHA-256 of the public key", examples=["0f1e2d3c4b5a6978" * 4])
+    ],
+) -> KeyHistory:
+    key, events = key_events.history(session, key_id)
+    owner = session.get_one(Owner, key.owner)
+    logged = tuple(LoggedEnvelope(envelope_document(e), receipt_answer(r)) for e, r in events)
+    return KeyHistory(**key_fields(key, owner), events=logged)

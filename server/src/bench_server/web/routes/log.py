@@ -1,0 +1,77 @@
+"""The log: its checkpoint and tiles (C2SP tlog-tiles), and what its entries stand for."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path, Query, Response
+from fastapi.responses import PlainTextResponse
+
+from ...answers import log_entries
+from ...answers.types import LogAnswer, LogPage
+from ...log import log
+from .deps import AuthorityDep, Reading, SettingsDep, problems
+
+router = APIRouter(tags=["log"])
+TileNumber = Annotated[
+    str,
+    Path(description="three digits a part, .p/W for the W first", examples=["000", "000.p/3"]),
+]
+TileLevel = Annotated[int, Path(ge=0, le=63, description="0: hashes of entries", examples=[0])]
+FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+TILE: dict[int | str, dict[str, Any]] = {200: {"content": {"application/octet-stream": {}}}}
+
+
+class Tile(Response):
+    media_type = "application/octet-stream"
+
+
+@router.get("/api/v1/log", summary="The log's state, and the public keys to verify it with")
+def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> LogAnswer:
+    return log_entries.state(session, authority, settings.license)
+
+
+@router.get(
+    "/api/v1/log/entries",
+    summary="What the log's entries stand for, in their order",
+    responses=problems(422),
+)
+def entries(
+    session: Reading,
+    authority: AuthorityDep,
+    start: Annotated[
+        int, Query(ge=0, le=2**53 - 1, description="index of the first entry", examples=[512])
+    ] = 0,
+    limit: Annotated[
+        int, Query(ge=1, le=256, description="how many at most", examples=[100])
+    ] = 256,
+) -> LogPage:
+    return log_entries.page(session, authority, start, limit)
+
+
+@router.get(
+    "/checkpoint",
+    summary="The log's signed size and root (C2SP tlog-checkpoint)",
+    response_class=PlainTextResponse,
+)
+def checkpoint(session: Reading) -> Response:
+    note = log.newest_checkpoint(session).note
+    return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
+
+
+@router.get(
+    "/tile/entries/{number:path}",
+    summary="Entries of the log, 256 a bundle (C2SP tlog-tiles)",
+    response_class=Tile,
+    responses=problems(404) | TILE,
+)
+def entry_tile(session: Reading, number: TileNumber) -> Response:
+    return Tile(log.entry_tile(session, number), headers=FOREVER)
+
+
+@router.get(
+    "/tile/{level}/{number:path}",
+    summary="Hashes of the log's tree, 256 a tile (C2SP tlog-tiles)",
+    response_class=Tile,
+    responses=problems(404, 422) | TILE,
+)
+def hash_tile(session: Reading, level: TileLevel, number: TileNumber) -> Response:
+    return Tile(log.hash_tile(session, level, number), headers=FOREVER)

@@ -1,0 +1,77 @@
+"""``POST /api/v1/challenges`` and ``/acts``: a nonce for a run, and what is said of results."""
+
+from fastapi import APIRouter
+from fastapi.concurrency import run_in_threadpool
+from sqlmodel import Session
+
+from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeAsked
+
+from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
+from ...ingest import challenges, moderation
+from ...ingest.challenges import ChallengeAnswer
+from ...log import log
+from .deps import (
+    AuthorityDep,
+    Body,
+    Now,
+    SettingsDep,
+    StoreDep,
+    envelope_example,
+    json_body,
+    problems,
+)
+
+router = APIRouter(prefix="/api/v1", tags=["keys"])
+
+
+@router.post(
+    "/challenges",
+    summary="Ask for a signed nonce that binds a run's results to this moment",
+    status_code=201,
+    responses=problems(400, 403, 413, 415, 422),
+    openapi_extra=json_body(ChallengeAsked.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}),
+)
+async def challenge(
+    store: StoreDep, authority: AuthorityDep, settings: SettingsDep, raw: Body, now: Now
+) -> ChallengeAnswer:
+    hours = settings.challenge_hours
+    return await run_in_threadpool(challenges.give, raw, store, authority, now, hours)
+
+
+@router.post(
+    "/acts",
+    summary="List, export, hide, show or withdraw one's own results, or change the name shown",
+    responses=problems(400, 403, 404, 409, 410, 413, 415, 422),
+    openapi_extra=json_body(
+        moderation.ActBody.model_json_schema(),
+        {"envelope": envelope_example(ACT_PAYLOAD_TYPE), "display_name": None},
+    ),
+)
+async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> ActAnswer:
+    done = await run_in_threadpool(moderation.perform, raw, store, authority, now)
+    results = None
+    if done.receipt is None and done.act.act in ("list", "export"):
+        with store.reading() as session:
+            results = _own(session, done.act.key_id, done.act.act == "export")
+    receipt = receipt_answer(done.receipt) if done.receipt else None
+    return ActAnswer(done.act.act, done.act.result, receipt, results)
+
+
+def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
+    found = moderation.own_results(session, key_id)
+    receipts = log.receipts_of_results(session, [s.id for s, _ in found]) if whole else {}
+    return tuple(
+        OwnResult(
+            id=submission.id,
+            moderation=row.moderation,
+            moderation_reason=row.moderation_reason,
+            workload=row.workload,
+            hardware=row.hardware,
+            received_at=row.received_at,
+            trust_level=row.trust_level,
+            unranked_reason=row.unranked_reason,
+            envelope=envelope_document(log.envelope_of_result(submission)) if whole else None,
+            receipt=receipt_answer(receipts[submission.id]) if whole else None,
+        )
+        for submission, row in found
+    )

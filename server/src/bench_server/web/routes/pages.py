@@ -1,0 +1,122 @@
+"""The pages. Each has a JSON twin with the same answer, linked from it."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import HTMLResponse
+
+from ...answers import studies
+from ...answers.comparison import Across
+from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
+from .. import render
+from ..pages import compare as comparing
+from ..pages import docs as api
+from ..pages import guides
+from ..pages import hardware as places
+from ..pages import leaderboard as boards
+from ..pages import result as results
+from ..pages import studies as study_pages
+from .compare import prices
+from .deps import AuthorityDep, Reading, SettingsDep
+from .hardware import MachineId, Slug
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/")
+def leaderboard(
+    request: Request, session: Reading, filters: Annotated[BoardPageFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "leaderboard.html", boards.leaderboard_page(session, filters))
+
+
+@router.get("/workloads/{name}")
+def workload(request: Request, session: Reading, name: str) -> HTMLResponse:
+    return render.page(request, "workload.html", places.workload_page(session, name))
+
+
+@router.get("/hardware/{slug}")
+def hardware(request: Request, session: Reading, slug: Slug) -> HTMLResponse:
+    return render.page(request, "hardware.html", places.hardware_page(session, slug))
+
+
+@router.get("/machines/{machine_id}")
+def machine(
+    request: Request,
+    session: Reading,
+    machine_id: MachineId,
+    filters: Annotated[HistoryFilters, Query()],
+) -> HTMLResponse:
+    context = places.machine_page(session, machine_id, filters)
+    return render.page(request, "machine.html", context)
+
+
+@router.get("/results/{result_id}")
+def result(request: Request, session: Reading, result_id: str) -> HTMLResponse:
+    return render.page(request, "result.html", results.result_page(session, result_id))
+
+
+@router.get("/compare")
+def compare(
+    request: Request,
+    session: Reading,
+    priced: Annotated[dict[str, float], Depends(prices)],
+    ids: Annotated[list[str] | None, Query(max_length=100)] = None,
+    across: Across | None = None,
+    q: Words = "",
+) -> HTMLResponse:
+    chosen = compared_ids(",".join(ids), at_least=0) if ids else ()
+    context = comparing.compare_page(session, chosen, priced, across, q)
+    return render.page(request, "compare.html", context)
+
+
+@router.get("/frameworks")
+def frameworks(
+    request: Request, session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
+) -> HTMLResponse:
+    return render.page(request, "frameworks.html", study_pages.frameworks_page(session, choice))
+
+
+@router.get("/cpu-vs-gpu")
+def cpu_vs_gpu(
+    request: Request, session: Reading, choice: Annotated[studies.PairChoice, Query()]
+) -> HTMLResponse:
+    return render.page(request, "cpu-vs-gpu.html", study_pages.cpu_vs_gpu_page(session, choice))
+
+
+@router.get("/batch-size")
+def batch_size(
+    request: Request, session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
+) -> HTMLResponse:
+    return render.page(request, "batch-size.html", study_pages.batch_size_page(session, choice))
+
+
+@router.get("/trends")
+def trends(
+    request: Request, session: Reading, choice: Annotated[studies.TrendChoice, Query()]
+) -> HTMLResponse:
+    return render.page(request, "trends.html", study_pages.trends_page(session, choice))
+
+
+@router.get("/log")
+def log(
+    request: Request, session: Reading, authority: AuthorityDep, settings: SettingsDep
+) -> HTMLResponse:
+    context = guides.log_page(session, authority, settings.license)
+    return render.page(request, "log.html", context)
+
+
+@router.get("/methodology")
+def methodology(request: Request) -> HTMLResponse:
+    return render.page(request, "methodology.html", guides.methodology_page())
+
+
+@router.get("/submit")
+def submit(request: Request, settings: SettingsDep) -> HTMLResponse:
+    server = str(request.base_url).rstrip("/")
+    return render.page(request, "submit.html", guides.submit_page(server, settings))
+
+
+@router.get("/docs")
+def docs(request: Request) -> HTMLResponse:
+    return render.page(request, "docs.html", api.docs_page(request.app.openapi()))

@@ -1,0 +1,166 @@
+"""``/api/v1/results``: post, list, read, and read back what was signed."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request, Response
+from pydantic import TypeAdapter
+
+from bench_protocol import envelope, statement, strict_json
+from bench_protocol.errors import ProtocolError
+
+from ...answers import queries
+from ...answers.filters import ResultPageFilters
+from ...answers.types import (
+    ReceiptAnswer,
+    ResultAnswer,
+    ResultDetail,
+    ResultPageAnswer,
+    SubmitAnswer,
+    receipt_answer,
+    result_fields,
+)
+from ...ingest.inbox import Inbox
+from ...ingest.save import Accepted
+from ...log import log
+from ..problems import problem_of
+from ..rate_limit import Rate
+from .deps import (
+    MEDIA_TYPES,
+    NDJSON,
+    Line,
+    Reading,
+    documents,
+    envelope_example,
+    json_body,
+    problems,
+)
+
+router = APIRouter(prefix="/api/v1/results", tags=["results"])
+ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
+SUBMITTED = TypeAdapter(SubmitAnswer)
+DSSE = "application/vnd.dsse.envelope.v1+json"
+ENVELOPE_SCHEMA = {
+    "type": "object",
+    "description": "DSSE envelope with one Ed25519 signature around an in-toto statement",
+    "required": ["payloadType", "payload", "signatures"],
+    "properties": {
+        "payloadType": {"const": statement.RESULT_PAYLOAD_TYPE},
+        "payload": {"type": "string", "contentEncoding": "base64"},
+        "signatures": {"type": "array", "minItems": 1, "maxItems": 1},
+    },
+}
+
+
+@router.post(
+    "",
+    summary="Submit a signed result, or many, one a line; posting again gives the same answer",
+    status_code=201,
+    response_model=SubmitAnswer,
+    responses=problems(400, 403, 409, 410, 413, 415, 422)
+    | {
+        200: {"description": "this payload was kept before", "model": SubmitAnswer},
+        207: {
+            "description": "for each line that is not empty, in their order, its number and a "
+            "result or a problem",
+            "content": {NDJSON: {}},
+        },
+    },
+    openapi_extra=json_body(
+        ENVELOPE_SCHEMA,
+        envelope_example(statement.RESULT_PAYLOAD_TYPE),
+        (*MEDIA_TYPES, NDJSON),
+    ),
+)
+async def submit(request: Request) -> Response:
+    # All is taken from the request here: to be handed it would cost a tenth of the answer.
+    state = request.app.state
+    inbox: Inbox = state.inbox
+    rate: Rate = state.key_rate
+
+    def spend(key_id: str) -> None:
+        rate.spend(key_id, "a key")
+
+    body = await documents(request)
+    raws = [line.raw for line in body] if isinstance(body, list) else [body]
+    saved = inbox.accept(raws, state.clock(), spend)
+    answers = await asyncio.gather(*map(asyncio.wrap_future, saved))
+    return _many(body, answers) if isinstance(body, list) else _one(*answers)
+
+
+@router.get("", summary="Results, newest first, page by page", responses=problems(422))
+def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) -> ResultPageAnswer:
+    rows, cursor = queries.results(session, filters)
+    return ResultPageAnswer(tuple(ResultAnswer(**result_fields(*row)) for row in rows), cursor)
+
+
+@router.get(
+    "/{result_id}",
+    summary="One result with all that was signed",
+    responses=problems(404, 410),
+)
+def result(session: Reading, result_id: ResultId) -> ResultDetail:
+    submission, row = queries.result_with_id(session, result_id)
+    predicate = strict_json.loads(submission.payload)["predicate"]
+    return ResultDetail(
+        **result_fields(submission, row),
+        cell=predicate["cell"],
+        payload_type=submission.payload_type,
+        result=predicate,
+    )
+
+
+@router.get(
+    "/{result_id}/envelope",
+    summary="The signed envelope, in the one form this server writes envelopes",
+    response_class=Response,
+    responses=problems(404, 410) | {200: {"content": {DSSE: {"schema": ENVELOPE_SCHEMA}}}},
+)
+def signed(session: Reading, result_id: ResultId) -> Response:
+    submission, _ = queries.result_with_id(session, result_id)
+    return Response(envelope.encode(log.envelope_of_result(submission)), media_type=DSSE)
+
+
+@router.get(
+    "/{result_id}/receipt",
+    summary="Proof that the log holds this result, under the first checkpoint that covers it",
+    responses=problems(404, 410),
+)
+def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
+    submission, _ = queries.result_with_id(session, result_id)
+    return receipt_answer(log.receipts_of_results(session, [submission.id])[submission.id])
+
+
+def _one(answer: Accepted | ProtocolError) -> Response:
+    if isinstance(answer, ProtocolError):
+        raise answer
+    location = f"/api/v1/results/{answer.submission.id}"
+    document = SUBMITTED.dump_json(_submitted(answer))
+    return Response(document, _status(answer), {"Location": location}, "application/json")
+
+
+def _many(lines: list[Line], answers: list[Accepted | ProtocolError]) -> Response:
+    numbers = (line.number for line in lines)
+    return Response(b"".join(map(_line, numbers, answers)), 207, media_type=NDJSON)
+
+
+def _line(number: int, answer: Accepted | ProtocolError) -> bytes:
+    """One line of the answer to many: which one it is of, the status that would have had alone,
+    and its document."""
+    if isinstance(answer, ProtocolError):
+        problem = problem_of(answer)
+        document = strict_json.dumps(problem.model_dump())
+        return b'{"line":%d,"status":%d,"problem":%s}\n' % (number, problem.status, document)
+    document = SUBMITTED.dump_json(_submitted(answer))
+    return b'{"line":%d,"status":%d,"result":%s}\n' % (number, _status(answer), document)
+
+
+def _status(accepted: Accepted) -> int:
+    return 201 if accepted.created else 200
+
+
+def _submitted(accepted: Accepted) -> SubmitAnswer:
+    return SubmitAnswer(
+        **result_fields(accepted.submission, accepted.measurement, accepted.verdicts),
+        receipt=receipt_answer(accepted.receipt),
+    )

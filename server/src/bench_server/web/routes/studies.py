@@ -1,0 +1,54 @@
+"""The studies: ``/frameworks``, ``/cpu-vs-gpu``, ``/batch-size``, ``/trends`` of the API."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from ...answers import studies
+from .deps import Reading, problems
+
+router = APIRouter(prefix="/api/v1", tags=["studies"])
+
+
+@router.get(
+    "/frameworks",
+    summary="Frameworks and recipes on one hardware, at equal batch",
+    responses=problems(404, 422),
+)
+def frameworks(
+    session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
+) -> studies.FrameworksAnswer:
+    return studies.frameworks(session, choice)
+
+
+@router.get(
+    "/cpu-vs-gpu",
+    summary="CPU against GPU by the work in a step",
+    responses=problems(404, 422),
+)
+def cpu_vs_gpu(
+    session: Reading, choice: Annotated[studies.PairChoice, Query()]
+) -> studies.PairAnswer:
+    return studies.cpu_against_gpu(session, choice)
+
+
+@router.get(
+    "/batch-size",
+    summary="Speed by batch size on one hardware",
+    responses=problems(404, 422),
+)
+def batch_size(
+    session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
+) -> studies.BatchAnswer:
+    return studies.batch_sizes(session, choice)
+
+
+@router.get(
+    "/trends",
+    summary="Speed of one hardware by version of framework, driver or system",
+    responses=problems(404, 422),
+)
+def trends(
+    session: Reading, choice: Annotated[studies.TrendChoice, Query()]
+) -> studies.TrendsAnswer:
+    return studies.trends(session, choice)

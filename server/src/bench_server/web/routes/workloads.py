@@ -1,0 +1,14 @@
+"""``GET /api/v1/workloads``."""
+
+from fastapi import APIRouter
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ...answers.types import WorkloadAnswer, workload_answer
+
+router = APIRouter(prefix="/api/v1", tags=["workloads"])
+
+
+@router.get("/workloads", summary="What is trained: every workload this server knows")
+def workloads() -> list[WorkloadAnswer]:
+    return [workload_answer(workload) for workload in CATALOGUE]

@@ -1,0 +1,106 @@
+"""The trace inside a repeat, and ``bench-agent conformance``."""
+
+import json
+from itertools import chain
+from typing import Any
+
+import pytest
+from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
+from tests.fakes.workloads import job_of, small
+from typer.testing import CliRunner
+
+from bench_agent.base.messages import PhaseBegan, Traced
+from bench_agent.cli.main import main as cli
+from bench_agent.run import conformance as conform
+from bench_agent.worker import conformance_trace
+from bench_agent.worker import main as worker
+from bench_protocol import conformance
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Failed, Measured, Trace
+
+WORKLOAD = workload_named("mnist-dense")
+RIGHT = {
+    optimizer: conformance.references()[WORKLOAD.digest, optimizer]
+    for optimizer in conformance.TRACED
+}
+LOSSES = [loss for reference in RIGHT.values() for loss in reference.losses]
+ARGUMENTS = ["conformance", "--workload", "mnist-dense", "--framework", "mlx", "--recipe", "tuned"]
+
+
+def right_traces(factor: float = 1.0) -> tuple[Trace, ...]:
+    return tuple(
+        Trace(
+            optimizer=optimizer,
+            batch_size=reference.batch_size,
+            seed=reference.seed,
+            losses=tuple(loss * factor for loss in reference.losses),
+        )
+        for optimizer, reference in RIGHT.items()
+    )
+
+
+@pytest.mark.parametrize(("factor", "conforms"), [(1.0, True), (1.001, False)])
+def test_a_repeat_is_traced_after_it_was_timed(
+    monkeypatch: pytest.MonkeyPatch, factor: float, conforms: bool
+) -> None:
+    clock = FakeClock()
+    engine = FakeEngine(clock, FakeSession(clock))
+    monkeypatch.setattr(worker, "engine_named", lambda name: engine)
+    # The fake's first word stands for the timed part.
+    losses = chain([0.5], (loss * factor for loss in LOSSES))
+    monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
+    told: list[Any] = []
+    job = job_of(WORKLOAD, warm_up_seconds=0.002, budget_seconds=0.01, block_seconds=0.001)
+    ended = worker.work(job, told.append, clock)
+    phases = [message.phase for message in told if isinstance(message, PhaseBegan)]
+    assert phases.index("warm_up") < phases.index("timing") < phases.index("conformance")
+    assert engine.session.blocks[-10:] == [1] * 10
+    outcome = ended.outcome
+    assert outcome.measurement is not None
+    assert outcome.measurement.traces == right_traces(factor)
+    if conforms:
+        assert isinstance(outcome, Measured)
+    else:
+        assert isinstance(outcome, Failed)
+        assert (outcome.kind, outcome.phase) == ("wrong_result", "conformance")
+
+
+def test_a_workload_without_reference_is_not_traced() -> None:
+    assert conformance_trace.has_reference(WORKLOAD)
+    assert not conformance_trace.has_reference(small(WORKLOAD, 64))
+
+
+def test_the_command_really_traces() -> None:
+    pytest.importorskip("mlx.core")
+    ended = CliRunner().invoke(cli.app, [*ARGUMENTS, "--json"])
+    assert ended.exit_code == 0, ended.output
+    (pair,) = json.loads(ended.stdout)["pairs"]
+    assert pair["verdict"] == "conformant"
+    assert pair["largest_deviation"] < 1e-5
+    assert len(pair["traces"]) == 2
+    assert pair["environment"]["packages"]["mlx"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        (
+            Traced(traces=right_traces(1.001), environment=None),
+            "wrong_result: the sgd trace is off",
+        ),
+        (Traced(traces=(), environment=None, problem="crashed in phase build"), "failed: crashed"),
+    ],
+)
+def test_the_command_fails_with_a_pair(
+    monkeypatch: pytest.MonkeyPatch, answer: Traced, says: str
+) -> None:
+    pytest.importorskip("mlx.core")
+    monkeypatch.setattr(conform, "run_traces", lambda job, log: answer)
+    ended = CliRunner().invoke(cli.app, ARGUMENTS)
+    assert ended.exit_code == 1
+    assert says in ended.output
+
+
+def test_an_unknown_workload_is_wrong_usage() -> None:
+    ended = CliRunner().invoke(cli.app, ["conformance", "--workload", "nonsense"])
+    assert "mnist-dense" in str(ended.exception)

@@ -1,0 +1,61 @@
+"""The commands that install something: never by the agent's own name."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from bench_agent import engines
+from bench_agent.base import install_hints
+from bench_agent.doctor import fixes
+
+
+def test_mends_use_the_tools_that_are_there() -> None:
+    command = install_hints.pip("uninstall", "-y", "x", python="/p y", has_pip=True)
+    assert command == "'/p y' -m pip uninstall -y x"
+    assert (
+        install_hints.pip("uninstall", "-y", "x", python="/p", has_pip=False)
+        == "uv pip uninstall --python /p x"
+    )
+    for manager, need in itertools.product(("apt-get", "dnf", "pacman", "apk"), ("g++", "blas")):
+        there = {manager: f"/bin/{manager}"}
+        told = fixes.system_package(need, there.get)
+        assert told is not None
+        assert told.startswith(manager)
+    assert fixes.system_package("g++", {}.get) is None
+
+
+def test_uv_is_fetched_where_it_is_missing() -> None:
+    assert fixes.uv_command({"uv": "/bin/uv"}.get) == ("", "uv")
+    fetch, uv = fixes.uv_command({}.get)
+    assert fetch.endswith("-m pip install uv && ")
+    assert uv.endswith("-m uv")
+
+
+def test_in_a_checkout_the_sources_are_installed_at_the_tested_versions(tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").touch()
+    told = install_hints.install_extras("torch", "jax", checkout=tmp_path)
+    assert told.endswith(
+        f"install -c {tmp_path}/constraints.txt -e {tmp_path}/shared "
+        f"-e '{tmp_path}/agent[torch,jax]'"
+    )
+
+
+def test_elsewhere_what_the_extras_stand_for_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = [
+        "httpx>=0.28",
+        "torch>=2.6; extra == 'torch'",
+        "mlx[cpu]>=0.29; sys_platform == 'linux' and extra == 'mlx'",
+        "mlx>=0.29; sys_platform == 'nowhere' and extra == 'mlx'",
+    ]
+    monkeypatch.setattr(install_hints, "requires", lambda name: declared)
+    told = install_hints.install_extras("torch", "mlx", checkout=tmp_path)
+    assert told.endswith("install 'torch>=2.6' 'mlx[cpu]>=0.29'")
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_no_command_asks_an_index_for_the_agent(framework: str) -> None:
+    for word in install_hints.install_extras(framework).split():
+        assert not word.strip("'").startswith(("bench-agent", "bench-protocol"))

@@ -1,0 +1,178 @@
+"""Blocks of several workers are timed one after the other, and nobody waits in vain."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, pairwise
+from pathlib import Path
+
+import pytest
+from tests.fakes.workloads import TINY, job_of
+
+from bench_agent.base.messages import BlockDone, PhaseBegan
+from bench_agent.run.worker_process import run_job
+from bench_agent.worker import lockstep
+from bench_agent.worker.lockstep import ClockInTurn, Turns
+from bench_protocol.result import Measured
+
+
+@pytest.fixture(autouse=True)
+def no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lockstep, "PAUSE_SECONDS", 0.0)
+
+
+def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> None:
+    """Read the clock twice a block, and keep when."""
+    events: Iterator[int] = count()
+
+    def clock() -> int:
+        now = next(events)
+        log.append((name, "begins" if now % 2 == 0 else "ends"))
+        return now
+
+    read = ClockInTurn(clock, address)
+    for number in range(blocks):
+        assert (read(), read()) == (2 * number, 2 * number + 1)
+
+
+def test_blocks_alternate_and_never_overlap() -> None:
+    log: list[tuple[str, str]] = []
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        sides = [threads.submit(timed, name, given.address, 20, log) for name in "ab"]
+        for side in sides:
+            side.result()
+    began, ended = log[::2], log[1::2]
+    assert [what for _, what in began] == ["begins"] * 40
+    assert [what for _, what in ended] == ["ends"] * 40
+    assert [name for name, _ in began] == [name for name, _ in ended]
+    assert all(one != next_one for one, next_one in pairwise(began))
+
+
+def test_one_that_has_ended_is_left_out() -> None:
+    log: list[tuple[str, str]] = []
+    with ThreadPoolExecutor() as threads, Turns(3) as given:
+        for side in [threads.submit(timed, n, given.address, int(n), log) for n in "159"]:
+            side.result()
+    assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
+
+
+def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) -> None:
+    """Some blocks of warm-up, and then, where there are any, those that count."""
+    read = ClockInTurn(lambda: log.append(name), address)
+    for number in range(warm_up + blocks):
+        if number == warm_up:
+            name = name.upper()
+            read.meet()
+        read(), read()
+
+
+def test_blocks_that_count_begin_together() -> None:
+    log: list[str] = []
+    with ThreadPoolExecutor() as threads, Turns(3) as given:
+        # c ends before it comes so far, and keeps nobody.
+        for side in [
+            threads.submit(meeting, name, given.address, warm_up, blocks, log)
+            for name, warm_up, blocks in (("a", 1, 3), ("b", 6, 3), ("c", 2, 0))
+        ]:
+            side.result()
+    began = "".join(log[::2])
+    assert sorted(began[:-6]) == [*"a", *"b" * 6, *"c" * 2]
+    assert began[-6:] in ("ABABAB", "BABABA")
+
+
+def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
+    events: list[str] = []
+    warmed_up = threading.Event()
+
+    def listener(message: PhaseBegan | BlockDone) -> None:
+        if isinstance(message, BlockDone):
+            events.append("block")
+        elif message.phase == "timing":
+            warmed_up.set()
+
+    def slower(address: str) -> None:
+        read = ClockInTurn(lambda: 0, address)
+        while not warmed_up.is_set():
+            read(), read()
+        for _ in range(50):
+            read(), read()
+        events.append("met")
+        read.meet()
+
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        other = threads.submit(slower, given.address)
+        job = job_of(TINY, epochs=8, block_seconds=3600.0, warm_up_seconds=0.0)
+        command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", given.address]
+        answer = run_job(job, tmp_path / "log", listener=listener, command=command)
+        assert isinstance(answer.outcome, Measured)
+        other.result(30)
+    assert events == ["met", *["block"] * 8]
+
+
+IN_TURNS = """
+import sys, time
+from bench_agent.turns import ClockInTurn
+read = ClockInTurn(time.monotonic, sys.argv[1])
+for _ in range(3):
+    read(), read()
+"""
+
+
+def state(process: int) -> str:
+    """As ``proc(5)`` has it; T is stopped by a signal."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+
+
+@pytest.mark.skipif(
+    not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
+)
+def test_who_has_no_turn_is_stopped() -> None:
+    with Turns(2) as given:
+        other = subprocess.Popen([sys.executable, "-c", IN_TURNS, given.address])
+        seen = []
+
+        def clock() -> str:
+            deadline = time.monotonic() + 30
+            while (found := state(other.pid)) != "T" and time.monotonic() < deadline:
+                time.sleep(0.01)
+            seen.append(found)
+            return found
+
+        read = ClockInTurn(clock, given.address)
+        for _ in range(3):
+            read(), read()
+    assert other.wait(30) == 0
+    assert seen == ["T"] * 6
+
+
+@pytest.mark.skipif(
+    not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
+)
+def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
+    with Turns(2) as given:
+        waiting = subprocess.Popen(
+            [sys.executable, "-c", IN_TURNS, given.address], stderr=subprocess.DEVNULL
+        )
+        while state(waiting.pid) != "T":
+            assert waiting.poll() is None
+            time.sleep(0.01)
+    assert waiting.wait(30) == 1  # an EOFError
+
+
+def test_nobody_waits_for_one_that_never_calls() -> None:
+    with ThreadPoolExecutor() as threads, Turns(2) as given:
+        asked = threading.Event()
+
+        def ask() -> None:
+            read = ClockInTurn(lambda: 0, given.address)
+            asked.set()
+            read()
+
+        alone = threads.submit(ask)
+        assert asked.wait(10)
+        given.end()
+        with pytest.raises((EOFError, OSError)):
+            alone.result(10)

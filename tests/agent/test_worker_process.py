@@ -1,0 +1,172 @@
+"""The runner against real processes that misbehave: always an answer, never an exception."""
+
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given, settings, strategies
+from tests.fakes.results import make_cell
+
+from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
+from bench_agent.run.worker_process import Limits, run_job, run_worker
+from bench_agent.worker.environment import CHANGES_SPEED, worker_environment
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Failed
+from bench_protocol.seeded import DEFAULT_SEED
+
+BAD_WORKER = Path(__file__).parent.parent / "fakes" / "bad_worker.py"
+QUICK = Limits(silence_seconds=1.5, stall_seconds=1.5, total_seconds=3.0)
+
+
+def a_job() -> Job:
+    return Job(
+        workload=workload_named("mnist-cnn"),
+        cell=make_cell(),
+        seed=DEFAULT_SEED,
+        timing=Timing(),
+    )
+
+
+def run_bad(how: str, log: Path, limits: Limits = QUICK) -> Failed:
+    answer = run_job(a_job(), log, limits=limits, command=[sys.executable, str(BAD_WORKER), how])
+    assert isinstance(answer.outcome, Failed)
+    return answer.outcome
+
+
+@pytest.mark.parametrize(
+    ("how", "kind", "phase", "exception_class", "exit_code"),
+    [
+        ("segfaults", "crashed", "timing", None, -11),
+        ("is killed", "crashed", "timing", None, -9),
+        ("exits in silence", "crashed", "timing", None, 0),
+        ("raises", "crashed", "timing", None, 1),
+        ("dies before reading", "crashed", "start", None, 7),
+        ("prints garbage", "crashed", "timing", "GarbledAnswer", None),
+        ("answers nonsense", "crashed", "timing", "GarbledAnswer", None),
+        ("answers without end", "crashed", "timing", "GarbledAnswer", None),
+        ("hangs before the first block", "stalled", "timing", None, None),
+        ("hangs between blocks", "stalled", "timing", None, None),
+        ("never ends", "timeout", "timing", None, None),
+        ("cannot allocate", "out_of_memory", "timing", None, -6),
+    ],
+)
+def test_a_misbehaving_worker_becomes_a_failed_outcome(
+    tmp_path: Path,
+    how: str,
+    kind: str,
+    phase: str,
+    exception_class: str | None,
+    exit_code: int | None,
+) -> None:
+    outcome = run_bad(how, tmp_path / "log")
+    assert (outcome.kind, outcome.phase) == (kind, phase)
+    assert (outcome.exception_class, outcome.exit_code) == (exception_class, exit_code)
+
+
+def test_nothing_of_a_worker_stays_behind(tmp_path: Path) -> None:
+    outcome = run_bad("leaves a child", tmp_path / "log")
+    # The child holds the answer's pipe open, so this ends by patience, not by end of file.
+    assert outcome.kind == "stalled"
+    deadline = time.monotonic() + 10  # the kernel may still be clearing it away
+    while (left := [name for name in running_commands() if "leaves a child" in name]) and (
+        time.monotonic() < deadline
+    ):
+        time.sleep(0.05)
+    assert not left
+
+
+def running_commands() -> list[str]:
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+        except OSError:
+            continue
+    return found
+
+
+def test_what_a_library_prints_goes_to_the_log(tmp_path: Path) -> None:
+    run_bad("segfaults", tmp_path / "log")
+    assert "a library prints" in (tmp_path / "log").read_text()
+
+
+def test_a_worker_that_cannot_be_started_raises_nothing_odd(tmp_path: Path) -> None:
+    last = run_worker([sys.executable, "-c", "raise SystemExit(5)"], b"{}", tmp_path / "log", QUICK)
+    assert isinstance(last, Failed)
+    assert last.exit_code == 5
+
+
+def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:
+    heard: list[PhaseBegan | BlockDone] = []
+    command = [sys.executable, str(BAD_WORKER), "hangs between blocks"]
+    run_job(a_job(), tmp_path / "log", limits=QUICK, command=command, listener=heard.append)
+    assert [message.event for message in heard] == ["phase", "block"]
+
+
+def test_patience_between_blocks_grows_with_the_blocks(tmp_path: Path) -> None:
+    # A block of 1 ms earns 20 ms of patience, but never less than stall_seconds.
+    limits = Limits(silence_seconds=60, stall_seconds=0.3, stall_factor=20, total_seconds=60)
+    began = time.monotonic()
+    outcome = run_bad("hangs between blocks", tmp_path / "log", limits)
+    assert outcome.kind == "stalled"
+    assert time.monotonic() - began < 30  # far below the silence allowed before the first block
+
+
+def test_an_evaluation_may_be_silent_for_longer_than_a_block(tmp_path: Path) -> None:
+    limits = Limits(silence_seconds=30, stall_seconds=0.2, total_seconds=60)
+    outcome = run_bad("evaluates for long", tmp_path / "log", limits)
+    assert (outcome.kind, outcome.phase, outcome.exit_code) == ("crashed", "evaluate", 3)
+
+
+def test_a_real_worker_answers_for_a_framework_that_is_not_installed(tmp_path: Path) -> None:
+    job = a_job()
+    absent = job.model_copy(update={"cell": job.cell.model_copy(update={"framework": "absent"})})
+    answer = run_job(absent, tmp_path / "log", limits=Limits(silence_seconds=60))
+    assert isinstance(answer, Answer)
+    assert isinstance(answer.outcome, Failed)
+    assert answer.outcome.kind == "unavailable"
+
+
+def test_the_worker_sees_an_allow_list_of_the_environment() -> None:
+    environ = {
+        "PATH": "/bin",
+        "HOME": "/home/someone",
+        "OMP_NUM_THREADS": "2",
+        "CUDA_VISIBLE_DEVICES": "1",
+        "TF_ENABLE_ONEDNN_OPTS": "0",
+        "PYTHONPATH": "src",
+        "PYTHONSTARTUP": "evil.py",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "BENCH_DATA_DIR": "data",
+        "BENCH_SERVER": "https://user:secret@example.org",
+        "GITHUB_TOKEN": "secret",
+        "JAX_ACCESS_TOKEN": "secret",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+        "MALLOC_ARENA_MAX": "2",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
+    }
+    passed = worker_environment(environ)
+    assert set(environ) - set(passed) == {
+        "PYTHONSTARTUP",
+        "AWS_SECRET_ACCESS_KEY",
+        "BENCH_SERVER",
+        "GITHUB_TOKEN",
+        "JAX_ACCESS_TOKEN",
+    }
+
+
+@settings(max_examples=100)
+@given(strategies.from_regex(CHANGES_SPEED, fullmatch=True))
+def test_what_is_recorded_as_changing_speed_reaches_the_worker(name: str) -> None:
+    assume(name.isascii() and not re.search("TOKEN|SECRET|PASSWORD|CREDENTIAL", name))
+    assert name in worker_environment({name: "1"})
+
+
+def test_file_descriptors_are_given_back(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        run_bad("exits in silence", tmp_path / "log")
+    assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,139 @@
+"""Results that wait are saved together; what one of them does to the saving is its own affair."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import select
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+
+from bench_server.app import utc_now
+from bench_server.db.store import Store
+from bench_server.db.tables import LogCheckpoint, Submission
+from bench_server.ingest.batching import MOST_TOGETHER, GroupCommit
+from bench_server.ingest.inbox import Inbox
+from bench_server.ingest.save import Accepted
+
+CLIENTS = 12
+
+
+class Saver:
+    """Answers each item with itself; the first call lasts until all others wait."""
+
+    def __init__(self, refused: Sequence[int] = ()) -> None:
+        self.groups: list[list[int]] = []
+        self.refused = refused
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, items: Sequence[int]) -> list[int]:
+        self.groups.append(list(items))
+        self.begun.set()
+        self.go_on.wait(30)
+        if set(items) & set(self.refused):
+            raise ArithmeticError(str(items))
+        return list(items)
+
+
+def saved_by_many(saver: Saver, count: int) -> list[int | str]:
+    """What each of several gets, of whom all but the first come while the first is saved."""
+    commit = GroupCommit(saver)
+    first = commit.save([0])
+    assert saver.begun.wait(30)
+    others = [commit.save([item]) for item in range(1, count)]
+    saver.go_on.set()
+
+    def answer(waiting: Future[int]) -> int | str:
+        try:
+            return waiting.result(30)
+        except ArithmeticError as error:
+            return str(error)
+
+    return [answer(waiting) for own in (first, *others) for waiting in own]
+
+
+def test_what_waits_is_saved_in_one_group() -> None:
+    saver = Saver()
+    assert saved_by_many(saver, CLIENTS) == list(range(CLIENTS))
+    assert saver.groups[0] == [0]
+    assert len(saver.groups) == 2
+    assert sorted(saver.groups[1]) == list(range(1, CLIENTS))
+
+
+def test_a_group_is_not_larger_than_it_may_be() -> None:
+    saver = Saver()
+    count = MOST_TOGETHER + 6
+    assert saved_by_many(saver, count) == list(range(count))
+    assert sorted(map(len, saver.groups)) == [1, 5, MOST_TOGETHER]
+
+
+def test_who_comes_while_others_come_is_saved_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    saver = Saver()
+    saver.go_on.set()
+    commit = GroupCommit(saver)
+    for waiting in commit.save([1, 2, 3]):
+        waiting.result(30)
+    answers = []
+
+    def another_comes(_: float) -> None:
+        answers.extend(commit.save([5]))
+
+    monkeypatch.setattr(commit._enough_came, "wait", another_comes)
+    assert commit.save([4])[0].result(30) == 4
+    assert [waiting.result(30) for waiting in answers] == [5, 5]
+    assert saver.groups == [[1, 2, 3], [4, 5, 5]]
+
+
+def test_nobody_is_waited_for_who_does_not_come() -> None:
+    saver = Saver()
+    saver.go_on.set()
+    commit = GroupCommit(saver)
+    for waiting in commit.save([1, 2, 3]):
+        waiting.result(30)
+    assert commit.save([4])[0].result(30) == 4
+    assert saver.groups == [[1, 2, 3], [4]]
+
+
+def test_an_item_that_cannot_be_saved_fails_alone() -> None:
+    answers = saved_by_many(Saver(refused=[5]), CLIENTS)
+    assert answers == [*range(5), "[5]", *range(6, CLIENTS)]
+
+
+def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
+    post: Poster, http: TestClient, store: Store
+) -> None:
+    inbox = Inbox(store, AUTHORITY)
+    made = [results.make_result() for _ in range(3)]
+    twin = made[0].model_copy(update={"preset": "full"})  # another payload for its repeat
+    raws = [*(results.sealed(result) for result in (*made, twin, made[1])), b"{}"]
+    found = [waiting.result(30) for waiting in inbox.accept(raws, utc_now())]
+    codes = [f.created if isinstance(f, Accepted) else f.code for f in found]
+    assert codes == [True, True, True, "conflict", False, "invalid_field"]
+    kept = [f for f in found if isinstance(f, Accepted)]
+    assert len({f.receipt.checkpoint for f in kept}) == 1
+    assert kept[1].submission.id == kept[3].submission.id
+
+
+def test_a_row_the_database_refuses_fails_alone(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever one result makes the database say, the others of its group are kept, and each is
+    counted once in its key's rate."""
+    identities = iter(["too short", "0" * 16, "too short", "1" * 16])
+    monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda _: next(identities))
+    raws = [results.sealed(results.make_result()) for _ in range(2)]
+    spent: list[str] = []
+    bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now(), spent.append)
+    with pytest.raises(Exception, match="id_has_16_digits"):
+        bad.result(30)
+    kept = good.result(30)
+    assert isinstance(kept, Accepted)
+    with store.reading() as session:
+        ids = set(session.execute(select(Submission.id)).scalars())  # type: ignore[call-overload]
+        assert ids == {kept.submission.id}
+        newest = session.execute(select(LogCheckpoint.size)).scalars()  # type: ignore[call-overload]
+        assert max(newest) == kept.receipt.index + 1
+    assert spent == [results.key_id(results.private_key())] * len(raws)

@@ -1,0 +1,158 @@
+"""Ranking: known answers by hand, and what must not change an answer."""
+
+import itertools
+import math
+import random
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bench_protocol.comparison import LogSample
+from bench_server.ranking import figures as rank
+from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
+
+SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+COUNTER = itertools.count()
+
+
+def repeat(
+    ns: float, owner: str = "o1", machine: str = "m1", hardware: str = "a", setup: Setup = SETUP
+) -> Figure:
+    identity = f"{next(COUNTER):016x}"
+    subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, "e")
+    return Figure(
+        identity, subject, ns, ns, ns, LogSample.of([ns]), "repeats", 1, 1, 1, 1, AT,
+        Evidence(identity, 0.01),
+    )  # fmt: skip
+
+
+def one(repeats: Iterable[Figure]) -> Figure:
+    (figure,) = rank.figures(repeats)
+    return figure
+
+
+def test_median_of_owners_of_machines_of_repeats() -> None:
+    rows = [
+        *(repeat(ns, "o1", "m1") for ns in (90, 100, 200)),  # machine 100
+        repeat(140, "o1", "m2"),  # owner 120
+        repeat(300, "o2", "m3"),
+        repeat(400, "o3", "m4"),
+    ]
+    (figure,) = rank.figures(rows)
+    assert figure.ns_per_sample == 300
+    assert (figure.repeats, figure.machines, figure.owners) == (6, 4, 3)
+    assert not figure.provisional
+    assert (figure.fastest_ns, figure.slowest_ns) == (90, 400)
+
+
+def test_below_three_owners_a_figure_is_provisional() -> None:
+    assert rank.figures([repeat(1, "o1"), repeat(2, "o2", "m2")])[0].provisional
+
+
+def test_generated_and_real_data_never_share_a_figure() -> None:
+    generated = SETUP._replace(data="generated")
+    found = rank.figures([repeat(100), repeat(50, setup=generated)])
+    assert [(f.setup.data, f.ns_per_sample) for f in found] == [("generated", 50), ("real", 100)]
+    (row,) = rank.ranked(found, one_each=True)
+    assert row.figure.setup.data == "real"
+    assert [other.setup.data for other in row.others] == ["generated"]
+
+
+def test_each_hardware_stands_once_with_its_fastest_setup() -> None:
+    tuned = SETUP._replace(recipe="tuned")
+    found = rank.figures(
+        [repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")]
+    )
+    rows = rank.ranked(found, one_each=True)
+    assert [(r.rank, r.figure.hardware_slug, r.figure.setup.recipe) for r in rows] == [
+        (1, "a", "tuned"),
+        (2, "b", "naive"),
+    ]
+    assert [r.rank for r in rank.ranked(found, one_each=False)] == [1, 2, 3]
+
+
+times = st.floats(1e-3, 1e9)
+sides = st.lists(
+    st.tuples(times, st.sampled_from("pqr"), st.sampled_from("xyz")), min_size=1, max_size=12
+)
+
+
+@given(sides, st.floats(0.1, 10), st.randoms())
+def test_scaling_and_order(
+    rows: list[tuple[float, str, str]], c: float, rnd: random.Random
+) -> None:
+    made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
+    (figure,) = rank.figures(made)
+    (scaled,) = rank.figures([replace(r, ns_per_sample=r.ns_per_sample * c) for r in made])
+    assert math.isclose(scaled.ns_per_sample, figure.ns_per_sample * c, rel_tol=1e-12)
+    rnd.shuffle(made)
+    assert rank.figures(made) == [figure]
+
+
+def test_one_owner_is_one_value() -> None:
+    honest = [repeat(100, "o1"), repeat(110, "o2", "m2"), repeat(120, "o3", "m3")]
+    flood = [repeat(1, "o4", f"m4{i}") for i in range(50)]
+    (figure,) = rank.figures([*honest, *flood])
+    assert figure.ns_per_sample == 105
+
+
+@given(sides, st.integers(0, 11), times)
+def test_one_more_vote_of_an_owner_changes_nothing(
+    rows: list[tuple[float, str, str]], which: int, bad: float
+) -> None:
+    """A repeat, or a whole machine, at the owner's own figure changes no figure above; and whatever
+    an owner sends, the hardware's figure stays between what the other owners' would make it with
+    that owner infinitely fast and infinitely slow."""
+    made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
+    owner = made[which % len(made)].subject.owner
+    own = one(r for r in made if r.subject.owner == owner).ns_per_sample
+    more = one([*made, repeat(own, owner, "another")])
+    assert math.isclose(more.ns_per_sample, one(made).ns_per_sample, rel_tol=1e-12)
+    assert more.owners == one(made).owners
+    others = [r for r in made if r.subject.owner != owner]
+    flood = [repeat(bad, owner, f"flood{number}") for number in range(9)]
+    low = one([*others, repeat(1e-9, owner)]).ns_per_sample
+    high = one([*others, repeat(1e15, owner)]).ns_per_sample
+    assert low <= one([*made, *flood]).ns_per_sample <= high
+
+
+def test_a_verdict_needs_three_on_each_side() -> None:
+    few = rank.compare(one([repeat(50), repeat(50)]), one([repeat(100)] * 3))
+    assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
+    assert few.verdict == "too few runs (2 and 3 repeats)"
+
+
+def test_verdicts() -> None:
+    slow = one(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
+    fast = one(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
+    found = rank.compare(fast, slow)
+    assert found.kind == "faster"
+    assert found.verdict == "12 % faster, 95 % CI 11 to 13"
+    assert rank.compare(slow, fast).kind == "slower"
+    assert rank.compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
+    same = rank.compare(fast, one(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
+    assert same.verdict == "no credible difference"
+
+
+def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
+    single = one(repeat(100 + i / 10, "o1", "m1") for i in range(30))
+    several = one(repeat(200, "o2", f"n{i % 3}") for i in range(9))
+    found = rank.compare(single, several)
+    assert (found.unit, found.n_a, found.n_b, found.kind) == ("machines", 1, 3, "too_few_runs")
+
+
+def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
+    club = one(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
+    world = one(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
+    found = rank.compare(club, world)
+    assert (found.unit, found.n_a, found.n_b, found.kind) == ("owners", 1, 3, "too_few_runs")
+
+
+def test_published_figures_have_no_place() -> None:
+    copied = replace(one([repeat(50, hardware="p")]), published=True)
+    rows = rank.ranked([copied, one([repeat(100)])], one_each=True)
+    assert [(row.rank, row.figure.published) for row in rows] == [(None, True), (1, False)]

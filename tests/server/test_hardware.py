@@ -1,0 +1,287 @@
+"""Hardware, machines, a machine's history, and what figures can be narrowed to."""
+
+import random
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.machine import Environment
+from bench_protocol.matrix import Device
+from bench_protocol.result import Energy
+from bench_server.answers.history import change_points
+from bench_server.db.environments import version_key
+
+H200 = ("cuda", "NVIDIA H200", None)
+CUDA = Device(kind="cuda")
+SLUG = "nvidia-h200"
+
+
+def machine(seed: int = 3, driver: str = "560.35", memory_gib: int = 64) -> Any:
+    made = results.make_machine("AMD EPYC 9654 96-Core Processor", H200, seed=seed)
+    gpus = (made.gpus[0].model_copy(update={"driver": driver}),)
+    return made.model_copy(update={"gpus": gpus, "memory_bytes": memory_gib * 2**30})
+
+
+def get(http: TestClient, address: str) -> Any:
+    answer = http.get(f"/api/v1{address}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_hardware_and_machines(post: Poster) -> None:
+    post.made()
+    cell = results.make_cell(device=CUDA)
+    for seed in (3, 4):
+        post.made(cell=cell, machine=machine(seed), step_ns=90_000 + seed)
+    listed = get(post.http, "/hardware")
+    assert [row["slug"] for row in listed["hardware"]] == ["intel-core-i7-8700", SLUG]
+    assert listed["hardware"][1]["machines"] == 2
+    assert get(post.http, "/hardware?q=H2")["hardware"] == listed["hardware"][1:]
+    one = get(post.http, f"/hardware/{SLUG}")
+    assert (one["name"], len(one["figures"])) == ("NVIDIA H200", 1)
+    assert one["figures"][0]["machines"] == 2
+    assert one["figures"][0]["mfu"] == pytest.approx(
+        get(post.http, "/workloads")[0]["training_flops_per_sample"]
+        * one["figures"][0]["samples_per_second"]
+        / 67e12
+    )
+    assert one["score"]["value"] is None
+    assert "mnist-cnn" in one["score"]["missing"]
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = get(post.http, f"/machines?limit=1&cursor={cursor}")
+        pages += page["machines"]
+        cursor = page["next_cursor"]
+    assert len(pages) == 3
+    assert sorted(pages, key=lambda row: row["machine_id"]) == pages
+    identity = next(row["machine_id"] for row in pages if SLUG in row["hardware"])
+    found = get(post.http, f"/machines/{identity}")
+    assert found["machine"]["gpus"][0]["driver"] == "560.35"
+    assert found["figures"][0]["machine_id"] == identity
+    for address in ("/machines/0123456789abcdef", "/hardware/none"):
+        assert post.http.get(f"/api/v1{address}").status_code == 404
+    for address in ("/machines/%00", "/hardware/%00", "/machines?cursor=WyJcdTAwMDAiXQ"):
+        assert post.http.get(f"/api/v1{address}").status_code == 422
+
+
+def test_history_marks_what_a_driver_changed(post: Poster) -> None:
+    cell, noise = results.make_cell(device=CUDA), random.Random(1)
+    for number in range(16):
+        driver, step_ns = ("550.9", 100_000) if number < 9 else ("560.35", 80_000)
+        took_ns = round(step_ns * noise.gauss(1, 0.01))
+        last = post.made(
+            cell=cell,
+            machine=machine(driver=driver),
+            step_ns=took_ns,
+            clocks=at(number),
+        )
+    identity = get(post.http, f"/results/{last}")["machine_id"]
+    found = get(post.http, f"/machines/{identity}/history?workload=mnist-cnn")
+    assert len(found["points"]) == 16
+    (change,) = found["changes"]
+    assert change["result_id"] == found["points"][9]["result_id"]
+    assert change["speed_up"] == pytest.approx(1.25, rel=0.02)
+    assert change["changed"] == [["machine.gpus.0.driver", "550.9", "560.35"]]
+    post.made(cell=results.make_cell(device=CUDA, recipe="tuned"), machine=machine())
+    refused = post.http.get(f"/api/v1/machines/{identity}/history?workload=mnist-cnn")
+    assert refused.status_code == 422
+    assert refused.json()["detail"] == "2 of this machine's 2 cells fit; a history is of one"
+    assert post.http.get("/api/v1/machines/0123456789abcdef/history").status_code == 404
+
+
+def at(day: int) -> Any:
+    clocks = results.make_result().clocks
+    return clocks.model_copy(update={"started": f"2026-10-{day + 1:02d}T00:00:00.000000Z"})
+
+
+def test_change_points() -> None:
+    noise = random.Random(2)
+    steady = [100 * noise.gauss(1, 0.02) for _ in range(60)]
+    assert change_points(steady) == []
+    stepped = [*steady[:20], *(time * 1.2 for time in steady[20:45]), *steady[45:]]
+    assert change_points(stepped) == [20, 45]
+    assert change_points([100.0] * 30 + [100.2] * 30) == []
+    assert change_points([100.0] * 5) == []
+
+
+def test_versions_sort_as_versions() -> None:
+    ordered = ["2.9", "2.9.1", "2.10.0rc1", "2.10.0rc2", "2.10", "2.10.1", "10.0"]
+    keys = [version_key(version) for version in ordered]
+    assert keys == sorted(keys, key=str)
+    assert len(set(keys)) == len(ordered)
+    assert version_key("2.10") == version_key("2.10.0") == version_key("2.10.0+cu124")
+    assert version_key("Ubuntu 22.04.3 LTS") == version_key("22.04.3")
+    assert version_key("unknown") is None
+    assert version_key("9" * 60) is not None
+
+
+@pytest.mark.parametrize(
+    ("where", "recipes"),
+    [
+        (["driver>=560"], ["tuned"]),
+        (["driver<560.35"], ["naive"]),
+        (["framework_version>=2.9", "framework_version<2.18"], ["naive"]),
+        (["framework_version>2.9", "memory_bytes>=68719476736"], ["naive", "tuned"]),
+        (["os=macos"], []),
+        (["os!=macos", "python=3.11.7"], ["naive", "tuned"]),
+        (["cores>6"], []),
+    ],
+)
+@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+def test_attribute_filters(post: Poster, where: list[str], recipes: list[str], group: str) -> None:
+    for recipe, version, driver in (("naive", "2.10.1", "550.120"), ("tuned", "2.18.1", "560.35")):
+        environment = Environment(python="3.11.7", packages={"tensorflow": version})
+        cell = results.make_cell(device=CUDA, recipe=recipe)
+        post.made(cell=cell, machine=machine(driver=driver), environment=environment)
+    query = {"workload": "mnist-cnn", "where": where, "group": group}
+    answer = post.http.get("/api/v1/leaderboard", params=query)
+    assert answer.status_code == 200, answer.text
+    rows = answer.json()["rows"]
+    found = [row["recipe"] for row in rows] + [o["recipe"] for row in rows for o in row["others"]]
+    assert sorted(found) == recipes
+    listed = post.http.get("/api/v1/results", params={"where": where}).json()["results"]
+    assert sorted(row["recipe"] for row in listed) == recipes
+
+
+@pytest.mark.parametrize(
+    "where", ["driver", "colour=red", "memory_bytes>=big", "driver>new", "os>a"]
+)
+def test_conditions_that_cannot_be_asked(http: TestClient, where: str) -> None:
+    answer = http.get("/api/v1/leaderboard", params={"where": where})
+    assert answer.status_code == 422
+    assert answer.json()["field"] == "where"
+
+
+def test_sorting_and_grouping(post: Poster) -> None:
+    """Slow and frugal, fast and hungry, and one whose energy nobody measured."""
+    for seed, step_ns, millijoules in (
+        (1, 2_000_000, 10_000),
+        (2, 1_000_000, 90_000),
+        (3, 1_500_000, 0),
+    ):
+        made = results.make_machine(f"Intel(R) Core(TM) i{seed * 2 + 1}-8700", seed=seed)
+        energy = Energy(source="rapl", scope="cpu_package", energy_mj=millijoules, window_ns=10**9)
+        cell = results.make_cell()
+        measurement = results.make_measurement(
+            cell, step_ns, **({"energy": energy} if millijoules else {})
+        )
+        post.made(cell=cell, machine=made, measurement=measurement)
+
+    def rows(**query: str) -> list[dict[str, Any]]:
+        query = {"workload": "mnist-cnn", "group": "hardware"} | query
+        found = post.http.get("/api/v1/leaderboard", params=query)
+        assert found.status_code == 200, found.text
+        return list(found.json()["rows"])
+
+    for group in ("hardware", "machine", "result", "setup"):
+        names = [row["hardware"] for row in rows(group=group, sort="throughput")]
+        assert names == [f"Intel Core i{n}-8700" for n in (5, 7, 3)]
+        frugal = rows(group=group, sort="energy")
+        assert [row["hardware"] for row in frugal] == [f"Intel Core i{n}-8700" for n in (3, 5)]
+        assert frugal[0]["joules_per_epoch"] == pytest.approx(10 * 2e-3 * 937)
+        assert frugal[0]["samples_per_joule"] == pytest.approx(64 / (10 * 2e-3))
+        assert [row["hardware"][-6] for row in rows(group=group, sort="date")] == ["7", "5", "3"]
+        assert rows(group=group, sort="accuracy") == rows(group=group, sort="mfu") == []
+        assert len(rows(group=group, trust="1")) == 3
+        assert rows(group=group, trust="4") == []
+
+
+def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> None:
+    for seed, scope in ((1, "cpu_package"), (2, "soc"), (3, "cpu_package")):
+        cell = results.make_cell()
+        energy = Energy(source="rapl", scope=scope, energy_mj=10_000 * (4 - seed), window_ns=10**9)
+        made = results.make_machine(f"Intel(R) Core(TM) i{seed}-8700", seed=seed)
+        measurement = results.make_measurement(cell, 1_000_000, energy=energy)
+        post.made(cell=cell, machine=made, measurement=measurement)
+    for group in ("hardware", "machine", "result", "setup"):
+        board = f"/leaderboard?workload=mnist-cnn&sort=energy&group={group}"
+        found = get(post.http, board)
+        assert found["energy_scopes"] == ["cpu_package", "soc"]
+        names = [(row["rank"], row["hardware"]) for row in found["rows"]]
+        assert names == [(1, "Intel Core i3-8700"), (2, "Intel Core i1-8700")]
+        (row,) = get(post.http, f"{board}&energy_scope=soc")["rows"]
+        assert (row["rank"], row["hardware"]) == (1, "Intel Core i2-8700")
+
+
+@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+@pytest.mark.parametrize("sort", ["time", "date"])
+def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: str) -> None:
+    def arrive(number: int, step_ns: int) -> None:
+        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
+        post.made(machine=made, step_ns=step_ns)
+
+    for number in range(1, 8):
+        arrive(number, 1_000_000 + 1000 * number)
+    seen: list[str] = []
+    cursor = ""
+    while cursor is not None:
+        query = {
+            "workload": "mnist-cnn",
+            "group": group,
+            "limit": "3",
+            "cursor": cursor,
+            "sort": sort,
+        }
+        page = get(post.http, "/leaderboard?" + "&".join(f"{k}={v}" for k, v in query.items()))
+        seen += [row["hardware"] for row in page["rows"]]
+        cursor = page["next_cursor"]
+        arrive(100 + len(seen), 500_000)
+    wanted = [f"Intel Core i7-{number}" for number in range(1, 8)]
+    assert seen == (wanted if sort == "time" else wanted[::-1])
+    assert post.http.get("/api/v1/leaderboard?cursor=abcd").status_code == 422
+    assert post.http.get("/api/v1/leaderboard?workload=mnist-cnn&cursor=abcd").status_code == 422
+
+
+def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
+    """Also where its processor is the faster one."""
+    for device, step_ns in ((CUDA, 90_000), (Device(kind="cpu"), 10_000)):
+        last = post.made(cell=results.make_cell(device=device), machine=machine(), step_ns=step_ns)
+    identity = get(post.http, f"/results/{last}")["machine_id"]
+    found = get(post.http, f"/machines/{identity}")
+    assert found["name"] == "NVIDIA H200"
+    assert len(found["hardware"]) == 2
+    things = get(post.http, f"/compare?ids={identity},nvidia-h200")["things"]
+    assert things[0]["name"] == f"NVIDIA H200, machine {identity[:8]}"
+
+
+def test_compare_machines_with_prices(post: Poster) -> None:
+    cell = results.make_cell(device=CUDA)
+    for seed in (3, 4):
+        for repeat in (1, 2, 3):
+            last = post.made(
+                cell=cell, machine=machine(seed), repeat=repeat, run_id=f"{seed:032x}",
+                step_ns=100_000 * seed + repeat,
+            )  # fmt: skip
+    ids = [row["machine_id"] for row in get(post.http, "/machines")["machines"]]
+    slow = get(post.http, f"/results/{last}")["machine_id"]
+    fast = next(identity for identity in ids if identity != slow)
+    answer = get(post.http, f"/compare?ids={slow},{fast}&price.{slow}=1000&price.{fast}=2000")
+    assert [thing["kind"] for thing in answer["things"]] == ["machine", "machine"]
+    assert [thing["price"] for thing in answer["things"]] == [1000, 2000]
+    _, second = answer["rows"][0]["cells"]
+    assert second["verdict"].startswith("33 % faster")
+    assert second["n"] == 3
+    speed = second["samples_per_second"]
+    assert second["samples_per_second_per_price"] == pytest.approx(speed / 2000)
+    for wrong in (f"price.{slow}=0", f"price.{slow}=x", "price.other=3", f"price.{slow}=inf"):
+        refused = post.http.get(f"/api/v1/compare?ids={slow},{fast}&{wrong}")
+        assert refused.status_code == 422
+        assert refused.json()["field"].startswith("price.")
+
+
+def test_compare_across_batch_sizes(post: Poster) -> None:
+    ids = [
+        post.made(cell=results.make_cell(batch_size=size), step_ns=size * 1000)
+        for size in (64, 256)
+    ]
+    answer = get(post.http, f"/compare?ids={','.join(ids)}&across=batch_size")
+    assert (answer["across"], answer["common_cells"]) == ("batch_size", 1)
+    (row,) = answer["rows"]
+    assert row["batch_size"] is None
+    assert [cell["batch_size"] for cell in row["cells"]] == [64, 256]
+    assert row["cells"][1]["speed_up"] == pytest.approx(1)
+    refused = post.http.get(f"/api/v1/compare?ids=intel-core-i7-8700,{ids[0]}&across=batch_size")
+    assert refused.status_code == 422

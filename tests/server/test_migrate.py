@@ -1,0 +1,83 @@
+"""Migrations: up, down, up; equal to the tables; and a server that refuses any other version."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from sqlalchemy import CheckConstraint, inspect, text
+
+from bench_server.db import migrate
+from bench_server.db.store import open_engine
+from bench_server.db.tables import Table
+
+
+def test_up_down_up(empty_database_url: str) -> None:
+    engine = open_engine(empty_database_url)
+    for target, expected in (("head", migrate.head()), ("base", None), ("head", migrate.head())):
+        migrate.migrate(engine, target)
+        assert migrate.current(engine) == expected
+    assert {"signing_key", "submission", "measurement"} <= set(inspect(engine).get_table_names())
+    migrate.migrate(engine, "base")
+    assert set(inspect(engine).get_table_names()) == {"alembic_version"}
+    engine.dispose()
+
+
+def test_migrations_make_the_tables(database_url: str) -> None:
+    engine = open_engine(database_url)
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, Table.metadata) == []
+        found = inspect(connection)
+        for table in Table.metadata.sorted_tables:
+            named = {check["name"] for check in found.get_check_constraints(table.name)}
+            wanted = {
+                str(check.name) for check in table.constraints if isinstance(check, CheckConstraint)
+            }
+            assert named == wanted
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    ("version", "advice"),
+    [(None, "bench-server migrate"), ("9999", "pip install --upgrade bench-server")],
+)
+def test_serve_refuses_another_version(
+    empty_database_url: str, version: str | None, advice: str
+) -> None:
+    engine = open_engine(empty_database_url)
+    if version:
+        migrate.migrate(engine)
+        with engine.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "from bench_server.cli.main import main; main()",
+            "serve",
+            "--port",
+            "0",
+        ],
+        env=os.environ | {"BENCH_SERVER_DATABASE_URL": empty_database_url},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert advice in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_older_version_is_told_to_migrate(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_engine(database_url)
+    monkeypatch.setattr(migrate, "head", lambda: "9999")
+    with pytest.raises(migrate.SchemaMismatch, match="run: bench-server migrate"):
+        migrate.require_current(engine)
+    engine.dispose()

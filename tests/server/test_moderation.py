@@ -1,0 +1,223 @@
+"""Who may say what of results and keys, and what comes of it."""
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from fastapi import FastAPI
+from sqlmodel import select
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.client import JSON, Poster
+from tests.fakes.said import NOW, act, revoked
+
+from bench_protocol.result import Challenge
+from bench_server.db.store import Store
+from bench_server.db.tables import LogEntry, Measurement, Withdrawn
+from bench_server.ingest import key_registry, moderation, reindex, verdicts
+from bench_server.settings import Settings
+
+
+def state(store: Store, identity: str) -> tuple[bool, str | None]:
+    with store.reading() as session:
+        row = session.get_one(Measurement, identity)
+        return row.rankable, row.unranked_reason
+
+
+def rates(post: Poster) -> list[float]:
+    rows = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["rows"]
+    return [row["samples_per_second"] for row in rows if not row.get("published")]
+
+
+def test_hidden_results_do_not_count_and_come_back(post: Poster, store: Store) -> None:
+    identity = post.made()
+    before = rates(post)
+    assert act(post, "hide", result=identity).status_code == 200
+    assert state(store, identity) == (False, "hidden by whoever sent it")
+    assert rates(post) == []
+    assert post.http.get("/api/v1/results").json()["results"] == []
+    assert act(post, "show", result=identity).status_code == 200
+    assert rates(post) == before
+
+
+def test_only_the_sender_may(post: Poster) -> None:
+    identity = post.made()
+    post.enroll(results.private_key(2))
+    for kind in ("hide", "withdraw"):
+        answer = act(post, kind, seed=2, result=identity)
+        assert (answer.status_code, answer.json()["code"]) == (403, "not_yours")
+    assert act(post, "flag", result=identity, reason="x").json()["code"] == "not_yours"
+    wrong = act(post, "hide", result=identity, server_origin="elsewhere")
+    assert (wrong.status_code, wrong.json()["field"]) == (422, "server_origin")
+    assert act(post, "hide", result="f" * 16).status_code == 404
+    stale = act(post, "list", at=NOW - timedelta(hours=1))
+    assert (stale.status_code, stale.json()["field"]) == (403, "at")
+
+
+def test_a_replayed_act_does_nothing_again(post: Poster, store: Store) -> None:
+    identity = post.made()
+    first = act(post, "hide", result=identity)
+    with store.reading() as session:
+        entry = session.exec(select(LogEntry).where(LogEntry.kind == "act")).one()
+    act(post, "show", result=identity)
+    body = b'{"envelope":%s}' % (entry.envelope or b"")
+    again = post.http.post("/api/v1/acts", content=body, headers=JSON)
+    assert again.json() == first.json()
+    assert state(store, identity)[0]
+
+
+def test_withdrawing_erases_and_leaves_a_stub(post: Poster, store: Store) -> None:
+    identity, other = post.made(), post.made()
+    act(post, "hide", result=identity)
+    size = post.http.get("/api/v1/log").json()["size"]
+    assert act(post, "withdraw", result=identity).status_code == 200
+    with store.reading() as session:
+        assert session.get(Measurement, identity) is None
+        stub = session.get_one(Withdrawn, identity)
+        entries = session.exec(select(LogEntry).where(LogEntry.submission_id == identity)).all()
+        erased = session.exec(select(LogEntry).where(LogEntry.salt == None)).all()  # noqa: E711
+    assert (stub.workload, entries) == ("mnist-cnn", [])
+    assert [entry.kind for entry in erased] == ["result", "act", "act"]
+    assert post.http.get("/api/v1/log").json()["size"] == size + 1
+    assert [r["id"] for r in post.http.get("/api/v1/results").json()["results"]] == [other]
+    assert act(post, "withdraw", result=identity).status_code == 410
+
+
+def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> None:
+    """Flagged, hidden or withdrawn: marked, with the reason, and never with a rank."""
+    other = results.make_cell(batch_size=128)
+    kept, flagged, hidden, gone = (post.made(step_ns=n * 1_000_000) for n in (1, 2, 3, 4))
+    elsewhere = post.made(cell=other)
+    moderation.decide(store, AUTHORITY, NOW, "flag", result=flagged, reason="overclocked")
+    act(post, "hide", result=hidden)
+    for identity in (gone, elsewhere):
+        act(post, "withdraw", result=identity)
+    board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
+    assert {row["result_id"]: (row["state"], row["reason"]) for row in board["unranked"]} == {
+        flagged: ("kept", "flagged by the operator: overclocked"),
+        hidden: ("hidden", "hidden by whoever sent it"),
+        gone: ("withdrawn", "withdrawn by whoever sent it"),
+    }
+    assert [row["result_id"] for row in board["rows"]] == [kept]
+    page = post.http.get("/?workload=mnist-cnn").text
+    assert "3 results not ranked" in page
+    assert "withdrawn by whoever sent it" in page
+    assert f"/results/{flagged}" in page
+    assert f"/results/{gone}" not in page
+    for narrowed in ("batch_size=256", "device=cuda", "trust=1", "where=os=linux"):
+        found = post.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{narrowed}").json()
+        assert gone not in [row["result_id"] for row in found["unranked"]]
+    wide = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&batch_size=128").json()
+    assert [row["result_id"] for row in wide["unranked"]] == [elsewhere]
+
+
+def test_the_operator_flags_and_restores(post: Poster, store: Store) -> None:
+    identity = post.made()
+    moderation.decide(store, AUTHORITY, NOW, "flag", result=identity, reason="overclocked")
+    assert state(store, identity) == (False, "flagged by the operator: overclocked")
+    foot = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["unranked"]
+    assert [row["reason"] for row in foot] == ["flagged by the operator: overclocked"]
+    assert act(post, "show", result=identity).json()["code"] == "conflict"
+    before = state(store, identity)
+    reindex.reindex(store, ORIGIN)
+    assert state(store, identity) == before
+    moderation.decide(store, AUTHORITY, NOW, "restore", result=identity)
+    assert state(store, identity) == (True, None)
+
+
+def test_names_change_and_are_never_signed(post: Poster) -> None:
+    identity = post.made()
+    for name in ("somebody", None):
+        assert act(post, "rename", display_name=name).status_code == 200
+        key = post.http.get(f"/api/v1/results/{identity}").json()["key_id"]
+        assert post.http.get(f"/api/v1/keys/{key}").json()["display_name"] == name
+
+
+def test_a_compromised_key_loses_what_came_after(post: Poster, store: Store) -> None:
+    early, late = post.made(), post.made()
+    assert revoked(post, 1, 1, since=2).status_code == 201
+    assert state(store, early) == (True, None)
+    rankable, reason = state(store, late)
+    assert not rankable
+    assert reason is not None
+    assert "revoked (lost)" in reason
+    answer = post.raw(results.sealed(results.make_result()))
+    assert (answer.status_code, answer.json()["code"]) == (403, "key_not_active")
+
+
+def test_who_may_revoke(post: Poster, store: Store) -> None:
+    for seed in (2, 3):
+        post.enroll(results.private_key(seed))
+    assert revoked(post, 2, 1).json()["code"] == "key_not_active"
+    for seed in (2, 3):
+        key = results.key_id(results.private_key(seed))
+        moderation.decide(store, AUTHORITY, NOW, "assign", key=key, owner="lab")
+    assert revoked(post, 2, 3).status_code == 201
+    assert revoked(post, 2, 3).status_code == 200
+    assert revoked(post, 3, 2).json()["code"] == "key_not_active"
+
+
+def test_reproduced_by_confirmed_owners_is_level_four(post: Poster, store: Store) -> None:
+    rows = [post.made(step_ns=step) for step in (1_000_000, 1_050_000)]
+    with store.writing() as session:
+        for number, identity in enumerate(rows):
+            row = session.get_one(Measurement, identity)
+            passed = verdicts.Verdict("c", True, "doubtful", "", {}, True)
+            row.verdicts = verdicts.as_text([passed])
+            row.owner = f"o{number}"
+    with store.writing() as session:
+        for label in ("o0", "o1"):
+            key_registry.own(session, label).confirmed = True
+        found = [session.get_one(Measurement, identity) for identity in rows]
+        from bench_server.ingest import eligibility
+
+        eligibility.settle(session, found)
+        assert [row.trust_level for row in found] == [4, 4]
+        key_registry.own(session, "o1").confirmed = False
+        eligibility.settle(session, found)
+        assert [row.trust_level for row in found] == [3, 3]
+
+
+@pytest.fixture
+def policy(app: FastAPI) -> Callable[[str], None]:
+    def choose(name: str) -> None:
+        app.state.settings = Settings(enrollment=name)  # type: ignore[arg-type]
+
+    return choose
+
+
+def test_by_invitation(post: Poster, store: Store, policy: Callable[[str], None]) -> None:
+    policy("invite")
+    with store.writing() as session:
+        code = key_registry.invite(session, NOW, "lab", timedelta(days=1))
+    body = json.loads(results.enrollment(results.private_key(5)))
+    refused = post.http.post("/api/v1/keys", json=body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_invited")
+    taken = post.http.post("/api/v1/keys", json=body | {"invite": code})
+    assert (taken.status_code, taken.json()["owner"]) == (201, "lab")
+    other = json.loads(results.enrollment(results.private_key(6)))
+    assert post.http.post("/api/v1/keys", json=other | {"invite": code}).status_code == 403
+
+
+def test_by_approval(post: Poster, store: Store, policy: Callable[[str], None]) -> None:
+    policy("approval")
+    key = results.private_key(5)
+    told = post.http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
+    assert told.json()["status"] == "pending"
+    raw = results.sealed(results.make_result(key=key), key)
+    assert post.raw(raw).json()["code"] == "key_not_active"
+    moderation.decide(store, AUTHORITY, NOW, "approve", key=results.key_id(key))
+    assert post.raw(raw).status_code == 201
+
+
+def test_an_expired_challenge_lowers_the_level(post: Poster, app: FastAPI) -> None:
+    given = post.http.post(
+        "/api/v1/challenges", json={"key_id": results.key_id(results.private_key())}
+    ).json()
+    named = Challenge(**{name: given[name] for name in Challenge.model_fields})
+    app.state.clock = lambda: datetime.fromisoformat(given["expires_at"]) + timedelta(seconds=1)
+    answer = post.raw(results.sealed(results.make_result(challenge=named))).json()
+    verdict = {v["check"]: v for v in answer["verdicts"]}["challenge"]
+    assert (answer["trust_level"], verdict["passed"]) == (1, False)
+    assert "expired" in verdict["sentence"]

@@ -1,0 +1,258 @@
+"""The operator's commands on real databases, beside a server that is in use."""
+
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from click.testing import Result as Ran
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from tests.fakes import results, said
+from tests.fakes.client import JSON, Poster
+from typer.testing import CliRunner
+
+from bench_server.cli.main import main as cli
+from bench_server.db.store import Store
+from bench_server.ingest.inbox import Inbox
+from bench_server.log import log
+from bench_server.log.server_keys import load_authority
+from bench_server.settings import Settings
+
+KEY, OTHER = (results.key_id(results.private_key(seed)) for seed in (1, 2))
+Command = Callable[..., Ran]
+
+
+@pytest.fixture
+def keys_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("BENCH_SERVER_KEYS_DIR", str(tmp_path / "server-keys"))
+    return tmp_path / "server-keys"
+
+
+@pytest.fixture
+def command(database_url: str, keys_dir: Path) -> Command:
+    """``bench-server`` on the test's database."""
+
+    def run(*arguments: str) -> Ran:
+        return CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+
+    return run
+
+
+@pytest.fixture
+def http(
+    application: FastAPI, store: Store, clock: Callable[..., object], keys_dir: Path
+) -> Iterator[TestClient]:
+    """A server with the keys that the commands read, as ``bench-server serve`` has them."""
+    authority = load_authority("trainmark.localhost", keys_dir)
+    with store.writing() as session:
+        log.begin(session, authority)
+    application.state.store = store
+    application.state.kept = {}
+    others, application.state.authority = application.state.authority, authority
+    application.state.inbox = Inbox(store, authority)
+    application.state.clock = clock
+    application.state.settings = Settings()
+    yield TestClient(application)
+    # All tests of the session share the application.
+    application.state.authority = others
+
+
+def entry(done: Ran) -> int:
+    """The log entry that a command says it made."""
+    assert done.exit_code == 0, done.output
+    found = re.fullmatch(r"logged as entry (\d+)\n", done.output)
+    assert found, done.output
+    return int(found.group(1))
+
+
+def key(post: Poster, key_id: str = KEY) -> dict[str, object]:
+    found: dict[str, object] = post.http.get(f"/api/v1/keys/{key_id}").json()
+    return found
+
+
+def test_keys(post: Poster, command: Command) -> None:
+    post.enroll(results.private_key(2), "Somebody")
+    early = post.made()
+    late = post.made()
+    listed = command("keys", "list").output.splitlines()
+    assert listed[0] == f"{KEY}  active    key-{KEY[:12]}"
+    assert listed[1] == f"{OTHER}  active    key-{OTHER[:12]}  Somebody"
+    assert entry(command("keys", "revoke", KEY, "--reason", "stolen", "--since", "3")) == 4
+    assert (key(post)["status"], key(post)["revoked_reason"]) == ("revoked", "stolen")
+    assert "revoked " in command("keys", "list").output
+    ranks = {i: post.http.get(f"/api/v1/results/{i}").json() for i in (early, late)}
+    assert ranks[early]["rankable"]
+    assert "stolen" in ranks[late]["unranked_reason"]
+    answer = post.raw(results.sealed(results.make_result()))
+    assert (answer.status_code, answer.json()["code"]) == (403, "key_not_active")
+
+
+def test_approval(post: Poster, command: Command, application: FastAPI) -> None:
+    """Anyone may enroll, and results are taken once the operator has approved the key."""
+    application.state.settings = Settings(enrollment="approval")
+    newcomer = results.private_key(2)
+    told = post.http.post("/api/v1/keys", content=results.enrollment(newcomer), headers=JSON)
+    assert (told.status_code, told.json()["status"]) == (201, "pending")
+    raw = results.sealed(results.make_result(key=newcomer), newcomer)
+    held = post.raw(raw)
+    assert (held.status_code, held.json()["code"]) == (403, "key_not_active")
+    assert "operator's approval" in held.json()["detail"]
+    asked = post.http.post("/api/v1/challenges", json={"key_id": OTHER})
+    assert asked.json()["code"] == "key_not_active"
+    assert f"{OTHER}  pending" in command("keys", "list").output
+    entry(command("keys", "approve", OTHER))
+    assert post.raw(raw).status_code == 201
+    # Approving what was revoked brings nothing back.
+    entry(command("keys", "revoke", OTHER, "--reason", "lost"))
+    entry(command("keys", "approve", OTHER))
+    assert key(post, OTHER)["status"] == "revoked"
+
+
+def test_owners(post: Poster, command: Command) -> None:
+    post.enroll(results.private_key(2))
+    post.made()
+    entry(command("owners", "assign", KEY, "the lab"))
+    entry(command("owners", "assign", OTHER, "the lab"))
+    entry(command("owners", "confirm", "the lab"))
+    assert "the lab  confirmed  2 keys" in command("owners", "list").output.splitlines()
+    assert (key(post)["owner"], key(post)["owner_confirmed"]) == ("the lab", True)
+    entry(command("owners", "doubt", "the lab"))
+    assert "the lab  unconfirmed  2 keys" in command("owners", "list").output.splitlines()
+    assert key(post)["owner_confirmed"] is False
+
+
+def test_results(post: Poster, command: Command) -> None:
+    identity = post.made()
+    for act, words in (("flag", "flagged by the operator"), ("quarantine", "held back")):
+        entry(command("results", act, identity, "--reason", "looks odd"))
+        found = post.http.get(f"/api/v1/results/{identity}").json()
+        assert found["unranked_reason"].startswith(words)
+        assert found["unranked_reason"].endswith("looks odd")
+        board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
+        assert (board["rows"], [row["result_id"] for row in board["unranked"]]) == ([], [identity])
+    entry(command("results", "restore", identity))
+    assert post.http.get(f"/api/v1/results/{identity}").json()["rankable"]
+
+
+def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command) -> None:
+    identity, kept = post.made(), post.made()
+    entry(command("keys", "revoke", KEY, "--reason", "lost"))
+    refused = said.act(post, "withdraw", result=identity, server_origin="trainmark.localhost")
+    assert (refused.status_code, refused.json()["code"]) == (403, "key_not_active")
+    mend = refused.json()["mend"]
+    assert f"bench-server results withdraw {identity}" in mend
+    asked = command("results", "withdraw", identity)
+    assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)  # nobody answered
+    assert post.http.get(f"/api/v1/results/{identity}").status_code == 200
+    entry(command(*mend.partition("bench-server ")[2].split(), "--yes"))
+    assert post.http.get(f"/api/v1/results/{identity}").status_code == 410
+    assert post.http.get(f"/api/v1/results/{kept}").status_code == 200
+    assert command("reindex").exit_code == 0
+    verified = command("verify-log")
+    assert verified.exit_code == 0, verified.output
+
+
+def test_invitations(post: Poster, command: Command, application: FastAPI) -> None:
+    """A code enrolls one key, gives it to the owner it names, and expires."""
+    application.state.settings = Settings(enrollment="invite")
+    code = command("create-invite", "--owner", "guests").output.strip()
+    expired = command("create-invite", "--days", "0.01").output.strip()
+    assert len(code) >= 24
+    body = json.loads(results.enrollment(results.private_key(2)))
+
+    def enroll(document: dict[str, object]) -> httpx.Response:
+        answer: httpx.Response = post.http.post("/api/v1/keys", json=document)
+        return answer
+
+    refused = enroll(body)
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_invited")
+    assert "--invite CODE" in refused.json()["mend"]
+    taken = enroll(body | {"invite": code})
+    assert (taken.status_code, taken.json()["owner"]) == (201, "guests")
+    assert enroll(body | {"invite": code}).status_code == 200  # sent again
+    other = json.loads(results.enrollment(results.private_key(3)))
+    assert enroll(other | {"invite": code}).json()["code"] == "not_invited"
+    clock = application.state.clock
+    application.state.clock = lambda: clock() + timedelta(days=365)
+    assert enroll(other | {"invite": expired}).json()["code"] == "not_invited"
+
+
+def test_what_cannot_be_is_said_in_a_line(
+    post: Poster, command: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    identity = post.made()
+    for arguments, says in (
+        (("keys", "approve", "f" * 64), f"no key {'f' * 64} is enrolled"),
+        (("keys", "revoke", "not a key", "--reason", "x"), "key_id: "),
+        (("results", "flag", "0" * 16, "--reason", "x"), f"no result {'0' * 16}"),
+        (("results", "flag", identity, "--reason", "x" * 300), "reason: "),
+        (("owners", "assign", KEY, "a\nb"), "owner: "),
+        (("create-invite", "--owner", "a\u202eb"), "the owner's label must have"),
+        (("create-invite", "--days", "0"), "--days"),
+    ):
+        done = command(*arguments)
+        assert done.exit_code == 2, (arguments, done.output)
+        assert says in done.output
+        assert "Traceback" not in done.output
+    assert command("results", "flag", identity).exit_code == 2  # a reason is needed
+    size = post.http.get("/api/v1/log").json()["size"]
+    monkeypatch.setenv("BENCH_SERVER_KEYS_DIR", str(tmp_path / "other-keys"))
+    stranger = command("owners", "confirm", "lab")
+    assert stranger.exit_code == 2
+    assert "BENCH_SERVER_KEYS_DIR" in stranger.output
+    assert post.http.get("/api/v1/log").json()["size"] == size
+
+
+def test_everything_decided_is_in_the_log_and_verifies(post: Poster, command: Command) -> None:
+    identity = post.made()
+    entry(command("owners", "assign", KEY, "lab"))
+    entry(command("owners", "confirm", "lab"))
+    entry(command("results", "flag", identity, "--reason", "odd"))
+    entry(command("results", "restore", identity))
+    records = post.http.get("/api/v1/log/entries").json()["records"]
+    assert [r["kind"] for r in records] == ["key_event", "result", "act", "act", "act", "act"]
+    verified = command("verify-log")
+    assert verified.exit_code == 0, verified.output
+    assert "6 entries, 1 results" in verified.output
+
+
+def test_a_dump_verifies_without_server_and_keys(
+    post: Poster, command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        post.made()
+    dump, altered = tmp_path / "dump.zip", tmp_path / "altered.zip"
+    whole = command("verify-log", "--save", str(dump))
+    assert whole.exit_code == 0, whole.output
+    monkeypatch.setenv("BENCH_SERVER_KEYS_DIR", str(tmp_path / "none"))
+
+    def stranger(*arguments: str) -> Ran:
+        nowhere = f"sqlite:///{tmp_path / 'nothing.db'}"
+        return CliRunner().invoke(cli.main, ["verify-log", *arguments, "--database-url", nowhere])
+
+    assert stranger(str(dump)).output == whole.output
+    key = post.http.get("/api/v1/log").json()["key"]
+    assert f"signed by {key}" in whole.output
+    with zipfile.ZipFile(dump) as old, zipfile.ZipFile(altered, "w") as new:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.startswith("/api/v1/log/entries"):
+                document = json.loads(content)
+                document["records"][2]["salt"] = "00" * 32
+                content = json.dumps(document).encode()
+            new.writestr(name, content)
+    found = stranger(str(altered))
+    assert found.exit_code == 1
+    assert "WRONG entry 2: edited" in found.output
+    dump.write_bytes(dump.read_bytes()[:100])
+    for file in (dump, tmp_path / "missing.zip"):
+        told = stranger(str(file))
+        assert (told.exit_code, "is no dump of a log" in told.output) == (2, True)
+    unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
+    assert unwritable.exit_code == 2
+    assert not list(tmp_path.glob(".*partial"))

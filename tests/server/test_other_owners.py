@@ -1,0 +1,115 @@
+"""Other owners' times: exactly where they are few, by their quartiles where they are many."""
+
+import math
+import random
+from datetime import UTC, datetime
+from statistics import NormalDist
+
+import pytest
+from sqlalchemy import insert, select
+
+from bench_server.db.bulk import TOGETHER
+from bench_server.db.store import Store
+from bench_server.ingest import other_owners
+from bench_server.ranking.rows import TABLE
+
+PLACE = "p" * 32
+
+
+def keep(store: Store, times: list[float], place: str = PLACE) -> None:
+    """A hardware's standing and those of its owners, whose rest does not matter here."""
+    with store.writing() as session:
+        numbers = ("middle_ns", "log_mean", "log_m2", "value_log_mean", "value_log_variance")
+        row = {
+            **{column.name: "" for column in TABLE.c},
+            **dict.fromkeys(numbers, 0.0),
+            **dict.fromkeys(("fastest_ns", "slowest_ns", "spread"), 1.0),
+            **dict.fromkeys(("value_count", "repeats", "machines", "owners", "trust_level"), 1),
+            **dict.fromkeys(("accuracy", "joules_per_sample", "energy_scope"), None),
+            "batch_size": 64,
+            "newest_at": datetime(2026, 11, 23, tzinfo=UTC),
+        }
+        hardware = row | {
+            "id": place, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
+            "children": len(times),
+        }  # fmt: skip
+        of_owner = row | {"level": "owner", "parent_id": place, "children": 1}
+        owners = [
+            of_owner | {"id": f"{place[-8:]}o{number:023d}", "ns_per_sample": time}
+            for number, time in enumerate(times)
+        ]
+        session.connection().execute(insert(TABLE), [hardware, *owners])
+
+
+def found(store: Store, own: str = "new") -> other_owners.Peers:
+    with store.reading() as session:
+        return other_owners.others(session.connection(), [(PLACE, own), ("nobody", own)])[
+            PLACE, own
+        ]
+
+
+def own(number: int, place: str = PLACE) -> str:
+    return f"{place[-8:]}o{number:023d}"
+
+
+def quartiles_of(times: list[float]) -> other_owners.Peers:
+    ordered = sorted(times)
+    return other_owners.of_quartiles(
+        len(times), [ordered[len(times) * quarter // 4] for quarter in (1, 2, 3)]
+    )
+
+
+@pytest.mark.parametrize(
+    "count", [1, 5, other_owners.FEW, other_owners.FEW + 1, other_owners.FEW + 2, 90]
+)
+def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
+    """Whether it is there already or not: what is found of the others is the same."""
+    times = [100.0 + number for number in range(count)]
+    random.Random(1).shuffle(times)
+    keep(store, times)
+    for number in (0, count // 3, count - 1):
+        rest = times[:number] + times[number + 1 :]
+        wanted = quartiles_of(rest) if len(rest) > other_owners.FEW else other_owners.of_times(rest)
+        assert found(store, own(number)) == pytest.approx(wanted)
+    everyone = quartiles_of(times) if count > other_owners.FEW else other_owners.of_times(times)
+    assert found(store) == pytest.approx(everyone)
+
+
+def of_deviations(times: list[float]) -> other_owners.Peers:
+    """As few would be: by the median absolute deviation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(other_owners, "FEW", len(times))
+        return other_owners.of_times(times)
+
+
+@pytest.mark.parametrize("wild", [False, True])
+def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None:
+    """Of 400 owners whose logarithms are normal, every twentieth being wild or not."""
+    normal = NormalDist(math.log(1000), 0.1)
+    times = [math.exp(normal.inv_cdf((number + 0.5) / 400)) for number in range(400)]
+    if wild:
+        times[::20] = [1e9] * 20
+    keep(store, times)
+    quick, exact = found(store), of_deviations(times)
+    assert quick.middle == pytest.approx(exact.middle, abs=0.02)
+    assert quick.deviation == pytest.approx(0.1, rel=0.25)
+    assert exact.deviation == pytest.approx(0.1, rel=0.25)
+
+
+@pytest.mark.parametrize("count", [1, TOGETHER, 2 * TOGETHER + 1])
+def test_many_places_are_told_apart(store: Store, count: int) -> None:
+    places = [f"{number:032x}" for number in range(count)]
+    for number, place in enumerate(places):
+        keep(store, [1000.0 * (number + 1)] * (other_owners.FEW + 1), place)
+    with store.reading() as session:
+        asked = [(place, "new") for place in (*places, "nobody")]
+        owners = other_owners.others(session.connection(), asked)
+    middles = [math.exp(owners[place, "new"].middle) for place in places]
+    assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
+
+
+def test_nobody_else_is_no_peer(store: Store) -> None:
+    with store.reading() as session:
+        assert not session.connection().execute(select(TABLE)).all()
+        nobody = other_owners.others(session.connection(), [("nobody", "own")])
+    assert nobody == {("nobody", "own"): other_owners.NONE}

@@ -1,0 +1,117 @@
+"""Limits of rate, the token that makes reading private, ETags and figures for Prometheus."""
+
+import base64
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes.client import Poster
+from tests.fakes.live import running_server
+from tests.fakes.results import key_id, make_result, private_key, sealed
+
+from bench_server.app import create_app
+from bench_server.db.store import Store
+from bench_server.settings import Settings
+
+TOKEN = "a token of some length"
+
+
+def client(store: Store, **settings: object) -> TestClient:
+    return TestClient(create_app(Settings(**settings), store))  # type: ignore[arg-type]
+
+
+def test_an_address_is_held_back(store: Store) -> None:
+    http = client(store, address_rate="3/minute")
+    for _ in range(3):
+        assert http.get("/api/v1/workloads").status_code == 200
+    refused = http.get("/api/v1/workloads")
+    assert refused.status_code == 429
+    assert refused.json()["code"] == "too_many_requests"
+    assert 1 <= int(refused.headers["retry-after"]) <= 60
+    assert refused.headers["x-content-type-options"] == "nosniff"
+    assert http.get("/healthz").status_code == 200
+
+
+def test_a_key_is_held_back_and_no_other(store: Store) -> None:
+    http = client(store, key_rate="2/hour")
+    post, other = Poster(http), private_key(2)
+    post.enroll()
+    post.enroll(other)
+    for _ in range(2):
+        post.made()
+    body = sealed(make_result())
+    refused = post.raw(body)
+    assert refused.status_code == 429
+    assert int(refused.headers["retry-after"]) > 60
+    tampered = body.replace(b'"sig":"', b'"sig":"AAAA', 1)
+    assert post.raw(tampered).status_code == 400
+    assert post.made(key=other)
+    assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
+
+
+def test_forwarded_addresses_only_from_a_trusted_proxy(
+    database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_SERVER_ADDRESS_RATE", "2/minute")
+
+    def statuses() -> list[int]:
+        with running_server(database_url, tmp_path) as address:
+            forwarded = [{"X-Forwarded-For": f"198.51.100.{number}"} for number in range(4)]
+            path = f"{address}/api/v1/workloads"
+            return [httpx.get(path, headers=headers).status_code for headers in forwarded]
+
+    assert statuses() == [200, 200, 429, 429]
+    monkeypatch.setenv("BENCH_SERVER_TRUSTED_PROXIES", "127.0.0.0/8")
+    assert statuses() == [200] * 4
+
+
+def test_reading_takes_the_token(store: Store) -> None:
+    http = client(store, read_token=TOKEN)
+    basic = base64.b64encode(f"anyone:{TOKEN}".encode()).decode()
+    for address in ("/", "/api/v1/leaderboard", "/api/v1/export.csv", "/metrics", "/openapi.json"):
+        refused = http.get(address)
+        assert refused.status_code == 401, address
+        assert refused.headers["www-authenticate"].startswith("Basic")
+        for header in (f"Bearer {TOKEN}", f"Basic {basic}"):
+            assert http.get(address, headers={"Authorization": header}).status_code == 200
+        for wrong in ("Bearer x", "Basic x", "Basic " + "é", f"Digest {TOKEN}", TOKEN):
+            headers = {"Authorization": wrong.encode()}
+            assert http.get(address, headers=headers).status_code == 401
+    Poster(http).enroll()
+    assert Poster(http).raw(sealed(make_result())).status_code == 201
+    assert http.get("/healthz").status_code == 200
+
+
+def test_an_answer_that_has_not_changed_is_not_sent_again(post: Poster) -> None:
+    for address in ("/api/v1/leaderboard", "/", "/api/v1/results"):
+        first = post.http.get(address)
+        tag = first.headers["etag"]
+        assert first.headers["cache-control"] == "no-cache"
+        for known in (tag, f'"other", W/{tag}', "*"):
+            again = post.http.get(address, headers={"If-None-Match": known})
+            assert (again.status_code, again.content) == (304, b"")
+            assert again.headers["etag"] == tag
+        assert post.http.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
+        post.made()
+        changed = post.http.get(address, headers={"If-None-Match": tag})
+        assert changed.status_code == 200
+        assert changed.headers["etag"] != tag
+
+
+def test_metrics_name_routes_and_not_ids(post: Poster) -> None:
+    identity = post.made()
+    post.http.get(f"/api/v1/results/{identity}")
+    post.http.get("/nothing/here")
+    found = post.http.get("/metrics").text
+    line = 'trainmark_requests_total{method="GET",route="/api/v1/results/{result_id}",status="200"}'
+    assert line in found
+    assert identity not in found
+    assert 'route="none",status="404"' in found
+    assert "process_resident_memory_bytes" in found
+
+
+@pytest.mark.parametrize("rate", ["often", "0/minute", "-1/second"])
+def test_a_rate_that_is_none(rate: str) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        Settings(address_rate=rate)

@@ -1,0 +1,126 @@
+"""Kept answers: the same while the log is, and never older than the log."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.types import Message
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+from bench_server.answers import leaderboard
+from bench_server.db.store import Store
+from bench_server.web import render, response_cache
+from bench_server.web.response_cache import KeptAnswers
+
+BOARD = "/api/v1/leaderboard"
+
+
+@pytest.fixture
+def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Grows by one each time that boards are worked out."""
+    calls: list[Any] = []
+    boards_of = leaderboard.boards_of
+
+    def counting(session: Any, workloads: Any, filters: Any) -> Any:
+        calls.append(workloads)
+        return boards_of(session, workloads, filters)
+
+    monkeypatch.setattr(leaderboard, "boards_of", counting)
+    return calls
+
+
+def test_a_board_is_worked_out_once_while_the_log_is_the_same(
+    http: TestClient, worked_out: list[Any]
+) -> None:
+    first = http.get(BOARD, params={"workload": "mnist-cnn"})
+    again = http.get(BOARD, params={"workload": "mnist-cnn"})
+    assert len(worked_out) == 1
+    assert (again.content, again.headers) == (first.content, first.headers)
+    http.get(BOARD, params={"workload": "fashion-cnn"})
+    assert len(worked_out) == 2
+
+
+def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
+    ask = {"workload": "mnist-cnn", "batch_size": "64"}
+
+    def rows() -> int:
+        return len(http.get(BOARD, params=ask).json()["rows"])
+
+    assert rows() == 0
+    post.made()
+    assert rows() == 1
+
+
+def test_rows_are_rendered_anew_only_where_they_moved(http: TestClient, post: Poster) -> None:
+    def page(**asked: str) -> str:
+        return http.get("/", params={"workload": "mnist-cnn", "batch_size": "64", **asked}).text
+
+    render.part.cache_clear()
+    m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+    post.made()
+    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
+    assert page().count("1 repeat, 1 machine") == 2
+    rendered = render.part.cache_info().misses
+    post.made(repeat=2, cell=results.make_cell(device=Device(kind="metal")), machine=m2)
+    assert (page().count("1 repeat, 1 machine"), page().count("2 repeats, 1 machine")) == (1, 1)
+    assert render.part.cache_info().misses <= rendered + 2
+    assert page(limit="7").count("repeat") == page().count("repeat")
+    assert render.part.cache_info().misses <= rendered + 2
+    assert "Time of an epoch" in page(sort="time")
+    assert render.part.cache_info().misses > rendered + 2, "another figure is another row"
+
+
+def test_a_tag_is_asked_for_whether_kept_or_not(http: TestClient) -> None:
+    tag = http.get("/").headers["etag"]
+    assert http.get("/", headers={"If-None-Match": tag}).status_code == 304
+    assert http.get("/").status_code == 200
+
+
+def test_a_refusal_is_not_kept(http: TestClient) -> None:
+    for _ in range(2):
+        assert http.get(BOARD, params={"workload": "no-such"}).status_code == 422
+
+
+def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
+    now, calls = [0.0], []
+
+    async def app(scope: Any, receive: Any, send: Callable[[Message], Any]) -> None:
+        calls.append(scope["path"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"x"})
+
+    kept = KeptAnswers(app, clock=lambda: now[0])
+    owner = SimpleNamespace(state=SimpleNamespace(store=store, kept={}))
+
+    def ask(query: bytes = b"") -> None:
+        async def send(message: Message) -> None: ...
+
+        scope = {
+            "type": "http",
+            "app": owner,
+            "method": "GET",
+            "path": "/",
+            "query_string": query,
+        }
+        # In a thread: Playwright's loop runs in this one where pages were tested before.
+        with ThreadPoolExecutor(1) as thread:
+            answered = kept(scope, lambda: None, send)  # type: ignore[arg-type, return-value]
+            thread.submit(asyncio.run, answered).result()
+
+    ask()
+    now[0] = response_cache.KEPT_SECONDS
+    ask()
+    assert len(calls) == 1
+    now[0] += 0.1
+    ask()
+    assert len(calls) == 2
+    for number in range(response_cache.KEPT_ANSWERS):
+        ask(b"%d" % number)
+    ask()
+    assert len(calls) == 2 + response_cache.KEPT_ANSWERS + 1

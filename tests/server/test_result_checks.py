@@ -1,0 +1,329 @@
+"""Checks: contradictions keep a result out of every ranking, with a reason, and nothing else."""
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol import accuracy, conformance
+from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import Device
+from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
+from bench_server.ingest import result_checks, submission_checks
+from bench_server.ingest import verdicts as findings
+from bench_server.ingest.other_owners import NONE, Peers, of_times
+from bench_server.ranking import peaks
+
+
+def measured_with(**overrides: Any) -> Result:
+    cell = results.make_cell()
+    return results.make_result(cell=cell, measurement=results.make_measurement(cell, **overrides))
+
+
+def blocks(*durations_ns: int) -> Blocks:
+    return Blocks(
+        steps_per_block=10,
+        durations_ns=durations_ns,
+        stop_reason="budget",
+        warm_up_steps=0,
+        warm_up_ns=0,
+    )
+
+
+def traces(off: float = 1.0) -> tuple[Trace, ...]:
+    """The traces of ``mnist-cnn``, each loss this many times the reference's."""
+    digest = workload_named("mnist-cnn").digest
+    known = [conformance.references()[digest, optimizer] for optimizer in conformance.TRACED]
+    return tuple(
+        Trace(
+            optimizer=one.optimizer,
+            batch_size=one.batch_size,
+            seed=one.seed,
+            losses=tuple(off * loss for loss in one.losses),
+        )
+        for one in known
+    )
+
+
+SHORT_CLOCKS = Clocks(
+    run_started=results.AT,
+    started=results.AT,
+    finished=results.AT,
+    started_ns=0,
+    finished_ns=10**9,
+    signed=results.AT,
+    signed_ns=10**9,
+)
+GPU = Device(kind="cuda")
+# Ten epochs of mnist-cnn, and no better than chance.
+GUESSING = Evaluation(epochs=10, samples=10_000, loss=2.3, accuracy=0.1)
+CONTRADICTIONS = {
+    "parameter_count": lambda: measured_with(parameter_count=77),
+    "finite_loss": lambda: measured_with(last_loss=None),
+    "placement": lambda: measured_with(placement=Placement(reported="/CPU:0", matches=False)),
+    "device_listed": lambda: results.make_result(cell=results.make_cell(device=GPU)),
+    "batch_fits": lambda: results.make_result(cell=results.make_cell(batch_size=60_001)),
+    "times_fit": lambda: results.make_result(clocks=SHORT_CLOCKS),
+    "possible_speed": lambda: measured_with(blocks=blocks(1, 1, 1)),
+    "right_computation": lambda: measured_with(traces=traces(off=1.5)),
+    "accuracy": lambda: measured_with(data_digest=accuracy.MNIST_GENERATED, evaluation=GUESSING),
+}
+
+
+NOW = datetime.fromisoformat(results.AT)
+# Checks that need more than the result itself have cases of their own below.
+DOUBTS = {
+    "below_peak",
+    "challenge",
+    "clocks",
+    "conformance",
+    "falling_loss",
+    "mean_power",
+    "outlier",
+}
+
+
+def found(result: Result, others: Peers = NONE, **arrival: Any) -> dict[str, result_checks.Verdict]:
+    """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
+    took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
+    fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
+    of_result = result_checks.of_result(result)
+    of_arrival = submission_checks.of_arrival(result, submission_checks.Arrival(**fields))
+    of_outlier = submission_checks.of_outlier(submission_checks.outlier(result, others))
+    return {verdict.check: verdict for verdict in (*of_result, *of_arrival, *of_outlier)}
+
+
+def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
+    """A result signed after these times since its challenge, by both of its clocks."""
+    wall = (NOW + timedelta(seconds=wall_seconds)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    end = int(monotonic_seconds * 1e9)
+    return results.make_result(
+        clocks=Clocks(
+            run_started=results.AT,
+            started=results.AT,
+            finished=wall,
+            started_ns=0,
+            finished_ns=end,
+            signed=wall,
+            signed_ns=end,
+        )
+    )
+
+
+def test_a_plausible_result_passes_every_check() -> None:
+    result = timed(100, 100)
+    passed = found(result, received_at=NOW + timedelta(seconds=101))
+    assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
+    assert (
+        len(passed) == len(result_checks.CHECKS) + len(submission_checks.CHECKS) + 1
+    )  # the outlier check
+
+
+def test_conformant_plausible_and_fresh_is_level_three() -> None:
+    result = measured_with(traces=traces())
+    assert all(verdict.passed for verdict in found(result).values() if verdict.check != "clocks")
+    assert found(result)["conformance"].effect == "doubtful"
+
+
+def test_verdicts_are_read_as_they_were_written() -> None:
+    verdicts = result_checks.of_result(timed(100, 100))
+    assert findings.from_text(findings.as_text(verdicts)) == verdicts
+    assert findings.from_text(findings.as_text(())) == ()
+
+
+@pytest.mark.parametrize("at", [0, 1, 4, 13])
+def test_two_lists_of_verdicts_are_joined(at: int) -> None:
+    verdicts = result_checks.of_result(timed(100, 100))
+    one, other = findings.as_text(verdicts[:at]), findings.as_text(verdicts[at:])
+    assert findings.from_text(findings.joined(one, other)) == verdicts
+    assert findings.joined("[]", "[]") == "[]"
+
+
+def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
+    """As versions up to 0005 kept them."""
+    kept = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
+    (verdict,) = findings.from_text(json.dumps([kept]))
+    assert verdict.checked
+
+
+def test_every_check_has_a_case() -> None:
+    every = (*result_checks.CHECKS, *submission_checks.CHECKS)
+    names = {name for name, _, _ in every} | {submission_checks.OUTLIER}
+    assert names == set(CONTRADICTIONS) | DOUBTS
+    assert not set(CONTRADICTIONS) & DOUBTS
+
+
+@pytest.mark.parametrize("check", CONTRADICTIONS)
+def test_a_contradiction_is_kept_and_not_ranked(post: Poster, check: str) -> None:
+    result = CONTRADICTIONS[check]()
+    identity = post(result)
+    kept = post.http.get(f"/api/v1/results/{identity}").json()
+    failed = {
+        v["check"]: v["sentence"]
+        for v in kept["verdicts"]
+        if not v["passed"] and v["effect"] == "unranked"
+    }
+    assert list(failed) == [check]
+    assert not kept["rankable"]
+    assert kept["unranked_reason"] == failed[check]
+    board = post.http.get("/api/v1/leaderboard?batch_size=any").json()
+    assert board["rows"] == []
+    assert [row["reason"] for row in board["unranked"]] == [failed[check]]
+
+
+@pytest.mark.parametrize(
+    ("wall", "monotonic", "server", "agree", "says"),
+    [
+        (100, 100, 101, True, "all clocks agree"),
+        (101.9, 100, 100.5, True, "all clocks agree"),
+        (103, 100, 101, False, "slept"),
+        (97, 100, 101, False, "clock was set"),
+        (3_612, 100, 3_613, False, "slept"),
+        (1_000, 1_004.9, 1_004, True, "all clocks agree"),
+        (100, 100, 97, False, "the server saw 97.0"),
+        (100, 100, 161, True, "all clocks agree"),
+        (100, 100, 163, False, "it arrived 63 s after it was signed"),
+        (100, 100, 90_000, False, "too late to compare"),
+    ],
+)
+def test_clocks(wall: float, monotonic: float, server: float, agree: bool, says: str) -> None:
+    verdict = found(timed(wall, monotonic), received_at=NOW + timedelta(seconds=server))["clocks"]
+    assert (verdict.passed, verdict.effect) == (agree, "stale")
+    assert says in verdict.sentence
+
+
+@pytest.mark.parametrize("state", ["none", "expired", "foreign"])
+def test_without_a_fresh_challenge_nothing_shows_when_it_was_measured(state: str) -> None:
+    verdicts = found(results.make_result(), challenge=state, issued_at=None)
+    assert not verdicts["challenge"].passed
+    assert not verdicts["clocks"].passed
+    assert {verdicts[name].effect for name in ("challenge", "clocks")} == {"stale"}
+
+
+def on_gpu(name: str, samples_per_second: float, precision: str = "float32", **more: Any) -> Result:
+    cell = results.make_cell("fashion-mlp", device=GPU, precision=precision)
+    step_ns = int(cell.batch_size * 1e9 / samples_per_second)
+    return results.make_result(
+        cell=cell,
+        machine=results.make_machine(gpu=("cuda", name, 132)),
+        measurement=results.make_measurement(cell, step_ns, **more),
+    )
+
+
+MLP_FLOPS = workload_named("fashion-mlp").training_flops_per_sample
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "teraflops", "passes"),
+    [
+        ("NVIDIA H200", "float32", 66, True),
+        ("NVIDIA H200", "float32", 67 * 1.09, True),
+        ("NVIDIA H200", "float32", 67 * 1.12, False),
+        ("NVIDIA H200", "tf32", 400, True),
+        ("NVIDIA H200", "tf32", 600, False),
+        ("NVIDIA H300", "float32", 10_000, True),
+    ],
+)
+def test_speed_above_the_vendors_peak(
+    name: str, precision: str, teraflops: float, passes: bool
+) -> None:
+    verdict = found(on_gpu(name, teraflops * 1e12 / MLP_FLOPS, precision))["below_peak"]
+    assert (verdict.passed, verdict.effect) == (passes, "quarantined")
+    assert ("no vendor's peak is known" in verdict.sentence) == (name == "NVIDIA H300")
+
+
+def test_convolutions_may_save_multiplications() -> None:
+    flops = workload_named("mnist-cnn").training_flops_per_sample
+    cell = results.make_cell(device=GPU)
+    machine = results.make_machine(gpu=("cuda", "Tesla T4", 40))
+    for teraflops, passes in ((8.1 * 2.4, True), (8.1 * 2.6, False)):
+        step_ns = int(cell.batch_size * flops / teraflops / 1e3)
+        measurement = results.make_measurement(cell, step_ns)
+        result = results.make_result(cell=cell, machine=machine, measurement=measurement)
+        assert found(result)["below_peak"].passed is passes
+
+
+def test_every_peak_has_a_source() -> None:
+    for name, entry in peaks._table().items():
+        assert entry["source"], name
+        assert entry["checked_at"].startswith("https://"), name
+        assert set(entry["teraflops"]) <= {"float32", "tf32", "mixed_float16", "mixed_bfloat16"}
+        assert peaks.peak_flops(name, "float32") == entry["teraflops"]["float32"] * 1e12
+        assert peaks.peak_flops(f"{name} (container)", "float32") is not None
+    assert peaks.peak_flops("NVIDIA GeForce RTX 3090 Ti", "float32") is None
+
+
+@pytest.mark.parametrize(("watts", "passes"), [(699, True), (730, True), (740, False)])
+def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
+    result = on_gpu(
+        "NVIDIA H200",
+        1e6,
+        energy=Energy(source="nvml", scope="gpu", energy_mj=watts * 10_000, window_ns=10**10),
+    )
+    gpu = result.machine.gpus[0].model_copy(update={"power_limit_watts": 700.0})
+    machine = result.machine.model_copy(update={"gpus": (gpu,)})
+    verdict = found(result.model_copy(update={"machine": machine}))["mean_power"]
+    assert (verdict.passed, verdict.effect) == (passes, "doubtful")
+    assert verdict.checked
+    unlimited = found(result)["mean_power"]
+    assert unlimited.passed
+    assert not unlimited.checked
+
+
+@pytest.mark.parametrize(
+    ("loss", "block_count", "passes"), [(2.2, 100, True), (2.4, 100, False), (2.4, 12, True)]
+)
+def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: bool) -> None:
+    cell = results.make_cell()
+    measurement = results.make_measurement(cell, block_count=block_count, last_loss=loss)
+    assert found(results.make_result(measurement=measurement))["falling_loss"].passed is passes
+
+
+@pytest.mark.parametrize(
+    ("peers", "passes"),
+    [
+        ((1.0, 1.01, 0.99, 1.02, 0.98), True),
+        ((2.0, 2.02, 1.98, 2.01, 1.99), False),
+        ((0.5, 0.51, 0.49, 0.505, 0.495), False),
+        ((2.0, 2.0, 2.0, 2.0), True),
+        ((1.05, 1.05, 1.05, 1.05, 1.05), True),
+        ((0.4, 1.0, 1.8, 2.5, 4.0), True),
+    ],
+)
+def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
+    own_ns = 1_000_000 / 64
+    others = of_times([own_ns * peer for peer in peers])
+    verdict = found(results.make_result(), others)["outlier"]
+    assert (verdict.passed, verdict.effect) == (passes, "doubtful")
+    assert verdict.checked is (len(peers) >= submission_checks.OWNERS_FOR_OUTLIERS)
+
+
+def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:
+    """The slowest block the wire can carry makes an epoch longer than 64 bits of nanoseconds."""
+    cell = results.make_cell(batch_size=1)
+    longest = blocks(2**53 - 1).model_copy(update={"steps_per_block": 1})
+    result = results.make_result(
+        cell=cell,
+        measurement=results.make_measurement(cell, blocks=longest, parameter_count=2**53 - 1),
+        clocks=SHORT_CLOCKS,
+    )
+    kept = post.http.get(f"/api/v1/results/{post(result)}").json()
+    assert kept["epoch_ns"] == 2**63 - 1
+    assert post.http.get(f"/results/{kept['id']}").status_code == 200
+
+
+@pytest.mark.parametrize("kind", ["out_of_memory", "crashed", "wrong_result"])
+def test_a_failure_says_what_failed(post: Poster, kind: str) -> None:
+    post(results.make_failure(kind))
+    (row,) = post.http.get("/api/v1/leaderboard").json()["unranked"]
+    assert row["reason"] == f"{kind.replace('_', ' ')} during timing"
+
+
+def test_an_accuracy_that_no_band_is_known_for_passes_and_says_so() -> None:
+    verdict = found(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
+    assert (verdict.passed, verdict.checked) == (True, False)
+    assert verdict.figures == {"verdict": "accuracy_unchecked"}
+    assert "no band is known" in verdict.sentence
