@@ -5,8 +5,8 @@ equal batch in float32 on generated data, with achieved FLOP/s and their share o
 measured in the same process. The second: ``tuned`` beside the better of two plain hand-written
 loops (``bare_loops/``, of fashion-mlp alone). Every figure is from a fresh process of the agent's
 own worker. The sides of a round live at the same time and time their blocks in turns
-(:mod:`bench_agent.turns`), so that what else the machine does meets them all; a round's ratio is
-the median of its turns', and those printed are medians over the rounds. The two large workloads
+(:mod:`bench_agent.worker.lockstep`), so that what else the machine does meets them
+all; a round's ratio is the median of its turns', and those printed are medians over the rounds. The two large workloads
 are timed three times as long as ``--seconds`` says.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. All of them take an hour and a half on

@@ -58,7 +58,7 @@ def measured(
     """What one fresh worker measured by the ``wall`` or the ``cpu`` clock.
 
     Args:
-        turns: where its turns are to be had (:mod:`bench_agent.turns`), if it has to take any.
+        turns: the address of its turns (:mod:`bench_agent.worker.lockstep`), if it takes turns.
         launcher: what stands before the worker's command line.
         listener: is told of phases and blocks as they come.
 

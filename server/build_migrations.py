@@ -2,7 +2,7 @@
 wheel and the sdist.
 
 In a checkout they lie beside ``server/``; in an sdist, where this hook has put them, inside it. An
-editable install reads the checkout's own (:func:`bench_server.schema.migrations_folder`).
+editable install reads the checkout's own (:func:`bench_server.db.migrate.migrations_folder`).
 """
 
 from pathlib import Path

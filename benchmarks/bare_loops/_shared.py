@@ -82,7 +82,7 @@ def time_blocks(train: Callable[[int], None], seconds: float) -> list[float]:
 
 
 def meet() -> None:
-    """What is timed from now on counts: see :mod:`bench_agent.turns`."""
+    """What is timed from now on counts: see :mod:`bench_agent.worker.lockstep`."""
     if isinstance(now, ClockInTurn):
         now.meet()
 

@@ -78,5 +78,5 @@ def bulk(engine: Engine, tables: Sequence[Table]) -> Iterator[Bulk]:
 
 
 def _text(at: datetime) -> str:
-    """A moment as :class:`bench_server.tables.base.UtcDateTime` writes it in SQLite."""
+    """A moment as :class:`bench_server.db.tables.base.UtcDateTime` writes it in SQLite."""
     return at.astimezone(UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

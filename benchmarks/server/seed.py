@@ -1,8 +1,8 @@
 """Fills a migrated database with results straight, past the server: a million in minutes.
 
 Derived tables are as the server makes them: measurements by its own functions from one result a
-kind and cell, figures by :func:`bench_server.rank.combine`, the log with every node. Two things are
-stand-ins that no measured request reads: a payload is only its number, and signatures are zeros.
+kind and cell, figures by :func:`bench_server.ranking.figures.combine`, the log
+with every node. Two things are stand-ins that no measured request reads: a payload is only its number, and signatures are zeros.
 """
 
 import hashlib

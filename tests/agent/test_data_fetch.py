@@ -160,7 +160,7 @@ import encodings.idna, os, sys
 from pathlib import Path
 from bench_agent.data.fetch import fetch, open_client
 from bench_agent.data.manifest import DataFile
-from bench_agent.problems import DataProblem
+from bench_agent.base.errors import DataProblem
 if os.geteuid() == 0:
     os.setgid(65534), os.setuid(65534)
 path, size, sha256, url, folder = sys.argv[1:]

@@ -114,7 +114,7 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
 
 IN_TURNS = """
 import sys, time
-from bench_agent.turns import ClockInTurn
+from bench_agent.worker.lockstep import ClockInTurn
 read = ClockInTurn(time.monotonic, sys.argv[1])
 for _ in range(3):
     read(), read()

@@ -16,8 +16,8 @@ from bench_agent.run.run_lock import alone
 HOLDS_THE_LOCK = """
 import sys, time
 from pathlib import Path
-from bench_agent.alone import alone
-from bench_agent.home import Home
+from bench_agent.run.run_lock import alone
+from bench_agent.base.home import Home
 with alone(Home(Path(sys.argv[1]))):
     print(flush=True)
     time.sleep(600)

@@ -262,7 +262,7 @@ def test_a_real_probe(tmp_path: Path) -> None:
 def test_a_worker_ends_with_its_parent() -> None:
     """The grandchild holds a pipe open; the pipe closes when it is gone."""
     reading, writing = os.pipe()
-    grandchild = "from bench_agent.orphan import die_with; import os, time; "
+    grandchild = "from bench_agent.worker.parent_watch import die_with; import os, time; "
     grandchild += "die_with(os.getppid()); print(); time.sleep(600)"
     child = (
         "import subprocess, sys\n"

@@ -119,5 +119,8 @@ def test_an_interval_over_blocks_would_not(count: int) -> None:
 
 
 def test_statistics_load_scipy_only_when_used() -> None:
-    code = "import sys, bench_agent.cli, bench_protocol.verdicts; sys.exit('scipy' in sys.modules)"
+    code = (
+        "import sys, bench_agent.cli.main, bench_protocol.comparison; "
+        "sys.exit('scipy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -31,7 +31,7 @@ def traces(sgd: float = 0.0, workload: float = 0.0, **changes: Any) -> list[Trac
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
 def test_every_workload_has_its_reference(workload: Any) -> None:
-    """After a change of the catalogue: python -m bench_agent.reference_traces."""
+    """After a change of the catalogue: python -m bench_agent.tools.reference_traces."""
     for optimizer in conformance.TRACED:
         reference = conformance.references()[workload.digest, optimizer]
         assert reference.workload == workload.name

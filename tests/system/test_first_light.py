@@ -148,7 +148,8 @@ def test_read_commands_speak_json(agent: Agent) -> None:
 
 def test_the_parent_imports_no_framework() -> None:
     code = (
-        "import sys, bench_agent.cli, bench_agent.run, bench_agent.plan, bench_agent.overview;"
+        "import sys, bench_agent.cli.main, bench_agent.run.run, bench_agent.plan.plan;"
+        "import bench_agent.output.documents;"
         "from bench_agent import engines; [engines.engine_named(n) for n in engines.names()];"
         "print([n for n in ('tensorflow', 'keras', 'mlx', 'jax', 'torch') if n in sys.modules])"
     )

@@ -101,7 +101,7 @@ def references() -> Mapping[tuple[str, str], Reference]:
 # device and precision, so nothing can be said to agree; only what no rounding explains is wrong.
 #
 # CPU, float32, measured with four frameworks on x86-64 (docs/measured.md). The seeds of the traces
-# are chosen so that no ReLU or maximum is decided by rounding (bench_agent.reference_traces);
+# are chosen so that no ReLU or maximum is decided by rounding (bench_agent.tools.reference_traces);
 # what is left of rounding is then below 1e-5 at every step, and every planted fault of
 # tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
 # a weight whose gradient is nearly zero moves a full step in a direction that rounding decides.

@@ -2,7 +2,7 @@
 
 An engine is one module in this folder that holds ``ENGINE``. Importing the module must not import
 the framework: the parent process reads names, recipes and distributions from it. Engines never
-import ``time``; the stopwatch lives in :mod:`bench_agent.measure` alone.
+import ``time``; the stopwatch lives in :mod:`bench_agent.worker.stopwatch` alone.
 """
 
 from collections.abc import Callable, Mapping

@@ -85,7 +85,7 @@ def run_plan(
     """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
 
     Args:
-        journal: what to run, as :func:`~bench_agent.journal.begin` noted it.
+        journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it.
         stop: asked before each repeat whether the person at the keyboard wants to end.
         gate: waits for an idle and cool machine before the first repeat, for a cool one before
             the others.

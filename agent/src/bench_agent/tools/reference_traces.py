@@ -1,6 +1,6 @@
 """Makes the reference traces again: float64, on the CPU, with formulas written out.
 
-``python -m bench_agent.reference_traces [WORKLOAD...]`` writes ``reference_traces.json``.
+``python -m bench_agent.tools.reference_traces [WORKLOAD...]`` writes ``reference_traces.json``.
 
 A loss in float32 agrees with one in float64 only while no ReLU and no maximum is decided by
 rounding: one unit that is on here and off there moves a gradient by parts in a thousand. So each

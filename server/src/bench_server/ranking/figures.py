@@ -246,7 +246,7 @@ def compare(a: Figure, b: Figure) -> Comparison:
 
     The values are repeats where both sides are one machine each: repeats on one machine say nothing
     about how machines differ. Else they are machines where both are one owner each, else owners.
-    See :mod:`bench_protocol.verdicts`. With too few the speed-up is the ratio of the figures.
+    See :mod:`bench_protocol.comparison`. With too few the speed-up is the ratio of the figures.
     """
     unit = max(a.unit, b.unit, key=UNITS.index)
     times, base = _values(a, unit), _values(b, unit)
