@@ -5,8 +5,8 @@ the machine costs the timed part, and the agent's seconds per epoch of ``fashion
 same loop written bare (``bare_loops/``). Every figure is from a fresh process; a pair is of two.
 The agent's process and the bare loop's live at the same time and time their blocks in turns, the
 other one stopped (:mod:`bench_agent.worker.lockstep`), so that what else the machine does
-meets both. The ratio of a pair is the median of its turns': each block beside the other side's of that turn. What
-sampling costs is seen within one process, for processes differ by more: some seconds watched, some
+meets both. The ratio of a pair is the median of its turns': each block beside the other side's of
+that turn. What sampling costs is seen within one process, for processes differ by more: some seconds watched, some
 not, in turns.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the

@@ -6,8 +6,8 @@ measured in the same process. The second: ``tuned`` beside the better of two pla
 loops (``bare_loops/``, of fashion-mlp alone). Every figure is from a fresh process of the agent's
 own worker. The sides of a round live at the same time and time their blocks in turns
 (:mod:`bench_agent.worker.lockstep`), so that what else the machine does meets them
-all; a round's ratio is the median of its turns', and those printed are medians over the rounds. The two large workloads
-are timed three times as long as ``--seconds`` says.
+all; a round's ratio is the median of its turns', and those printed are medians over the
+rounds. The two large workloads are timed three times as long as ``--seconds`` says.
 
 ``--epochs 1`` times whole epochs in place of ``--seconds``. All of them take an hour and a half on
 two cores: choose with ``--workloads``. Where others use the machine too, ``--clock cpu`` counts

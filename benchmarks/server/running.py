@@ -1,6 +1,7 @@
 """The real server, as an operator runs it, on loopback, and what it needs under a load."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -84,11 +85,17 @@ def server(database_url: str, keys: Path, workers: int = 1) -> Iterator[Running]
     )
     try:
         assert process.stdout is not None
-        ready, _, _ = select([process.stdout], [], [], START_SECONDS)
-        line = process.stdout.readline() if ready else ""
-        if not line.startswith("listening on "):
-            raise RuntimeError(f"the server did not start: {line!r}")
-        yield Running(line.split()[-1], process)
+        yield Running(_address(process.stdout.fileno()), process)
     finally:
         process.terminate()
         process.wait(timeout=30)
+
+
+def _address(output: int) -> str:
+    """Where the server listens, as it prints to this file descriptor."""
+    lines = ""
+    while select([output], [], [], START_SECONDS)[0] and (read := os.read(output, 4096)):
+        lines += read.decode()
+        if found := re.search(r"^listening on (\S+)\n", lines, re.MULTILINE):
+            return found.group(1)
+    raise RuntimeError(f"the server did not start: {lines!r}")

@@ -2,7 +2,8 @@
 
 Derived tables are as the server makes them: measurements by its own functions from one result a
 kind and cell, figures by :func:`bench_server.ranking.figures.combine`, the log
-with every node. Two things are stand-ins that no measured request reads: a payload is only its number, and signatures are zeros.
+with every node. Two things are stand-ins that no measured request reads: a payload is
+only its number, and signatures are zeros.
 """
 
 import hashlib

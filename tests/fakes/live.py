@@ -10,9 +10,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 START_SECONDS = 30
+STARTING = "Starting Trainmark's server ...\n"
 # Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["bench_server.cli.main"])
+FORKS.set_forkserver_preload(["bench_server.cli.start", "bench_server.app"])
 
 
 @contextmanager
@@ -28,11 +29,14 @@ def running_server(database_url: str, home: Path) -> Iterator[str]:
     process.start()
     out.close()
     try:
-        ready = said.poll(START_SECONDS)
-        with open(said.fileno(), closefd=False) as lines:
-            line = lines.readline() if ready else ""
-        found = re.fullmatch(r"listening on (http://127\.0\.0\.1:\d+)\n", line)
-        assert found, f"{line!r}\n{log.read_text()}"
+        lines = ""
+        while not lines.endswith("\n") or lines == STARTING:
+            assert said.poll(START_SECONDS), f"{lines!r}\n{log.read_text()}"
+            if not (read := os.read(said.fileno(), 4096)):
+                break
+            lines += read.decode()
+        found = re.fullmatch(STARTING + r"listening on (http://127\.0\.0\.1:\d+)\n", lines)
+        assert found, f"{lines!r}\n{log.read_text()}"
         yield found.group(1)
     finally:
         process.terminate()

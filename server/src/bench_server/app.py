@@ -1,6 +1,5 @@
 """The application: routes, error answers, headers. Its world comes in as arguments."""
 
-import gc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__
 from .db.store import Store
+from .garbage import tune_collector
 from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
@@ -92,7 +92,7 @@ def create_app(
 def from_environment() -> FastAPI:
     """The application of a worker process, which knows nothing but the environment."""
     app = create_app(Settings())
-    spare_collector()
+    tune_collector()
     return app
 
 
@@ -109,12 +109,3 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, with_headers if scope["type"] == "http" else send)
-
-
-def spare_collector() -> None:
-    """Leave what is there at the start out of garbage collections: it stays, and going over all of
-    it now and then took as long as a question itself. What requests make is gone with them, but for
-    few cycles, so it is gone over less often than Python's 700 new objects have it."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)

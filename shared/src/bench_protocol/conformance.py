@@ -12,17 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-import numpy as np
 from pydantic import TypeAdapter
 
 from .layers import Conv2D, Dense, Dropout
 from .matrix import Cell, DeviceKind, Precision
 from .result import Seed, Trace
-from .seeded import Weights, initial_weights
 from .units import PositiveCount, Sha256, Slug, Wire
 from .workloads import SGD, Workload
+
+if TYPE_CHECKING:
+    from .seeded import Weights
 
 TracedOptimizer = Literal["sgd", "workload"]
 TRACED: tuple[TracedOptimizer, ...] = ("sgd", "workload")
@@ -60,12 +61,16 @@ def trace_workload(workload: Workload, optimizer: TracedOptimizer) -> Workload:
     return Workload(**fields)
 
 
-def trace_weights(traced: Workload, seed: str) -> Weights:
+def trace_weights(traced: Workload, seed: str) -> "Weights":
     """Starting weights of a trace: kernels before a ReLU are sqrt(2) larger than the workload's.
 
     A ReLU halves the mean square (He et al. 2015): without the factor the signal fades through a
     deep network until the loss is ln(classes) whatever is computed, and everything agrees.
     """
+    import numpy as np  # here: the server judges traces and makes none
+
+    from .seeded import initial_weights
+
     weights = initial_weights(traced, seed)
     for layer, values in zip(traced.layers, weights, strict=True):
         if isinstance(layer, Conv2D | Dense) and layer.activation == "relu":

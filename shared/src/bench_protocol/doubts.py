@@ -7,10 +7,10 @@ A doubt never drops a result: it tells the reader what to think of the figure.
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
 from statistics import median, quantiles
 from typing import Literal
-
-import numpy as np
 
 from .figures import relative_spread
 from .result import Blocks, Conditions, Telemetry, Warn
@@ -138,6 +138,8 @@ def _outliers(durations: Sequence[int]) -> Iterator[Warn]:
 
 def _drift(durations: Sequence[int]) -> Iterator[Warn]:
     """The last third against the first, where ranks rise or fall with time (Daniels 1950)."""
+    import numpy as np  # here: the server reads only the constants of this module
+
     ranks = np.argsort(np.argsort(durations, kind="stable"))
     correlation = float(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1])
     third = len(durations) // 3
@@ -152,7 +154,7 @@ def _gpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
     slowed = [reason & THROTTLE_BITS for reason in reasons if reason & THROTTLE_BITS]
     if reasons and len(slowed) / len(reasons) >= OFTEN_THROTTLED:
         share = round(len(slowed) / len(reasons), 3)
-        bits = float(np.bitwise_or.reduce(slowed))
+        bits = float(reduce(or_, slowed))
         yield _warn("throttled", share_of_samples=share, reason_bits=bits)
 
 

@@ -10,7 +10,8 @@ from ..db import backup as backups
 from ..db import migrate
 from ..export import daily as dumps
 from ..export import formats
-from .startup import DatabaseUrl, open_store, stop
+from .options import DatabaseUrl
+from .setup import open_store, stop
 
 
 def export(

@@ -28,7 +28,8 @@ from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import log
 from ..log.server_keys import Authority, KeysProblem, load_authority
-from .startup import DatabaseUrl, open_store, stop
+from .options import DatabaseUrl
+from .setup import open_store, stop
 
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)

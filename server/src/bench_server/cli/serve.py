@@ -10,7 +10,7 @@ import uvicorn
 from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
-from ..app import spare_collector
+from ..garbage import tune_collector
 
 START_SECONDS = 60
 
@@ -40,7 +40,7 @@ def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None
     bound = bind(host, port)
     config = uvicorn.Config(app, **_options(trusted_proxies))
     server = AnnouncingServer(config, _address(host, bound))
-    spare_collector()
+    tune_collector()
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[bound]))
@@ -58,6 +58,7 @@ def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "")
     )
     config.workers = workers
     address = _address(host, bound)
+    tune_collector()
     sockets: list[Any] = [bound]
     if sys.platform == "linux":
         # Of one socket for all, whoever wakes first would take nearly all that connects at once.

@@ -3,21 +3,16 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, TypeVar
+from typing import TypeVar
 
 import typer
 from pydantic import ValidationError
-from rich.console import Console
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from ..db import migrate
 from ..db.store import Store, UnknownDatabase
 from ..settings import PREFIX, Settings, unknown
-
-DatabaseUrl = Annotated[
-    str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
-]
 
 
 @contextmanager
@@ -86,5 +81,7 @@ def no_answer(error: SQLAlchemyError) -> typer.Exit:
 
 
 def stop(reason: str) -> typer.Exit:
+    from rich.console import Console  # here: most commands print no error
+
     Console(stderr=True, soft_wrap=True).print(f"bench-server: {reason}", markup=False)
     return typer.Exit(2)

@@ -1,0 +1,85 @@
+"""The commands of ``bench-server`` besides ``serve``."""
+
+from typing import Annotated
+
+import typer
+from sqlalchemy import make_url
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..db import migrate as schema
+from ..db.store import Store
+from ..ingest import reindex as reindexing
+from ..ranking import published
+from . import data as copies
+from . import operator
+from .options import DatabaseUrl
+from .setup import no_answer, open_store, opened, read_settings, stop
+
+# Lines of a paragraph belong together, as in the group that shows these commands.
+others = typer.Typer(rich_markup_mode="markdown")
+
+
+@others.command()
+def migrate(
+    to: Annotated[str, typer.Option(help="Version to go to; 'base' removes every table.")] = "head",
+    lose: Annotated[
+        bool, typer.Option("--lose", help="Go back even where that throws data away for good.")
+    ] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Bring the database to this program's version."""
+    settings, url_from = read_settings(database_url=database_url)
+    store = opened(Store, settings, url_from)
+    try:
+        before = schema.current(store.engine)
+        lost = schema.lost_by(store.engine, to)
+        if lost and not lose:
+            raise stop(
+                f"--to {to} would throw away {', '.join(lost)} for good; run: bench-server backup "
+                "FILE, then the same with --lose"
+            )
+        schema.migrate(store.engine, to)
+        after = schema.current(store.engine)
+        # A step makes derived columns and leaves filling them to the program that reads them.
+        rebuilt = 0
+        if before and before != after == schema.head():
+            rebuilt = reindexing.reindex(store, settings.origin)
+    except schema.UnknownVersion as error:
+        raise stop(f"--to: {error}") from None
+    except schema.SchemaMismatch as error:
+        raise stop(str(error)) from None
+    except SQLAlchemyError as error:
+        raise no_answer(error) from None
+    where = make_url(settings.database_url).render_as_string(hide_password=True)
+    if before == after:
+        print(f"{where}: already at {after}" if after else f"{where}: already empty")
+    else:
+        print(f"{where}: {before or 'empty'} -> {after or 'empty'}")
+        if rebuilt:
+            print(f"rebuilt what is derived from {rebuilt:,} results")
+
+
+@others.command()
+def reindex(database_url: DatabaseUrl = None) -> None:
+    """Rebuild what is derived from the received payloads."""
+    with open_store(database_url) as (store, settings):
+        count = reindexing.reindex(store, settings.origin)
+        print(f"rebuilt what is derived from {count:,} results")
+
+
+@others.command()
+def import_published(database_url: DatabaseUrl = None) -> None:
+    """Take in the published figures this program brings, at trust level 0."""
+    with open_store(database_url) as (store, _), store.writing() as session:
+        new, there = published.import_published(session)
+    print(f"{new} published figures are new, of {there}")
+
+
+others.add_typer(operator.keys, name="keys")
+others.add_typer(operator.owners, name="owners")
+others.add_typer(operator.results, name="results")
+others.command()(copies.export)
+others.command()(copies.backup)
+others.command()(copies.restore)
+others.command()(operator.create_invite)
+others.command()(operator.verify_log)

@@ -1,0 +1,9 @@
+"""Options that several commands share. Imports nothing that takes long."""
+
+from typing import Annotated
+
+import typer
+
+DatabaseUrl = Annotated[
+    str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
+]
