@@ -6,8 +6,8 @@ same loop written bare (``bare_loops/``). Every figure is from a fresh process; 
 The agent's process and the bare loop's live at the same time and time their blocks in turns, the
 other one stopped (:mod:`bench_agent.worker.lockstep`), so that what else the machine does
 meets both. The ratio of a pair is the median of its turns': each block beside the other side's of
-that turn. What sampling costs is seen within one process, for processes differ by more: some seconds watched, some
-not, in turns.
+that turn. What sampling costs is seen within one process, for processes differ by more: some
+seconds watched, some not, in turns.
 
 On a machine that others use, wall time says how many they are. ``--clock cpu`` counts the
 processor time of both sides' processes instead, by the same code.
@@ -43,7 +43,7 @@ from typing import NamedTuple
 from repeats import cell_of, measured, rounds, times_as_long, until_sure
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
-from bench_agent.run.monitor import Watch
+from bench_agent.run.monitor import Monitor
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import compare_pairs
@@ -138,9 +138,9 @@ def sampled_in_turns(loop: Loop, launcher: Sequence[str]) -> Iterator[tuple[Seco
         yield (second, first) if number % 4 else (first, second)
 
 
-def watch(device: Device) -> Watch:
+def watch(device: Device) -> Monitor:
     """What a run has around a worker."""
-    return Watch(device, Conditions(), os.cpu_count() or 1, time.monotonic_ns)
+    return Monitor(device, Conditions(), os.cpu_count() or 1, time.monotonic_ns)
 
 
 def sampler_share() -> float:

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from bench_agent.base.messages import Job, Timing
 from bench_agent.run.worker_process import IN_TURNS, Listener, run_job, worker_command
-from bench_agent.worker.lockstep import Turns
+from bench_agent.worker.lockstep import Lockstep
 from bench_protocol.comparison import log_mean_interval
 from bench_protocol.matrix import Cell, DataKind, Device, Recipe
 from bench_protocol.result import Measured, Measurement
@@ -92,7 +92,7 @@ def rounds(sides: Sequence[Callable[[str], Speed]], count: int) -> Iterator[list
     """
     for number in range(count):
         begin = number % len(sides)
-        with ThreadPoolExecutor() as threads, Turns(len(sides)) as turns:
+        with ThreadPoolExecutor() as threads, Lockstep(len(sides)) as turns:
             running = {
                 index: threads.submit(sides[index], turns.address)
                 for index in (*range(begin, len(sides)), *range(begin))

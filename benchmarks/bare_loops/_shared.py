@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from bench_agent.worker import parent_watch
-from bench_agent.worker.lockstep import ClockInTurn
+from bench_agent.worker.lockstep import LockstepClock
 from bench_protocol import seeded
 from bench_protocol.catalogue import workload_named
 
@@ -83,7 +83,7 @@ def time_blocks(train: Callable[[int], None], seconds: float) -> list[float]:
 
 def meet() -> None:
     """What is timed from now on counts: see :mod:`bench_agent.worker.lockstep`."""
-    if isinstance(now, ClockInTurn):
+    if isinstance(now, LockstepClock):
         now.meet()
 
 
@@ -99,7 +99,7 @@ def main(recipes: dict[str, Callable[[float], list[float]]]) -> None:
     parent_watch.die_with(os.getppid())
     now = clocks[options.clock]
     if options.turns:
-        now = ClockInTurn(now, options.turns)
+        now = LockstepClock(now, options.turns)
     epochs = recipes[options.recipe](options.seconds)
     print(json.dumps({"epoch_seconds": epochs}), flush=True)
     # As the agent's worker, which is killed when it has answered: an interpreter takes a second to

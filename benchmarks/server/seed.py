@@ -26,6 +26,7 @@ from bench_protocol.result import Result
 from bench_server.db.environments import environment_row
 from bench_server.db.store import Store
 from bench_server.db.tables import (
+    Aggregate,
     EnvironmentRow,
     LogCheckpoint,
     LogEntry,
@@ -34,7 +35,6 @@ from bench_server.db.tables import (
     NewRow,
     Owner,
     SigningKey,
-    Standing,
     Submission,
 )
 from bench_server.ingest import (
@@ -99,7 +99,7 @@ OWNERS, KEYS, SUBMISSIONS, ENVIRONMENTS, MEASUREMENTS, ENTRIES, NODES, CHECKPOIN
     Shape(model)
     for model in (
         *(Owner, SigningKey, Submission, EnvironmentRow, Measurement),
-        *(LogEntry, LogNode, LogCheckpoint, Standing),
+        *(LogEntry, LogNode, LogCheckpoint, Aggregate),
     )
 )
 
@@ -269,7 +269,7 @@ def _row(result: Result) -> NewRow:
     columns.set_key(row, result, key)
     found = (
         *result_checks.of_result(result),
-        *submission_checks.of_arrival(result, submission_checks.Arrival(BEGAN, "foreign")),
+        *submission_checks.of_arrival(result, submission_checks.SubmissionFacts(BEGAN, "foreign")),
         *submission_checks.of_outlier(submission_checks.outlier(result, other_owners.NONE)),
     )
     row.verdicts = verdicts.as_text(found)

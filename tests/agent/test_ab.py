@@ -14,7 +14,7 @@ from tests.fakes.results import make_measurement
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
 from bench_agent.output.ab_table import AbDisplay, document, lines
-from bench_agent.plan.estimates import Paces
+from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import Selection
 from bench_agent.run import ab
 from bench_agent.run.worker_process import Listener
@@ -33,7 +33,7 @@ MLX = Selection(workloads=("fashion-mlp",), frameworks=("mlx",))
 def a_side(name: str, *assignments: str, base: Selection = MLX) -> ab.Side:
     choice = ab.choose(base, list(assignments), sys.executable)
     frameworks = choice.selection.frameworks
-    return ab.side(name, choice, {name: HERE[name] for name in frameworks}, Paces())
+    return ab.side(name, choice, {name: HERE[name] for name in frameworks}, MeasuredTimes())
 
 
 def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:

@@ -4,19 +4,19 @@ import os
 import subprocess
 import sys
 
-from bench_agent.run.background_load import Bystanders, Used, read_used
+from bench_agent.run.background_load import BackgroundLoad, ProcessorTime, read_used
 
 
 def test_others_are_everyone_but_us() -> None:
-    readings = iter([Used(10.0, 500.0, 30.0), Used(20.0, 516.0, 41.0)])
-    with Bystanders(lambda: next(readings)) as others:
+    readings = iter([ProcessorTime(10.0, 500.0, 30.0), ProcessorTime(20.0, 516.0, 41.0)])
+    with BackgroundLoad(lambda: next(readings)) as others:
         pass
     assert others.busy_cores == 0.5
 
 
 def test_counters_that_lag_give_no_negative_load() -> None:
-    readings = iter([Used(10.0, 500.0, 30.0), Used(20.0, 505.0, 36.0)])
-    with Bystanders(lambda: next(readings)) as others:
+    readings = iter([ProcessorTime(10.0, 500.0, 30.0), ProcessorTime(20.0, 505.0, 36.0)])
+    with BackgroundLoad(lambda: next(readings)) as others:
         pass
     assert others.busy_cores == 0
 

@@ -9,7 +9,7 @@ from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 from tests.fakes.workloads import job_of, small
 from typer.testing import CliRunner
 
-from bench_agent.base.messages import PhaseBegan, Traced
+from bench_agent.base.messages import PhaseBegan, TraceAnswer
 from bench_agent.cli.main import main as cli
 from bench_agent.run import conformance as conform
 from bench_agent.worker import conformance_trace
@@ -85,14 +85,17 @@ def test_the_command_really_traces() -> None:
     ("answer", "says"),
     [
         (
-            Traced(traces=right_traces(1.001), environment=None),
+            TraceAnswer(traces=right_traces(1.001), environment=None),
             "wrong_result: the sgd trace is off",
         ),
-        (Traced(traces=(), environment=None, problem="crashed in phase build"), "failed: crashed"),
+        (
+            TraceAnswer(traces=(), environment=None, problem="crashed in phase build"),
+            "failed: crashed",
+        ),
     ],
 )
 def test_the_command_fails_with_a_pair(
-    monkeypatch: pytest.MonkeyPatch, answer: Traced, says: str
+    monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
     pytest.importorskip("mlx.core")
     monkeypatch.setattr(conform, "run_traces", lambda job, log: answer)

@@ -7,18 +7,18 @@ from tests.fakes.findings import only, verdicts
 
 from bench_agent.doctor import frameworks, nvidia
 from bench_agent.doctor.finding import Finding, exit_code
-from bench_agent.doctor.frameworks import BUNDLED_BLAS, Seen
+from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe
 from bench_agent.doctor.nvidia import Nvidia
 
-GOOD = Seen(installed=True, devices=("cpu",), version="1.0")
-BROKEN = Seen(installed=True, problem="ImportError: libfoo.so")
-ABSENT = Seen(installed=False)
+GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
+BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
+ABSENT = FrameworkProbe(installed=False)
 
 
 def test_frameworks() -> None:
     installed = {"tensorflow-cpu": "2.21.0", "tensorflow": "2.21.0", "numpy": "2.4.6"}
 
-    def check(seen: Mapping[str, Seen]) -> list[Finding]:
+    def check(seen: Mapping[str, FrameworkProbe]) -> list[Finding]:
         return list(frameworks.check_frameworks(seen, installed))
 
     assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
@@ -38,7 +38,7 @@ def test_frameworks() -> None:
 
 
 def test_a_mac_without_metal_is_said() -> None:
-    seen = {"mlx": Seen(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
+    seen = {"mlx": FrameworkProbe(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
     found = verdicts(frameworks.check_metal(seen, {}, apple_silicon=True))
     assert found == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
 
@@ -69,9 +69,9 @@ def test_mlx_backend(packages: Mapping[str, str], verdict: str, mend: str) -> No
 
 def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(frameworks, "system_package", lambda need: f"install {need}")
-    slow = Seen(installed=True, devices=("cpu",), libraries={"blas": BUNDLED_BLAS})
-    fast = Seen(installed=True, devices=("cpu",), libraries={"blas": "libopenblas.so.0"})
-    gpu = Seen(installed=True, devices=("cuda", "cpu"))
+    slow = FrameworkProbe(installed=True, devices=("cpu",), libraries={"blas": BUNDLED_BLAS})
+    fast = FrameworkProbe(installed=True, devices=("cpu",), libraries={"blas": "libopenblas.so.0"})
+    gpu = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
     assert only(frameworks.check_mlx_blas(slow, "Linux")) == ("warn", "install blas")
     assert only(frameworks.check_mlx_blas(fast, "Linux"))[0] == "ok"
     assert only(frameworks.check_mlx_blas(gpu, "Linux"))[0] == "skip"
@@ -107,7 +107,7 @@ def test_nvidia_driver(
     assert mend in told
 
 
-CUDA_CPU = Seen(installed=True, devices=("cuda", "cpu"))
+CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
 NEW, MIDDLE, OLD = (
     Nvidia(driver=driver, capabilities=("9.0",)) for driver in ("580.65", "560.35", "535.1")
 )
@@ -129,7 +129,7 @@ NEW, MIDDLE, OLD = (
     ],
 )
 def test_mlx_beside_an_nvidia_gpu(
-    facts: Nvidia, seen: Seen, packages: Mapping[str, str], verdict: str, mend: str
+    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
 ) -> None:
     found, told = only(nvidia.check_cuda_mlx(facts, seen, packages))
     assert found == verdict
@@ -147,7 +147,7 @@ def test_mlx_beside_an_nvidia_gpu(
     ],
 )
 def test_tensorflow_beside_an_nvidia_gpu(
-    facts: Nvidia, seen: Seen, packages: Mapping[str, str], verdict: str, mend: str
+    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
 ) -> None:
     found, told = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
     assert found == verdict

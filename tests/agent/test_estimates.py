@@ -11,7 +11,7 @@ from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
 from bench_agent.output.documents import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
-from bench_agent.plan.estimates import OVERHEAD_STEPS, Paces, pace_of
+from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, pace_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
@@ -22,7 +22,9 @@ from bench_protocol.result import Blocks, Conditions, Failed, Measured
 BUDGET = Timing(budget_seconds=10)
 
 
-def a_pace(cell: Cell, step_ms: float = 10, wall: float = 12.0, **overrides: Any) -> estimates.Pace:
+def a_pace(
+    cell: Cell, step_ms: float = 10, wall: float = 12.0, **overrides: Any
+) -> estimates.CellTimes:
     """Ten blocks of ten steps: a second at 10 ms a step; the rest of the wall time is overhead."""
     blocks: dict[str, Any] = {
         "steps_per_block": 10,
@@ -35,8 +37,8 @@ def a_pace(cell: Cell, step_ms: float = 10, wall: float = 12.0, **overrides: Any
     return pace_of(cell, workload_named(cell.workload), measurement, BUDGET, wall)
 
 
-def seconds(known: dict[str, estimates.Pace], cell: Cell, timing: Timing = BUDGET) -> float:
-    return Paces(cells=known).repeat_seconds(cell, workload_named(cell.workload), timing)
+def seconds(known: dict[str, estimates.CellTimes], cell: Cell, timing: Timing = BUDGET) -> float:
+    return MeasuredTimes(cells=known).repeat_seconds(cell, workload_named(cell.workload), timing)
 
 
 def test_what_was_measured_before_is_expected_again() -> None:
@@ -96,14 +98,14 @@ def test_how_long_blocks_take_to_settle_is_learnt_from_all_that_tried() -> None:
 
 def test_paces_survive_on_disk_and_a_damaged_file_counts_as_none(tmp_path: Path) -> None:
     path, cell = tmp_path / "new" / "paces.json", make_cell()
-    assert estimates.load(path) == Paces()
+    assert estimates.load(path) == MeasuredTimes()
     estimates.note(path, cell, a_pace(cell, step_ms=99))
     estimates.note(path, cell, a_pace(cell))
     estimates.note(path, make_cell(recipe="tuned"), a_pace(cell))
     assert estimates.load(path).cells[cell.digest] == a_pace(cell)
     assert len(estimates.load(path).cells) == 2
     path.write_bytes(path.read_bytes()[:-9])
-    assert estimates.load(path) == Paces()
+    assert estimates.load(path) == MeasuredTimes()
 
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
@@ -186,7 +188,7 @@ def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:
     failed = Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
     cells = calibration.unknown(plan_of("quick", home), home)
     calibration.calibrate(cells, home, lambda line: None, lambda job, log: failed)
-    assert estimates.load(home.paces) == Paces()
+    assert estimates.load(home.paces) == MeasuredTimes()
 
 
 def test_a_short_plan_is_not_worth_a_calibration(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.machine import cuda, macos
 from bench_agent.machine.apple import Accelerator
 from bench_agent.run import idle_gate
-from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, Gate, look
+from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, IdleGate, look
 from bench_agent.run.interrupt import Stop
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions
@@ -41,7 +41,7 @@ class Waiting:
     def wait(
         self, gone: tuple[str, ...], wait_seconds: float = 30, strict: bool = False
     ) -> Conditions:
-        gate = Gate(wait_seconds, strict, self.look, lambda: self.now, self.sleep)
+        gate = IdleGate(wait_seconds, strict, self.look, lambda: self.now, self.sleep)
         return gate.wait(Device(kind="cpu"), gone, self.said.append)
 
 
@@ -86,7 +86,7 @@ def test_a_battery_is_not_waited_for() -> None:
 
 def test_a_request_to_stop_ends_the_waiting() -> None:
     waiting = Waiting(BUSY)
-    gate = Gate(60, True, waiting.look, lambda: waiting.now, waiting.sleep)
+    gate = IdleGate(60, True, waiting.look, lambda: waiting.now, waiting.sleep)
     with pytest.raises(UsageProblem):
         gate.wait(Device(kind="cpu"), IDLE_AND_COOL, waiting.said.append, Stop(asked=True))
     assert waiting.now == 101.0

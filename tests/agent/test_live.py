@@ -11,7 +11,7 @@ from tests.fakes.results import make_cell, make_failure, make_result
 from bench_agent.base.errors import ServerUnreachable
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
 from bench_agent.output.events import EventLines
-from bench_agent.output.live import Display, State, view
+from bench_agent.output.live import LiveDisplay, Progress, view
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.client import Delivery
@@ -49,7 +49,7 @@ def a_run(reporter: Any, clock: Clock | None = None) -> None:
 
 def test_plain_lines_where_there_is_no_terminal() -> None:
     stream, clock = io.StringIO(), Clock()
-    with Display(Console(file=stream, width=60), clock) as display:
+    with LiveDisplay(Console(file=stream, width=60), clock) as display:
         a_run(display, clock)
     # 30 s for an estimate of 20, and a minute's worth of belief in the plan: 40 * 90 / 80.
     assert stream.getvalue().splitlines() == [
@@ -59,14 +59,14 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     ]
 
 
-def shown(state: State, now: float) -> str:
+def shown(state: Progress, now: float) -> str:
     console = Console(file=io.StringIO(), width=100, record=True)
     console.print(view(state, now))
     return console.export_text()
 
 
 def test_the_live_table_shows_run_repeat_and_machine() -> None:
-    state = State(total=24, estimate_seconds=600, began=0, count=7, estimate_done=150)
+    state = Progress(total=24, estimate_seconds=600, began=0, count=7, estimate_done=150)
     state.current, state.doing, state.share_done, state.rate = NAIVE, "timing", 0.5, 7672
     state.reading = {
         "load_average": 2.04,
@@ -81,7 +81,7 @@ def test_the_live_table_shows_run_repeat_and_machine() -> None:
 
 
 def test_what_is_not_known_yet_is_not_shown() -> None:
-    text = shown(State(total=2, estimate_seconds=60, began=0), now=0)
+    text = shown(Progress(total=2, estimate_seconds=60, began=0), now=0)
     assert "0 of 2, 0 s gone, about 1 min 0 s left" in text
     assert "machine" not in text
     assert "now" not in text
@@ -92,13 +92,13 @@ def test_what_is_not_known_yet_is_not_shown() -> None:
     [(150, 450), (300, 450 * 360 / 210), (75, 450 * 135 / 210)],
 )
 def test_time_left_follows_how_the_estimate_held(seconds_gone: float, left: float) -> None:
-    state = State(total=4, estimate_seconds=600, began=0, estimate_done=150)
+    state = Progress(total=4, estimate_seconds=600, began=0, estimate_done=150)
     assert state.left_seconds(seconds_gone) == pytest.approx(left)
 
 
 def test_repeats_measured_before_count_as_gone_but_not_as_pace() -> None:
     clock, stream = Clock(), io.StringIO()
-    with Display(Console(file=stream), clock) as display:
+    with LiveDisplay(Console(file=stream), clock) as display:
         display.planned(PLAN, [TUNED])
         display.skipped(NAIVE)
         display.started(1, TUNED)
@@ -110,7 +110,7 @@ def test_repeats_measured_before_count_as_gone_but_not_as_pace() -> None:
 def test_a_terminal_gets_the_live_table_and_the_lines() -> None:
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=120)
-    with Display(console) as display:
+    with LiveDisplay(console) as display:
         a_run(display)
     assert "[1/2] " in stream.getvalue()
     assert "64,000 samples/s (other load)\n" in stream.getvalue()

@@ -15,7 +15,7 @@ from tests.fakes.workloads import TINY, job_of
 from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.run.worker_process import run_job
 from bench_agent.worker import lockstep
-from bench_agent.worker.lockstep import ClockInTurn, Turns
+from bench_agent.worker.lockstep import Lockstep, LockstepClock
 from bench_protocol.result import Measured
 
 
@@ -33,14 +33,14 @@ def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> N
         log.append((name, "begins" if now % 2 == 0 else "ends"))
         return now
 
-    read = ClockInTurn(clock, address)
+    read = LockstepClock(clock, address)
     for number in range(blocks):
         assert (read(), read()) == (2 * number, 2 * number + 1)
 
 
 def test_blocks_alternate_and_never_overlap() -> None:
     log: list[tuple[str, str]] = []
-    with ThreadPoolExecutor() as threads, Turns(2) as given:
+    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
         sides = [threads.submit(timed, name, given.address, 20, log) for name in "ab"]
         for side in sides:
             side.result()
@@ -53,7 +53,7 @@ def test_blocks_alternate_and_never_overlap() -> None:
 
 def test_one_that_has_ended_is_left_out() -> None:
     log: list[tuple[str, str]] = []
-    with ThreadPoolExecutor() as threads, Turns(3) as given:
+    with ThreadPoolExecutor() as threads, Lockstep(3) as given:
         for side in [threads.submit(timed, n, given.address, int(n), log) for n in "159"]:
             side.result()
     assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
@@ -61,7 +61,7 @@ def test_one_that_has_ended_is_left_out() -> None:
 
 def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) -> None:
     """Some blocks of warm-up, and then, where there are any, those that count."""
-    read = ClockInTurn(lambda: log.append(name), address)
+    read = LockstepClock(lambda: log.append(name), address)
     for number in range(warm_up + blocks):
         if number == warm_up:
             name = name.upper()
@@ -71,7 +71,7 @@ def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) 
 
 def test_blocks_that_count_begin_together() -> None:
     log: list[str] = []
-    with ThreadPoolExecutor() as threads, Turns(3) as given:
+    with ThreadPoolExecutor() as threads, Lockstep(3) as given:
         # c ends before it comes so far, and keeps nobody.
         for side in [
             threads.submit(meeting, name, given.address, warm_up, blocks, log)
@@ -94,7 +94,7 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
             warmed_up.set()
 
     def slower(address: str) -> None:
-        read = ClockInTurn(lambda: 0, address)
+        read = LockstepClock(lambda: 0, address)
         while not warmed_up.is_set():
             read(), read()
         for _ in range(50):
@@ -102,7 +102,7 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
         events.append("met")
         read.meet()
 
-    with ThreadPoolExecutor() as threads, Turns(2) as given:
+    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
         other = threads.submit(slower, given.address)
         job = job_of(TINY, epochs=8, block_seconds=3600.0, warm_up_seconds=0.0)
         command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", given.address]
@@ -130,7 +130,7 @@ def state(process: int) -> str:
     not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
 )
 def test_who_has_no_turn_is_stopped() -> None:
-    with Turns(2) as given:
+    with Lockstep(2) as given:
         other = subprocess.Popen([sys.executable, "-c", IN_TURNS, given.address])
         seen = []
 
@@ -141,7 +141,7 @@ def test_who_has_no_turn_is_stopped() -> None:
             seen.append(found)
             return found
 
-        read = ClockInTurn(clock, given.address)
+        read = LockstepClock(clock, given.address)
         for _ in range(3):
             read(), read()
     assert other.wait(30) == 0
@@ -152,7 +152,7 @@ def test_who_has_no_turn_is_stopped() -> None:
     not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
 )
 def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
-    with Turns(2) as given:
+    with Lockstep(2) as given:
         waiting = subprocess.Popen(
             [sys.executable, "-c", IN_TURNS, given.address], stderr=subprocess.DEVNULL
         )
@@ -163,11 +163,11 @@ def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
 
 
 def test_nobody_waits_for_one_that_never_calls() -> None:
-    with ThreadPoolExecutor() as threads, Turns(2) as given:
+    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
         asked = threading.Event()
 
         def ask() -> None:
-            read = ClockInTurn(lambda: 0, given.address)
+            read = LockstepClock(lambda: 0, given.address)
             asked.set()
             read()
 

@@ -38,7 +38,7 @@ def machine_from(
     accelerators: tuple[apple.Accelerator, ...] = (),
     architecture: str = "arm64",
 ) -> Machine:
-    facts = machine.Facts(
+    facts = machine.MachineFacts(
         cpu=apple.cpu_from(sysctl, profiled, architecture),
         os=apple.system_from(sysctl, profiled, "26.1", "25.1.0"),
         gpus=apple.gpus_from(sysctl, profiled, accelerators),

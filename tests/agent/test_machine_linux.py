@@ -61,7 +61,7 @@ def topology(cores: list[str], **extra: str) -> dict[str, str]:
 
 
 def whole(root: Path, environ: dict[str, str] | None = None, release: str = "6.8.0") -> Machine:
-    facts = machine.Facts(
+    facts = machine.MachineFacts(
         cpu=linux.cpu(root),
         os=linux.operating_system(root, environ or {}, release),
         gpus=(),

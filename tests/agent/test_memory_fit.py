@@ -5,8 +5,8 @@ from tests.fakes.results import make_cell, make_machine
 from tests.fakes.workloads import TINY, cell_of
 
 from bench_agent.base.messages import FoundDevice, Probe
-from bench_agent.machine import Facts
-from bench_agent.plan.memory_fit import Need, Room, need_of, room_of
+from bench_agent.machine import MachineFacts
+from bench_agent.plan.memory_fit import FreeMemory, MemoryNeed, need_of, room_of
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_protocol.catalogue import workload_named
@@ -26,15 +26,15 @@ def test_on_one_memory_everything_counts_together() -> None:
 
 def test_a_gpu_with_memory_of_its_own_holds_the_training() -> None:
     cell = cell_of(TINY, "torch").model_copy(update={"device": Device(kind="cuda", index=1)})
-    assert need_of(cell, TINY) == Need(TRAINING.on_device, 500_000_000 + TRAINING.samples)
-    small = Room(host_bytes=64 * GB, gpu_bytes={0: 80 * GB, 1: TRAINING.on_device - 1})
+    assert need_of(cell, TINY) == MemoryNeed(TRAINING.on_device, 500_000_000 + TRAINING.samples)
+    small = FreeMemory(host_bytes=64 * GB, gpu_bytes={0: 80 * GB, 1: TRAINING.on_device - 1})
     assert "the GPU has" in (small.why_not(cell, TINY) or "")
-    assert Room(64 * GB, {1: TRAINING.on_device}).why_not(cell, TINY) is None
-    assert "this machine has" in (Room(10**8, {1: 80 * GB}).why_not(cell, TINY) or "")
+    assert FreeMemory(64 * GB, {1: TRAINING.on_device}).why_not(cell, TINY) is None
+    assert "this machine has" in (FreeMemory(10**8, {1: 80 * GB}).why_not(cell, TINY) or "")
 
 
-@pytest.mark.parametrize("room", [Room(), Room(None, {0: None}), Room(0)])
-def test_where_the_system_does_not_tell_everything_is_tried(room: Room) -> None:
+@pytest.mark.parametrize("room", [FreeMemory(), FreeMemory(None, {0: None}), FreeMemory(0)])
+def test_where_the_system_does_not_tell_everything_is_tried(room: FreeMemory) -> None:
     assert room.why_not(cell_of(TINY), TINY) is None
 
 
@@ -44,8 +44,10 @@ def test_the_room_of_a_machine() -> None:
         Gpu(kind="cuda", index=0, name="NVIDIA H200", memory_bytes=150 * GB),
         Gpu(kind="metal", index=0, name="Apple M2", memory_bytes=16 * GB),
     )
-    facts = Facts(cpu=machine.cpu, os=machine.os, gpus=gpus, model=None, memory_bytes=32 * GB)
-    assert room_of(facts) == Room(32 * GB, {0: 150 * GB})
+    facts = MachineFacts(
+        cpu=machine.cpu, os=machine.os, gpus=gpus, model=None, memory_bytes=32 * GB
+    )
+    assert room_of(facts) == FreeMemory(32 * GB, {0: 150 * GB})
 
 
 def test_a_plan_leaves_out_what_cannot_fit() -> None:
@@ -57,7 +59,7 @@ def test_a_plan_leaves_out_what_cannot_fit() -> None:
         workloads=("mnist-cnn",), frameworks=("mlx",), batch_sizes=(64, 8192), recipes=("naive",)
     )
     between = need_of(make_cell(framework="mlx", batch_size=8192), workload).host_bytes - 1
-    plan = make_plan(PRESETS["smoke"], selection, probes, room=Room(between))
+    plan = make_plan(PRESETS["smoke"], selection, probes, room=FreeMemory(between))
     assert [planned.cell.batch_size for planned in plan.cells] == [64]
     (left_out,) = plan.excluded
     assert "batch 8192" in left_out.what

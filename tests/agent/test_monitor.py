@@ -7,7 +7,7 @@ import pytest
 from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.messages import Answer
-from bench_agent.run.monitor import Clocks, Watch, of_clocks, read_clocks
+from bench_agent.run.monitor import Clocks, Monitor, of_clocks, read_clocks
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Failed, Measured
 
@@ -43,7 +43,9 @@ def test_the_clocks_of_this_machine_agree() -> None:
 
 def watched(answer: Answer, **clocks: Any) -> Answer:
     readings = iter((AT, later(**clocks)))
-    with Watch(Device(kind="cpu"), Conditions(), 2, lambda: 0, read=lambda: next(readings)) as seen:
+    with Monitor(
+        Device(kind="cpu"), Conditions(), 2, lambda: 0, read=lambda: next(readings)
+    ) as seen:
         pass
     return seen.seen_with(answer)
 

@@ -17,7 +17,7 @@ from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_agent.remote.client import Delivery
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
-from bench_agent.run.idle_gate import Gate
+from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
 from bench_agent.run.run import RunSummary, run_plan
 from bench_agent.run.telemetry import Reading
@@ -27,8 +27,8 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 RUN_ID = "a" * 32
-OPEN = Gate(look=lambda device: Conditions())
-CLOSED = Gate(strict=True, look=lambda device: Conditions(on_battery=True))
+OPEN = IdleGate(look=lambda device: Conditions())
+CLOSED = IdleGate(strict=True, look=lambda device: Conditions(on_battery=True))
 
 
 class Quiet:
@@ -97,7 +97,7 @@ def kept(home: Home) -> set[tuple[str, int]]:
 
 
 def go_on(
-    home: Home, run_job: Callable[..., Answer] = measure, gate: Gate = OPEN
+    home: Home, run_job: Callable[..., Answer] = measure, gate: IdleGate = OPEN
 ) -> tuple[RunSummary, Quiet]:
     waiting = journal.unfinished(home)
     assert waiting is not None

@@ -37,7 +37,7 @@ def same(workload: Workload, weights: Weights, data: Data) -> Job:
     return workload, weights, data
 
 
-def found(name: str, change: Change = same) -> conformance.Verdict:
+def found(name: str, change: Change = same) -> conformance.ConformanceVerdict:
     """The verdict on a workload's traces, on a CPU in float32."""
     pytest.importorskip("mlx.core")
     workload = workload_named(name)
@@ -47,7 +47,7 @@ def found(name: str, change: Change = same) -> conformance.Verdict:
     return conformance.verdict(cell, conformance_trace.both(engine, workload, cell))
 
 
-def must_be_caught(verdict: conformance.Verdict) -> None:
+def must_be_caught(verdict: conformance.ConformanceVerdict) -> None:
     assert verdict.kind == "wrong_result", verdict
     assert verdict.deviation is not None
     # Far from the tolerance, so that no luck is in it.

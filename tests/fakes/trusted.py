@@ -31,7 +31,7 @@ def traces(cell: Cell) -> tuple[Trace, ...]:
 
 def send(store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int]) -> list[str]:
     """Save a run of the default cell, one repeat for each step time; returns the results' ids."""
-    asked = acts.ChallengeAsked(key_id=results.key_id(key))
+    asked = acts.ChallengeRequest(key_id=results.key_id(key))
     given = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
     cell = results.make_cell()
     finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)

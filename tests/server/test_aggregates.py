@@ -12,7 +12,7 @@ from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
 from bench_server.db.store import Store
-from bench_server.db.tables import Measurement, Owner, SigningKey, Standing, Submission
+from bench_server.db.tables import Aggregate, Measurement, Owner, SigningKey, Submission
 from bench_server.ranking import aggregates, aggregates_sql
 from bench_server.ranking import figures as rank
 from bench_server.ranking import rows as standing_rows
@@ -103,12 +103,12 @@ def kept(store: Store) -> Store:
 
 
 def empty(session: Session) -> None:
-    for table in (Standing, Measurement, Submission):
+    for table in (Aggregate, Measurement, Submission):
         session.connection().execute(delete(table))
 
 
 def table(session: Session) -> dict[str, dict[str, Any]]:
-    rows = session.connection().execute(select(Standing.__table__)).mappings()  # type: ignore[attr-defined]
+    rows = session.connection().execute(select(Aggregate.__table__)).mappings()  # type: ignore[attr-defined]
     return {row["id"]: dict(row) for row in rows}
 
 
@@ -150,13 +150,13 @@ def test_kept_one_by_one_or_in_groups_is_what_is_computed_at_once(
         assert {f.id: f.ns_per_sample for f in hardware} == {f.id: f.ns_per_sample for f in whole}
         assert {f.id: f.evidence for f in hardware} == {f.id: f.evidence for f in whole}
         assert {f.id: f.unit for f in hardware} == {f.id: f.unit for f in whole}
-        session.connection().execute(delete(Standing))
+        session.connection().execute(delete(Aggregate))
         aggregates.refresh(session, made)
         same(stepped, table(session))
 
 
 def of_level(session: Session, level: str) -> list[Any]:
-    found = select(Standing.__table__).where(Standing.level == level)  # type: ignore[attr-defined, arg-type]
+    found = select(Aggregate.__table__).where(Aggregate.level == level)  # type: ignore[attr-defined, arg-type]
     return list(session.connection().execute(found))
 
 
@@ -182,6 +182,6 @@ def test_what_ceased_to_count_was_never_there(
                 row.owner = "a club"
         aggregates.refresh(session, [*changed, *(r for r in made if r.owner == "a club")])
         found = table(session)
-        session.connection().execute(delete(Standing))
+        session.connection().execute(delete(Aggregate))
         aggregates.add(session, made)
         same(found, table(session))

@@ -6,7 +6,7 @@ import pytest
 from sqlalchemy import bindparam, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from bench_server.db.bulk import TOGETHER, Given, Write, among, numbered
+from bench_server.db.bulk import TOGETHER, BulkWrite, TextRows, among, numbered
 from bench_server.db.store import Store
 from bench_server.db.tables import LogCheckpoint, LogNode, Owner, SigningKey
 
@@ -22,7 +22,9 @@ def test_among_finds_what_is_in_a_list(store: Store, wanted: list[str]) -> None:
     labels = {"a", "b'); --", "c", "Ü"}
     with store.writing() as session:
         connection = session.connection()
-        Write(insert(OWNERS)).rows(connection, [{"label": x, "confirmed": True} for x in labels])
+        BulkWrite(insert(OWNERS)).rows(
+            connection, [{"label": x, "confirmed": True} for x in labels]
+        )
         assert set(connection.scalars(statement, {"labels": wanted})) == labels & set(wanted)
 
 
@@ -32,7 +34,7 @@ def test_among_takes_numbers(store: Store) -> None:
     rows = [{"level": 0, "position": at, "hash": bytes(32)} for at in positions]
     with store.writing() as session:
         connection = session.connection()
-        Write(insert(NODES)).rows(connection, rows)
+        BulkWrite(insert(NODES)).rows(connection, rows)
         asked = {"positions": [1, 2**40, 7]}
         assert set(connection.scalars(statement, asked)) == {1, 2**40}
 
@@ -55,7 +57,7 @@ def test_rows_are_kept_as_sqlalchemy_keeps_them(store: Store) -> None:
         connection = session.connection()
         connection.execute(insert(OWNERS), {"label": "o", "confirmed": False})
         connection.execute(insert(KEYS), row | {"key_id": "1" * 64})
-        Write(insert(KEYS)).rows(connection, [row | {"key_id": "2" * 64, "besides": object()}])
+        BulkWrite(insert(KEYS)).rows(connection, [row | {"key_id": "2" * 64, "besides": object()}])
         one, other = connection.execute(select(KEYS).order_by(KEYS.c.key_id)).mappings()
     assert dict(one) | {"key_id": ""} == dict(other) | {"key_id": ""}
     assert other["enrolled_at"] == AT
@@ -64,14 +66,14 @@ def test_rows_are_kept_as_sqlalchemy_keeps_them(store: Store) -> None:
 def test_a_statement_may_have_one_parameter(store: Store) -> None:
     with store.writing() as session:
         connection = session.connection()
-        Write(insert(OWNERS)).rows(connection, [{"label": "a", "confirmed": False}])
-        confirm = Write(update(OWNERS).values(confirmed=bindparam("to")))
+        BulkWrite(insert(OWNERS)).rows(connection, [{"label": "a", "confirmed": False}])
+        confirm = BulkWrite(update(OWNERS).values(confirmed=bindparam("to")))
         confirm.rows(connection, [{"to": True}])
         assert connection.scalar(select(OWNERS.c.confirmed)) is True
 
 
 def test_rows_are_given_as_a_table(store: Store) -> None:
-    given = Given("label", "note")
+    given = TextRows("label", "note")
     rows = [("a", "1"), ("\"b'", "Ω, {}"), ("a", "1"), ("", "\\")]
     with store.reading() as session:
         dialect = session.connection().dialect.name
@@ -92,10 +94,10 @@ def test_every_statement_asks_as_many_questions(count: int) -> None:
 
 def test_no_rows_are_no_statement(store: Store) -> None:
     with store.writing() as session:
-        Write(update(OWNERS).values(confirmed=True)).rows(session.connection(), [])
+        BulkWrite(update(OWNERS).values(confirmed=True)).rows(session.connection(), [])
 
 
 def test_what_the_database_refuses_is_said_as_elsewhere(store: Store) -> None:
-    write = Write(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
+    write = BulkWrite(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
     with pytest.raises(IntegrityError), store.writing() as session:
         write.rows(session.connection(), [{"size": 1, "note": "a"}, {"size": 1, "note": "b"}])

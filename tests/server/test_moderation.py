@@ -163,7 +163,7 @@ def test_reproduced_by_confirmed_owners_is_level_four(post: Poster, store: Store
     with store.writing() as session:
         for number, identity in enumerate(rows):
             row = session.get_one(Measurement, identity)
-            passed = verdicts.Verdict("c", True, "doubtful", "", {}, True)
+            passed = verdicts.CheckVerdict("c", True, "doubtful", "", {}, True)
             row.verdicts = verdicts.as_text([passed])
             row.owner = f"o{number}"
     with store.writing() as session:

@@ -41,7 +41,7 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         session.connection().execute(insert(TABLE), [hardware, *owners])
 
 
-def found(store: Store, own: str = "new") -> other_owners.Peers:
+def found(store: Store, own: str = "new") -> other_owners.OtherOwners:
     with store.reading() as session:
         return other_owners.others(session.connection(), [(PLACE, own), ("nobody", own)])[
             PLACE, own
@@ -52,7 +52,7 @@ def own(number: int, place: str = PLACE) -> str:
     return f"{place[-8:]}o{number:023d}"
 
 
-def quartiles_of(times: list[float]) -> other_owners.Peers:
+def quartiles_of(times: list[float]) -> other_owners.OtherOwners:
     ordered = sorted(times)
     return other_owners.of_quartiles(
         len(times), [ordered[len(times) * quarter // 4] for quarter in (1, 2, 3)]
@@ -75,7 +75,7 @@ def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
     assert found(store) == pytest.approx(everyone)
 
 
-def of_deviations(times: list[float]) -> other_owners.Peers:
+def of_deviations(times: list[float]) -> other_owners.OtherOwners:
     """As few would be: by the median absolute deviation."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(other_owners, "FEW", len(times))

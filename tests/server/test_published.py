@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
-from bench_server.db.tables import PublishedFigure, Standing
+from bench_server.db.tables import Aggregate, PublishedFigure
 from bench_server.ingest import reindex
 from bench_server.ranking import score
 
@@ -109,7 +109,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
 
 def standings(store: Store) -> dict[str, int]:
     with store.reading() as session:
-        query = select(Standing.level, func.count()).group_by(Standing.level)  # type: ignore[call-overload]
+        query = select(Aggregate.level, func.count()).group_by(Aggregate.level)  # type: ignore[call-overload]
         return {row[0]: row[1] for row in session.execute(query)}
 
 

@@ -18,12 +18,12 @@ from bench_server.cli.main import main as cli
 from bench_server.db import migrate as schema
 from bench_server.db.store import Store
 from bench_server.db.tables import (
+    Aggregate,
     EnvironmentRow,
     Measurement,
     Owner,
     PublishedFigure,
     SigningKey,
-    Standing,
 )
 from bench_server.ingest import moderation, other_owners, reindex
 from bench_server.ingest.inbox import Inbox
@@ -31,7 +31,7 @@ from bench_server.ingest.save import Accepted
 from bench_server.ranking import published
 from bench_server.settings import Settings
 
-DERIVED = (Measurement, Standing, EnvironmentRow, Owner, SigningKey, PublishedFigure)
+DERIVED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, PublishedFigure)
 
 
 def derived(store: Store) -> list[list[dict[str, Any]]]:
@@ -67,7 +67,7 @@ def test_reindex_makes_the_same_rows(post: Poster, store: Store) -> None:
     before = derived(store)
     assert all(before)
     with store.writing() as session:
-        session.execute(delete(Standing))
+        session.execute(delete(Aggregate))
         session.execute(update(PublishedFigure).values(ns_per_sample=1))
         session.execute(update(Measurement).values(ns_per_sample=1, hardware="wrong"))
     assert reindex.reindex(store, ORIGIN) == 10

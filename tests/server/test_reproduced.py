@@ -11,7 +11,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol import acts
 from bench_server.db.store import Store
-from bench_server.db.tables import Measurement, Standing
+from bench_server.db.tables import Aggregate, Measurement
 from bench_server.ingest import moderation, reindex
 
 KEYS = [results.private_key(seed) for seed in (1, 2)]
@@ -41,7 +41,7 @@ def levels(store: Store) -> dict[str, list[int]]:
     with store.reading() as session:
         return {
             table.__tablename__: sorted(session.scalars(select(table.trust_level)))  # type: ignore[call-overload]
-            for table in (Measurement, Standing)
+            for table in (Measurement, Aggregate)
         }
 
 

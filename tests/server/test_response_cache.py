@@ -16,7 +16,7 @@ from bench_protocol.matrix import Device
 from bench_server.answers import leaderboard
 from bench_server.db.store import Store
 from bench_server.web import render, response_cache
-from bench_server.web.response_cache import KeptAnswers
+from bench_server.web.response_cache import ResponseCache
 
 BOARD = "/api/v1/leaderboard"
 
@@ -95,7 +95,7 @@ def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x"})
 
-    kept = KeptAnswers(app, clock=lambda: now[0])
+    kept = ResponseCache(app, clock=lambda: now[0])
     owner = SimpleNamespace(state=SimpleNamespace(store=store, kept={}))
 
     def ask(query: bytes = b"") -> None:

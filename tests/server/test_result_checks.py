@@ -14,7 +14,7 @@ from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_server.ingest import result_checks, submission_checks
 from bench_server.ingest import verdicts as findings
-from bench_server.ingest.other_owners import NONE, Peers, of_times
+from bench_server.ingest.other_owners import NONE, OtherOwners, of_times
 from bench_server.ranking import peaks
 
 
@@ -86,12 +86,14 @@ DOUBTS = {
 }
 
 
-def found(result: Result, others: Peers = NONE, **arrival: Any) -> dict[str, result_checks.Verdict]:
+def found(
+    result: Result, others: OtherOwners = NONE, **arrival: Any
+) -> dict[str, result_checks.CheckVerdict]:
     """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     of_result = result_checks.of_result(result)
-    of_arrival = submission_checks.of_arrival(result, submission_checks.Arrival(**fields))
+    of_arrival = submission_checks.of_arrival(result, submission_checks.SubmissionFacts(**fields))
     of_outlier = submission_checks.of_outlier(submission_checks.outlier(result, others))
     return {verdict.check: verdict for verdict in (*of_result, *of_arrival, *of_outlier)}
 

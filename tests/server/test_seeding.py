@@ -12,7 +12,7 @@ from tests.fakes.authority import AUTHORITY
 from bench_protocol import merkle
 from bench_protocol.receipts import Checkpoint
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, Measurement, Standing, Submission, Table
+from bench_server.db.tables import Aggregate, LogEntry, Measurement, Submission, Table
 from bench_server.log import log
 from bench_server.ranking import aggregates
 
@@ -27,7 +27,7 @@ def seeded(store: Store) -> Store:
 
 
 def _standings(session: Session) -> dict[str, dict[str, Any]]:
-    return {row.id: row.model_dump() for row in session.scalars(select(Standing))}
+    return {row.id: row.model_dump() for row in session.scalars(select(Aggregate))}
 
 
 def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:

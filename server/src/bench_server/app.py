@@ -17,8 +17,8 @@ from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import problems, render
 from .web.metrics import Metrics, registry
-from .web.rate_limit import Guard, Rate
-from .web.response_cache import Answers, EntityTags, KeptAnswers
+from .web.rate_limit import AccessLimits, Rate
+from .web.response_cache import Answers, EntityTags, ResponseCache
 from .web.routes import ROUTERS
 from .web.routes.deps import problems as refused
 
@@ -81,9 +81,11 @@ def create_app(
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
     problems.install(app)
     # The last one added is the first to see a request.
-    app.add_middleware(KeptAnswers)
+    app.add_middleware(ResponseCache)
     app.add_middleware(EntityTags)
-    app.add_middleware(Guard, rate=Rate(settings.address_rate), read_token=settings.read_token)
+    app.add_middleware(
+        AccessLimits, rate=Rate(settings.address_rate), read_token=settings.read_token
+    )
     app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)
     return app

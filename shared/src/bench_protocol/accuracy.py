@@ -29,7 +29,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Judgement:
+class AccuracyVerdict:
     """``sentence`` is for people, with the figures in it."""
 
     verdict: Literal["within", "diverged", "accuracy_unchecked"]
@@ -74,24 +74,24 @@ def judge(
     kind: DataKind,
     measured: Measurement,
     bands: tuple[Band, ...] = BANDS,
-) -> Judgement:
+) -> AccuracyVerdict:
     """Hold an accuracy against its band; ``accuracy_unchecked`` where there is nothing to hold."""
     evaluation = measured.evaluation
     if evaluation is None:
-        return Judgement("accuracy_unchecked", "accuracy was not evaluated")
+        return AccuracyVerdict("accuracy_unchecked", "accuracy was not evaluated")
     reached = f"accuracy {percent(evaluation.accuracy)} after {evaluation.epochs} epochs"
     if evaluation.epochs != workload.epochs or evaluation.split != "test":
-        return Judgement(
+        return AccuracyVerdict(
             "accuracy_unchecked",
             f"{reached} on the {evaluation.split} split; bands are for {workload.epochs} epochs "
             "and the test split",
         )
     band = _band(workload.name, kind, measured.data_digest, bands)
     if band is None:
-        return Judgement("accuracy_unchecked", f"{reached}; no band is known for these data")
+        return AccuracyVerdict("accuracy_unchecked", f"{reached}; no band is known for these data")
     within = band.lowest <= evaluation.accuracy <= band.highest
     between = f"{percent(band.lowest)} to {percent(band.highest)} ({band.source})"
-    return Judgement(
+    return AccuracyVerdict(
         "within" if within else "diverged",
         f"{reached} lies {'within' if within else 'outside'} {between}",
     )

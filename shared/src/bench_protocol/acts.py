@@ -81,7 +81,7 @@ class Act(Wire):
     reason: Text | None = None
 
 
-class ChallengeGiven(Wire):
+class ChallengeIssued(Wire):
     """A server's nonce for one run of one key, and until when it is fresh."""
 
     id: RunId
@@ -92,7 +92,7 @@ class ChallengeGiven(Wire):
     expires_at: UtcTime
 
 
-class ChallengeAsked(Wire):
+class ChallengeRequest(Wire):
     """Body of ``POST /api/v1/challenges``."""
 
     key_id: Sha256 = Field(description="the enrolled key that will sign the run's results")

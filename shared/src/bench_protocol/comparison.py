@@ -35,7 +35,7 @@ class LogSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SpeedVerdict:
     """How many times as fast one side is as the other, and what may be said of it.
 
     ``low`` and ``high`` bound ``speed_up`` with 95 % confidence; None with too few runs.
@@ -48,7 +48,7 @@ class Verdict:
     words: str
 
 
-def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -> Verdict:
+def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -> SpeedVerdict:
     """Compare two sides measured independently of one another.
 
     Args:
@@ -58,7 +58,7 @@ def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -
     return compare_samples(LogSample.of(times), LogSample.of(base), unit)
 
 
-def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> Verdict:
+def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> SpeedVerdict:
     """The same from summaries, where the times themselves are not at hand."""
     speed_up = math.exp(base.mean - times.mean)
     if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
@@ -66,7 +66,7 @@ def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> Ve
     return _verdict(speed_up, *_welch(base, times, CONFIDENCE))
 
 
-def compare_pairs(times: Sequence[float], base: Sequence[float]) -> Verdict:
+def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict:
     """Compare two sides measured in turns: the n-th of each are neighbours in time.
 
     What slows both of a pair alike (heat, other work) falls out of their ratio.
@@ -81,9 +81,9 @@ def compare_pairs(times: Sequence[float], base: Sequence[float]) -> Verdict:
     return _verdict(speed_up, *log_mean_interval(ratios))
 
 
-def too_few(speed_up: float, count: str) -> Verdict:
+def too_few(speed_up: float, count: str) -> SpeedVerdict:
     """The verdict where no interval can be stated; ``count`` says how many values there were."""
-    return Verdict(speed_up, None, None, "too_few_runs", f"too few runs ({count})")
+    return SpeedVerdict(speed_up, None, None, "too_few_runs", f"too few runs ({count})")
 
 
 def log_ratio_interval(
@@ -130,9 +130,9 @@ def _interval(
     return math.exp(centre - margin), math.exp(centre + margin)
 
 
-def _verdict(speed_up: float, low: float, high: float) -> Verdict:
+def _verdict(speed_up: float, low: float, high: float) -> SpeedVerdict:
     if low <= 1 <= high:
-        return Verdict(speed_up, low, high, "no_difference", "no credible difference")
+        return SpeedVerdict(speed_up, low, high, "no_difference", "no credible difference")
     if low > 1:
         kind: Kind = "faster"
         changes = [speed_up - 1, low - 1, high - 1]
@@ -142,4 +142,4 @@ def _verdict(speed_up: float, low: float, high: float) -> Verdict:
     share, lower, upper = (100 * change for change in changes)
     digits = 0 if share >= 10 else 1
     words = f"{share:,.{digits}f} % {kind}, 95 % CI {lower:,.{digits}f} to {upper:,.{digits}f}"
-    return Verdict(speed_up, low, high, kind, words)
+    return SpeedVerdict(speed_up, low, high, kind, words)

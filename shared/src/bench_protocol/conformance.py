@@ -127,7 +127,7 @@ CERTAINLY_WRONG = 1e-2
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ConformanceVerdict:
     """``deviation``: the largest relative one in the traces; infinite where a loss is missing."""
 
     kind: Literal["conformant", "wrong_result", "unverified"]
@@ -139,7 +139,7 @@ def verdict(
     cell: Cell,
     traces: Sequence[Trace],
     known: Mapping[tuple[str, str], Reference] | None = None,
-) -> Verdict:
+) -> ConformanceVerdict:
     """Hold a cell's traces against the reference.
 
     Args:
@@ -156,22 +156,22 @@ def judge(
     precision: Precision,
     traces: Sequence[Trace],
     known: Mapping[tuple[str, str], Reference] | None = None,
-) -> Verdict:
+) -> ConformanceVerdict:
     """As :func:`verdict`, with the parts of the cell that count."""
     known = references() if known is None else known
     by_optimizer = {trace.optimizer: trace for trace in traces}
     if not all((workload_digest, optimizer) in known for optimizer in TRACED):
-        return Verdict("unverified", "there is no reference trace of this workload")
+        return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
     if missing:
-        return Verdict("unverified", f"not traced: {', '.join(missing)}")
+        return ConformanceVerdict("unverified", f"not traced: {', '.join(missing)}")
     largest = 0.0
     measured = True
     for optimizer in TRACED:
         reference = known[workload_digest, optimizer]
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
-            return Verdict("unverified", f"the {optimizer} trace is of another job")
+            return ConformanceVerdict("unverified", f"the {optimizer} trace is of another job")
         found = deviations(trace.losses, reference.losses)
         largest = max(largest, *found)
         table = TOLERANCES.get((device, precision, optimizer))
@@ -181,11 +181,13 @@ def judge(
         ):
             if not deviation <= limit or deviation == math.inf:
                 why = f"the {optimizer} trace is off by {deviation:.1e} at step {step}"
-                return Verdict("wrong_result", f"{why}, {limit:.0e} is allowed", max(found))
+                return ConformanceVerdict(
+                    "wrong_result", f"{why}, {limit:.0e} is allowed", max(found)
+                )
     if not measured:
         why = f"no tolerance has been measured for {device} in {precision}"
-        return Verdict("unverified", why, largest)
-    return Verdict("conformant", "both traces are within tolerance", largest)
+        return ConformanceVerdict("unverified", why, largest)
+    return ConformanceVerdict("conformant", "both traces are within tolerance", largest)
 
 
 def _limits(

@@ -80,7 +80,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
 
 def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
     """Post three repeats of each cell under one challenge; gives the results' ids."""
-    asked = acts.ChallengeAsked(key_id=results.key_id(run.key))
+    asked = acts.ChallengeRequest(key_id=results.key_id(run.key))
     given = challenges.give(acts.payload(asked), store, authority, run.at, 24)
     bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
     made = [

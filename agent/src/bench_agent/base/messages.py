@@ -86,7 +86,7 @@ class Probe(Wire):
     problem: str | None = None
 
 
-class Traced(Wire):
+class TraceAnswer(Wire):
     """Answer of ``bench_agent.worker --trace``: the cell's traces, or what kept it from tracing."""
 
     event: Literal["traced"] = "traced"
@@ -95,5 +95,7 @@ class Traced(Wire):
     problem: str | None = None
 
 
-Message = Annotated[PhaseBegan | BlockDone | Answer | Probe | Traced, Field(discriminator="event")]
-MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe | Traced] = TypeAdapter(Message)
+Message = Annotated[
+    PhaseBegan | BlockDone | Answer | Probe | TraceAnswer, Field(discriminator="event")
+]
+MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe | TraceAnswer] = TypeAdapter(Message)

@@ -95,9 +95,9 @@ def run(
     from ..doctor.unfit import refuse_unfit
     from ..output.documents import summary_document
     from ..output.events import EventLines
-    from ..output.live import Display
+    from ..output.live import LiveDisplay
     from ..output.summary import show_end
-    from ..run.idle_gate import Gate
+    from ..run.idle_gate import IdleGate
     from ..run.interrupt import gentle_interrupt
     from ..run.run import run_plan
     from ..run.run_lock import alone
@@ -111,11 +111,11 @@ def run(
     if server:
         _agree(server, home, yes)
     console, lines = Console(stderr=as_json), EventLines(sys.stdout)
-    reporter = lines if events else Display(console)
+    reporter = lines if events else LiveDisplay(console)
     with alone(home):
         journal = _begin(home, preset, like, selection, yes, resume)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
-            gate = Gate(wait_seconds, strict)
+            gate = IdleGate(wait_seconds, strict)
             summary = run_plan(journal, home, server, reporter, stop_asked, gate=gate)
     if events:
         lines.summary(summary_document(summary))

@@ -13,7 +13,7 @@ GOOD_PLUGIN = "1.2.0"
 
 
 @dataclass(frozen=True)
-class Pair:
+class PluginPair:
     """A minor version of TensorFlow that a plug-in loads into, and the NumPy it allows.
 
     Sources: docs/adr/0001. The plug-in finds TensorFlow's library by the name it was linked
@@ -25,7 +25,7 @@ class Pair:
     numpy_below: str
 
 
-PAIRS = (Pair((2, 18), "1.2.0", "2.1"), Pair((2, 19), "1.2.0", "2.2"))
+PAIRS = (PluginPair((2, 18), "1.2.0", "2.1"), PluginPair((2, 19), "1.2.0", "2.2"))
 FIRST_WITH_OTHER_NAME = "2.20"
 SOUND = ("tensorflow>=2.18,<2.20", f"{PLUGIN}=={GOOD_PLUGIN}", "numpy<2.2", "keras>=3.12,<4")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Verdict = Literal["ok", "warn", "fail", "skip"]
+Status = Literal["ok", "warn", "fail", "skip"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class Finding:
     """
 
     id: str
-    verdict: Verdict
+    verdict: Status
     sentence: str
     mend: str | None = None
 

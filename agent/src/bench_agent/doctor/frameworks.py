@@ -12,7 +12,7 @@ BUNDLED_BLAS = "bundled reference BLAS"
 
 
 @dataclass(frozen=True)
-class Seen:
+class FrameworkProbe:
     """What became of asking one framework for its devices.
 
     ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine tells them.
@@ -26,7 +26,7 @@ class Seen:
 
 
 def check_frameworks(
-    frameworks: Mapping[str, Seen], packages: Mapping[str, str]
+    frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str]
 ) -> Iterator[Finding]:
     """One finding a framework; a failure of its own if none works.
 
@@ -73,7 +73,7 @@ def reinstall(name: str, packages: Mapping[str, str]) -> str:
 
 
 def check_metal(
-    frameworks: Mapping[str, Seen], packages: Mapping[str, str], apple_silicon: bool
+    frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str], apple_silicon: bool
 ) -> Iterator[Finding]:
     """On a Mac every framework with a GPU build should see the GPU."""
     if not apple_silicon:
@@ -129,7 +129,7 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
         yield Finding("mlx-backend", "ok", f"MLX {mlx} with {', '.join(backends)}")
 
 
-def check_mlx_blas(mlx: Seen | None, system: str) -> Iterator[Finding]:
+def check_mlx_blas(mlx: FrameworkProbe | None, system: str) -> Iterator[Finding]:
     """MLX's own BLAS on Linux CPUs is some twenty times slower than the processor."""
     if system != "Linux" or mlx is None or not mlx.devices or "cuda" in mlx.devices:
         yield Finding("mlx-blas", "skip", "only MLX on a Linux CPU needs a BLAS")
@@ -146,7 +146,7 @@ def check_mlx_blas(mlx: Seen | None, system: str) -> Iterator[Finding]:
         yield Finding("mlx-blas", "ok", f"MLX computes matrix products with {blas}")
 
 
-def check_compiler(mlx: Seen | None, system: str, compiler: bool) -> Iterator[Finding]:
+def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> Iterator[Finding]:
     """On Linux CPUs ``mx.compile`` builds kernels with g++ while it runs.
 
     Args:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ..base.install_hints import install_extras, pip, pip_install, pip_replace
 from .finding import Finding
-from .frameworks import Seen
+from .frameworks import FrameworkProbe
 from .versions import at_least
 
 # What each build of MLX needs (ml-explore/mlx, docs/src/install.rst).
@@ -75,7 +75,7 @@ def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Ite
 
 
 def check_cuda_tensorflow(
-    nvidia: Nvidia, seen: Seen | None, packages: Mapping[str, str]
+    nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
 ) -> Iterator[Finding]:
     """TensorFlow beside a working driver should see the GPU."""
     if not _usable(nvidia):
@@ -103,7 +103,7 @@ def check_cuda_tensorflow(
 
 
 def check_cuda_mlx(
-    nvidia: Nvidia, seen: Seen | None, packages: Mapping[str, str]
+    nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
 ) -> Iterator[Finding]:
     """MLX's CUDA builds each need a driver that is new enough."""
     mlx = packages.get("mlx")

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from .finding import Finding, Verdict, exit_code
+from .finding import Finding, Status, exit_code
 
-STYLES: dict[Verdict, str] = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+STYLES: dict[Status, str] = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
 
 
 def document(findings: Sequence[Finding]) -> dict[str, Any]:

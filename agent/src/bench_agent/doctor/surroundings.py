@@ -23,7 +23,7 @@ from ..machine.text import text_or_none
 from ..run.energy import MeterProblem, meter_for
 from ..run.probe import probe_all
 from . import diagnose
-from .frameworks import Seen
+from .frameworks import FrameworkProbe
 from .network import ServerAnswer, offset_seconds
 from .nvidia import INSTALL_DRIVER, Nvidia
 from .storage import DataSet, Folder, Secret
@@ -54,7 +54,7 @@ class Surroundings:
         self.glibc = release(version) if kind == "glibc" else ()
 
     @cached_property
-    def facts(self) -> machine.Facts:
+    def facts(self) -> machine.MachineFacts:
         return machine.read_facts()
 
     @property
@@ -85,7 +85,7 @@ class Surroundings:
         return {name: asked.get(name, absent) for name in engines.names()}
 
     @cached_property
-    def frameworks(self) -> dict[str, Seen]:
+    def frameworks(self) -> dict[str, FrameworkProbe]:
         return {name: seen(name, probe) for name, probe in self.probes.items()}
 
     @cached_property
@@ -173,10 +173,10 @@ class Surroundings:
         return ask_server(self.server) if self.server else None
 
 
-def seen(name: str, probe: Probe) -> Seen:
+def seen(name: str, probe: Probe) -> FrameworkProbe:
     """A worker's answer in the checks' words."""
     found = probe.environment
-    return Seen(
+    return FrameworkProbe(
         installed=is_installed(engine_module(name)),
         devices=tuple(dict.fromkeys(device.kind for device in probe.devices)),
         version=next(iter(found.packages.values()), None) if found else None,

@@ -15,7 +15,7 @@ from .wire import tolerant
 
 
 @dataclass(frozen=True)
-class Facts:
+class MachineFacts:
     """All that is known of a machine but for its hash."""
 
     cpu: Cpu
@@ -34,7 +34,7 @@ def read_machine(home: Home) -> Machine:
     return make_machine(read_facts(), machine_hash(home, identifier() or b"no identifier"))
 
 
-def make_machine(facts: Facts, hashed: str) -> Machine:
+def make_machine(facts: MachineFacts, hashed: str) -> Machine:
     """The facts on the wire; an odd one is left out.
 
     Args:
@@ -45,11 +45,11 @@ def make_machine(facts: Facts, hashed: str) -> Machine:
     return tolerant(Machine, known, **given)
 
 
-def read_facts() -> Facts:
+def read_facts() -> MachineFacts:
     """Ask every source there is on this system. Writes nothing."""
     system = platform.system()
     if system == "Darwin":
-        return Facts(
+        return MachineFacts(
             cpu=macos.cpu(),
             os=macos.operating_system(),
             gpus=macos.gpus(),
@@ -57,14 +57,14 @@ def read_facts() -> Facts:
             memory_bytes=macos.memory_bytes() or _total_memory(),
         )
     if system == "Linux":
-        return Facts(
+        return MachineFacts(
             cpu=linux.cpu(),
             os=linux.operating_system(),
             gpus=nvidia.gpus(),
             model=linux.model(),
             memory_bytes=linux.memory_bytes() or _total_memory(),
         )
-    return Facts(
+    return MachineFacts(
         cpu=windows.cpu(),
         os=windows.operating_system(),
         gpus=nvidia.gpus(),

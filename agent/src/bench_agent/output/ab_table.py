@@ -11,7 +11,7 @@ from rich.status import Status
 
 from bench_protocol import doubt_text
 from bench_protocol import format as people
-from bench_protocol.comparison import Verdict
+from bench_protocol.comparison import SpeedVerdict
 from bench_protocol.result import Warn
 
 from ..base.messages import BlockDone, PhaseBegan
@@ -74,7 +74,7 @@ class AbDisplay:
 
 
 def document(
-    a: Side, b: Side, done: list[Pair], verdict: Verdict, before: Sequence[Warn] = ()
+    a: Side, b: Side, done: list[Pair], verdict: SpeedVerdict, before: Sequence[Warn] = ()
 ) -> Document:
     """Both sides with every run, how many times as fast B is as A, and what there is to doubt.
 

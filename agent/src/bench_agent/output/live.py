@@ -45,7 +45,7 @@ BELIEF_SECONDS = 60.0
 
 
 @dataclass
-class State:
+class Progress:
     """Where a run is. ``estimate_seconds``: of what it began with left to measure."""
 
     total: int
@@ -67,18 +67,18 @@ class State:
         return left * (now - self.began + BELIEF_SECONDS) / (done + BELIEF_SECONDS)
 
 
-class Display:
+class LiveDisplay:
     """Reports a run on a console; a context manager, so that the live table ends cleanly."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
-        self._state: State | None = None
+        self._state: Progress | None = None
         self._live = Live(
             console=console, get_renderable=self._view, transient=True, refresh_per_second=4
         )
 
-    def __enter__(self) -> "Display":
+    def __enter__(self) -> "LiveDisplay":
         if self._console.is_terminal:
             self._live.start()
         return self
@@ -89,7 +89,7 @@ class Display:
     def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
         """Say how much there is to measure; less than the plan where a run goes on."""
         seconds = sum(planned.estimate_seconds for planned in left)
-        self._state = State(len(plan), seconds, self._clock())
+        self._state = Progress(len(plan), seconds, self._clock())
         total = f"{len(plan)} measurement{'s' * (len(plan) != 1)}"
         what = total if len(left) == len(plan) else f"{len(left)} of {total} left"
         self.note(f"{what}, about {people.rough(seconds)}")
@@ -149,7 +149,7 @@ class Display:
         return view(self._state, self._clock()) if self._state else Text()
 
 
-def view(state: State, now: float) -> Table:
+def view(state: Progress, now: float) -> Table:
     """The live table: the run, the current repeat, the machine."""
     table = Table.grid(padding=(0, 1))
     table.add_column(style="dim", no_wrap=True)

@@ -29,7 +29,7 @@ BULK_EFFICIENCY = 0.2
 OVERHEAD_STEPS = 4
 
 
-class Pace(Wire):
+class CellTimes(Wire):
     """How the latest repeat of a cell went.
 
     ``overhead_seconds``: the whole repeat less warm-up and timed part. ``settled_seconds``: what
@@ -64,10 +64,10 @@ class Pace(Wire):
         return max(0.0, self.overhead_seconds - OVERHEAD_STEPS * self.step_seconds)
 
 
-class Paces(Wire):
+class MeasuredTimes(Wire):
     """What is known of this machine, by the digest of the cell."""
 
-    cells: dict[str, Pace] = Field(default={})
+    cells: dict[str, CellTimes] = Field(default={})
 
     def knows(self, framework: str, device: Device) -> bool:
         """Whether any repeat of this framework on this device was noted, undisturbed."""
@@ -113,7 +113,7 @@ class Paces(Wire):
         ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in known]
         return fmean(ends) if ends else budget_seconds
 
-    def _of(self, framework: str, device: Device) -> list[Pace]:
+    def _of(self, framework: str, device: Device) -> list[CellTimes]:
         found = self.cells.values()
         return [pace for pace in found if (pace.framework, pace.device) == (framework, device)]
 
@@ -125,7 +125,7 @@ def step_flops(cell: Cell, workload: Workload) -> float:
 
 def pace_of(
     cell: Cell, workload: Workload, measurement: Measurement, timing: Timing, wall_seconds: float
-) -> Pace:
+) -> CellTimes:
     """What a repeat tells of the next one.
 
     Args:
@@ -136,7 +136,7 @@ def pace_of(
     timed_seconds = sum(blocks.durations_ns) / 1e9
     gemm = measurement.gemm
     enough = timing.min_blocks * timing.block_seconds <= timing.budget_seconds
-    return Pace(
+    return CellTimes(
         framework=cell.framework,
         device=cell.device,
         step_flops=step_flops(cell, workload),
@@ -148,15 +148,15 @@ def pace_of(
     )
 
 
-def load(path: Path) -> Paces:
+def load(path: Path) -> MeasuredTimes:
     """What was noted; nothing where the file is absent, damaged or of another version."""
     try:
-        return Paces.model_validate_json(path.read_bytes())
+        return MeasuredTimes.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
-        return Paces()
+        return MeasuredTimes()
 
 
-def note(path: Path, cell: Cell, pace: Pace) -> None:
+def note(path: Path, cell: Cell, pace: CellTimes) -> None:
     """Keep a cell's pace in place of its last one, and of a disturbed calibration.
 
     Raises:
@@ -168,5 +168,5 @@ def note(path: Path, cell: Cell, pace: Pace) -> None:
         for digest, known in load(path).cells.items()
         if not (known.warnings and (known.framework, known.device) == place)
     }
-    paces = Paces(cells={**kept, cell.digest: pace})
+    paces = MeasuredTimes(cells={**kept, cell.digest: pace})
     write_durably(path, paces.model_dump_json().encode())

@@ -8,7 +8,7 @@ from bench_protocol.matrix import Cell
 from bench_protocol.memory import training_memory
 from bench_protocol.workloads import Workload
 
-from ..machine import Facts
+from ..machine import MachineFacts
 
 # What a worker takes beside the training on a Linux CPU: the framework, NumPy, the agent
 # (docs/methodology.md tells how it was measured).
@@ -22,7 +22,7 @@ UNKNOWN_FRAMEWORK_BYTES = 350_000_000
 
 
 @dataclass(frozen=True)
-class Need:
+class MemoryNeed:
     """Memory that a repeat needs, in bytes. Where the two are one memory, both say the sum."""
 
     device_bytes: int
@@ -30,7 +30,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Room:
+class FreeMemory:
     """Memory there is, in bytes; None where the system does not tell.
 
     ``gpu_bytes``: of NVIDIA GPUs, by their index; Apple's share the host's.
@@ -50,22 +50,24 @@ class Room:
         return None
 
 
-def room_of(facts: Facts) -> Room:
+def room_of(facts: MachineFacts) -> FreeMemory:
     """The memory of a machine; in a container what that grants."""
-    return Room(
+    return FreeMemory(
         host_bytes=facts.memory_bytes,
         gpu_bytes={gpu.index: gpu.memory_bytes for gpu in facts.gpus if gpu.kind == "cuda"},
     )
 
 
-def need_of(cell: Cell, workload: Workload) -> Need:
+def need_of(cell: Cell, workload: Workload) -> MemoryNeed:
     """Memory that a repeat of a cell needs at least."""
     training = training_memory(workload, cell.batch_size, cell.precision)
     framework = FRAMEWORK_BYTES.get(cell.framework, UNKNOWN_FRAMEWORK_BYTES)
     beside = framework + training.samples
     if cell.device.kind == "cuda":
-        return Need(device_bytes=training.on_device, host_bytes=beside)
-    return Need(device_bytes=beside + training.on_device, host_bytes=beside + training.on_device)
+        return MemoryNeed(device_bytes=training.on_device, host_bytes=beside)
+    return MemoryNeed(
+        device_bytes=beside + training.on_device, host_bytes=beside + training.on_device
+    )
 
 
 def _too_little(need_bytes: int, there_bytes: int, where: str) -> str:

@@ -16,13 +16,13 @@ from ..base.errors import UsageProblem
 from ..base.messages import FoundDevice, Probe, Timing
 from ..base.precisions import ALL_PRECISIONS, too_old
 from ..data.manifest import real_data_named
-from .estimates import Paces
-from .memory_fit import Room
+from .estimates import MeasuredTimes
+from .memory_fit import FreeMemory
 from .presets import ALL_DATA, ALL_RECIPES, Preset
 
 Choice = TypeVar("Choice", bound=str)
-NOTHING_KNOWN = Paces()
-UNKNOWN_ROOM = Room()
+NOTHING_KNOWN = MeasuredTimes()
+UNKNOWN_ROOM = FreeMemory()
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,8 @@ def make_plan(
     selection: Selection,
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
-    paces: Paces = NOTHING_KNOWN,
-    room: Room = UNKNOWN_ROOM,
+    paces: MeasuredTimes = NOTHING_KNOWN,
+    room: FreeMemory = UNKNOWN_ROOM,
 ) -> Plan:
     """Lay out the matrix.
 
@@ -174,7 +174,7 @@ def _cells(
     framework: str,
     device: FoundDevice,
     workload: Workload,
-    room: Room,
+    room: FreeMemory,
 ) -> Iterator[PlannedCell | Excluded]:
     engine = engines.engine_named(framework)
     precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
@@ -234,7 +234,7 @@ def _points(
     yield from product(recipes or preset.recipes, batches)
 
 
-def _accuracy_passes(cells: list[PlannedCell], paces: Paces) -> tuple[PlannedCell, ...]:
+def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[PlannedCell, ...]:
     """One cell a workload, framework and device: its last recipe, default batch, float32.
 
     With a time budget instead of epochs there is none: accuracy is that of whole epochs.
@@ -261,7 +261,7 @@ def _timing(preset: Preset, workload: Workload) -> Timing:
 
 
 def _share_budget(
-    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: Paces
+    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: MeasuredTimes
 ) -> list[PlannedCell]:
     """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds

@@ -21,7 +21,7 @@ from bench_protocol.result import Challenge
 from .. import __version__
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home
-from .log_witness import KnownServer, Witness
+from .log_witness import KnownServer, LogWitness
 from .outbox import Entry, Outbox
 
 TIMEOUT_SECONDS = 20.0
@@ -43,7 +43,7 @@ class ServerRefused(Exception):
 
 
 @dataclass(frozen=True)
-class GivenChallenge:
+class IssuedChallenge:
     """A server's nonce, and how long it is fresh."""
 
     challenge: Challenge
@@ -116,7 +116,7 @@ class Client:
             transport=transport,
             headers={"User-Agent": f"bench-agent/{__version__}"},
         )
-        self.witness = Witness(home, self.server, self.fetch) if home else None
+        self.witness = LogWitness(home, self.server, self.fetch) if home else None
 
     def close(self) -> None:
         self._http.close()
@@ -224,7 +224,7 @@ class Client:
             self.witness.check(sealed, answer["receipt"])
         return answer
 
-    def challenge(self) -> GivenChallenge:
+    def challenge(self) -> IssuedChallenge:
         """Ask for a nonce that binds a run to this moment.
 
         Raises:
@@ -237,7 +237,7 @@ class Client:
             issued, expires = (
                 datetime.fromisoformat(answer[name]) for name in ("issued_at", "expires_at")
             )
-            return GivenChallenge(Challenge(**named), (expires - issued).total_seconds())
+            return IssuedChallenge(Challenge(**named), (expires - issued).total_seconds())
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} gave no challenge: {error}") from error
 

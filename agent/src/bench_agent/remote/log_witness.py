@@ -53,7 +53,7 @@ def known_servers(home: Home) -> list[str]:
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 
-class Witness:
+class LogWitness:
     """One server's log as this machine saw it.
 
     Args:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench_protocol import doubts
-from bench_protocol.comparison import Verdict, compare_pairs
+from bench_protocol.comparison import SpeedVerdict, compare_pairs
 from bench_protocol.figures import samples_per_second
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Failed, Measurement, Warn
@@ -27,10 +27,10 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.errors import UsageProblem
 from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, Timing
-from ..plan.estimates import Paces
+from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
-from ..worker.lockstep import Turns
+from ..worker.lockstep import Lockstep
 from .worker_process import IN_TURNS, Listener, run_job
 
 PAIRS = 8  # an even number: each side begins as often
@@ -145,7 +145,7 @@ def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
     return (int(text),)
 
 
-def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: Paces) -> Side:
+def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: MeasuredTimes) -> Side:
     """The one cell a side stands for: where a device is not named, the first that is not the CPU.
 
     Args:
@@ -233,7 +233,7 @@ def pairs(
             found = {own.name: ran(own, number) for own in order}
         else:
             # Without turns a worker ends soon: whatever goes wrong, nothing is waited for in vain.
-            with ThreadPoolExecutor() as threads, Turns(2) as turns:
+            with ThreadPoolExecutor() as threads, Lockstep(2) as turns:
                 running = {
                     threads.submit(ran, own, number, "--turns", turns.address): own.name
                     for own in order
@@ -250,6 +250,6 @@ def pairs(
         yield Pair(speed_a, speed_b, tuple(doubted))
 
 
-def judge(done: list[Pair]) -> Verdict:
+def judge(done: list[Pair]) -> SpeedVerdict:
     """How many times as fast B is as A, over all pairs, with its interval and verdict."""
     return compare_pairs([1 / pair.b for pair in done], [1 / pair.a for pair in done])

@@ -11,7 +11,7 @@ IDLE = ("idle", "iowait", "steal", "guest", "guest_nice")  # guest time is also 
 
 
 @dataclass(frozen=True)
-class Used:
+class ProcessorTime:
     """Processor seconds so far: of all programs, and of this one with its ended children."""
 
     at: float
@@ -19,24 +19,24 @@ class Used:
     ours: float
 
 
-def read_used() -> Used:
+def read_used() -> ProcessorTime:
     """Read the counters of the system and of this process."""
     import resource  # not on native Windows, where a run is refused with a reason
 
     times = psutil.cpu_times()._asdict()
     everyone = sum(seconds for kind, seconds in times.items() if kind not in IDLE)
     own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return Used(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in own))
+    return ProcessorTime(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in own))
 
 
-class Bystanders:
+class BackgroundLoad:
     """A context manager around a worker, from before its start until it was waited for."""
 
-    def __init__(self, read: Callable[[], Used] = read_used) -> None:
+    def __init__(self, read: Callable[[], ProcessorTime] = read_used) -> None:
         self._read = read
         self.busy_cores = 0.0
 
-    def __enter__(self) -> "Bystanders":
+    def __enter__(self) -> "BackgroundLoad":
         self._began = self._read()
         return self
 

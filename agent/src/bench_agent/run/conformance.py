@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench_protocol.conformance import Verdict, verdict
+from bench_protocol.conformance import ConformanceVerdict, verdict
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Trace
@@ -20,11 +20,11 @@ from .worker_process import run_traces
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedCell:
     """One cell's traces and what they say. ``problem``: why there are none."""
 
     cell: Cell
-    verdict: Verdict | None
+    verdict: ConformanceVerdict | None
     traces: tuple[Trace, ...]
     environment: Environment | None
     problem: str | None
@@ -34,7 +34,7 @@ class Checked:
         return self.verdict is None or self.verdict.kind == "wrong_result"
 
 
-def check(plan: Plan, logs: Path) -> Iterator[Checked]:
+def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
     """Trace every cell of the plan, one after the other, each in a process of its own."""
     for number, planned in enumerate(plan.cells):
         job = Job(
@@ -42,10 +42,10 @@ def check(plan: Plan, logs: Path) -> Iterator[Checked]:
         )
         answer = run_traces(job, logs / "conformance" / f"{number}.log")
         found = None if answer.problem else verdict(planned.cell, answer.traces)
-        yield Checked(planned.cell, found, answer.traces, answer.environment, answer.problem)
+        yield CheckedCell(planned.cell, found, answer.traces, answer.environment, answer.problem)
 
 
-def line(one: Checked) -> str:
+def line(one: CheckedCell) -> str:
     """One pair in one line."""
     cell = one.cell
     name = f"{cell.workload:18} {cell.framework:11} {cell.device!s:6} {cell.recipe:9}"
@@ -56,7 +56,7 @@ def line(one: Checked) -> str:
     return f"{name} {cell.precision:8} {off:>8} {one.verdict.kind}{why}"
 
 
-def summary(checked: Sequence[Checked], plan: Plan) -> str:
+def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
     """How many of each, and what was left out."""
     kinds = [one.verdict.kind if one.verdict else "failed" for one in checked]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
@@ -64,7 +64,7 @@ def summary(checked: Sequence[Checked], plan: Plan) -> str:
     return "\n".join([*left_out, counts])
 
 
-def document(checked: Sequence[Checked], plan: Plan) -> dict[str, Any]:
+def document(checked: Sequence[CheckedCell], plan: Plan) -> dict[str, Any]:
     """Every pair with its traces and the software it ran on."""
     return {
         "pairs": [
@@ -84,7 +84,7 @@ def document(checked: Sequence[Checked], plan: Plan) -> dict[str, Any]:
     }
 
 
-def _finite(found: Verdict | None) -> float | None:
+def _finite(found: ConformanceVerdict | None) -> float | None:
     if found is None or found.deviation is None or found.deviation == float("inf"):
         return None
     return found.deviation

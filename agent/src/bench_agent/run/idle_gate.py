@@ -48,7 +48,7 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
 
 
 @dataclass(frozen=True)
-class Gate:
+class IdleGate:
     """Lets a repeat begin once the machine is idle and cool, or the limit is spent.
 
     ``strict``: stop the run instead of going on with a doubt, also on battery.

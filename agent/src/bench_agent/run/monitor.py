@@ -12,7 +12,7 @@ from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Energy, Telemetry, Warn
 
 from ..base.messages import Answer, BlockDone, PhaseBegan
-from .background_load import Bystanders
+from .background_load import BackgroundLoad
 from .energy import EnergyWindow
 from .telemetry import Reading, Sampler
 
@@ -33,7 +33,7 @@ def read_clocks() -> Clocks:
     return Clocks(time.time(), time.monotonic(), time.clock_gettime(through_sleep))
 
 
-class Watch:
+class Monitor:
     """A context manager around one worker.
 
     Args:
@@ -56,11 +56,11 @@ class Watch:
         self._cores = cores
         self._read = read
         self._sampler = Sampler(device, clock_ns, sensed)
-        self._bystanders = Bystanders()
+        self._bystanders = BackgroundLoad()
         self._energy = EnergyWindow(device, clock_ns)
         self._open = ExitStack()
 
-    def __enter__(self) -> "Watch":
+    def __enter__(self) -> "Monitor":
         self._began = self._read()
         self._open.enter_context(self._sampler)
         self._open.enter_context(self._bystanders)

@@ -16,13 +16,13 @@ from ..base.messages import Answer, BlockDone, Job, PhaseBegan
 from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
-from ..remote.client import Client, Delivery, GivenChallenge, ServerRefused
+from ..remote.client import Client, Delivery, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
-from .idle_gate import COOL, IDLE_AND_COOL, Gate
+from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
 from .keep_awake import awake
-from .monitor import Watch
+from .monitor import Monitor
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job
@@ -80,7 +80,7 @@ def run_plan(
     run_job: RunJob = lambda job, log, limits, listener: run_job(
         job, log, limits=limits, listener=listener
     ),
-    gate: Gate = Gate(),
+    gate: IdleGate = IdleGate(),
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
 
@@ -163,7 +163,7 @@ def _one_repeat(
         reporter.heard(message)
 
     started = run.clock.now()
-    with Watch(cell.device, before, cores, run.clock.since_start_ns, reporter.sensed) as watch:
+    with Monitor(cell.device, before, cores, run.clock.since_start_ns, reporter.sensed) as watch:
         answer = run_job(job, log, limits, heard)
     finished = run.clock.now()
     seen = watch.seen_with(answer)
@@ -193,7 +193,7 @@ class Posting:
         summary: RunSummary,
     ) -> None:
         self._client = Client(server, key, home) if server else None
-        self._given: GivenChallenge | None = None
+        self._given: IssuedChallenge | None = None
         self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
@@ -227,7 +227,7 @@ class Posting:
         challenge = self._given.challenge if self._given else None
         return replace(run, challenge=challenge, clock=RunClock())
 
-    def _challenge(self, client: Client) -> GivenChallenge:
+    def _challenge(self, client: Client) -> IssuedChallenge:
         try:
             return client.challenge()
         except ServerRefused as refusal:

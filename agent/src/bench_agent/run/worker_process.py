@@ -21,7 +21,7 @@ from bench_protocol.result import Failed, FailureKind, Phase
 
 from ..base.errors import HomeProblem
 from ..base.home import MAKE_ROOM, private_folder
-from ..base.messages import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, Traced
+from ..base.messages import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, TraceAnswer
 from ..worker.environment import worker_environment
 from . import exit_cause
 
@@ -123,14 +123,14 @@ def run_probe(
     return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
 
 
-def run_traces(job: Job, log: Path, limits: Limits | None = None) -> Traced:
+def run_traces(job: Job, log: Path, limits: Limits | None = None) -> TraceAnswer:
     """Train the traces of a job's cell in a fresh process; ``problem`` says why there are none."""
     command = [*worker_command(), "--trace"]
     last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
-    if isinstance(last, Traced):
+    if isinstance(last, TraceAnswer):
         return last
     why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
-    return Traced(traces=(), environment=None, problem=why)
+    return TraceAnswer(traces=(), environment=None, problem=why)
 
 
 def run_worker(
@@ -140,7 +140,7 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Answer | Probe | Traced | Failed:
+) -> Answer | Probe | TraceAnswer | Failed:
     """Start a worker, feed it, listen until its last message, its end, or the end of patience.
 
     Raises:
@@ -162,7 +162,7 @@ def _run_worker(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | Traced | Failed:
+) -> Answer | Probe | TraceAnswer | Failed:
     with _new_log(log) as log_file:
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb", buffering=0) as answers:
@@ -207,7 +207,7 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | Traced | Failed:
+) -> Answer | Probe | TraceAnswer | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
     heard = clock()
@@ -234,7 +234,7 @@ def _listen(
                     message = MESSAGE.validate_json(line)
                 except ValidationError:
                     return _failed("crashed", progress.phase, "GarbledAnswer")
-                if isinstance(message, Answer | Probe | Traced):
+                if isinstance(message, Answer | Probe | TraceAnswer):
                     return message
                 if isinstance(message, PhaseBegan):
                     progress.phase = message.phase

@@ -1,14 +1,10 @@
-"""Processes that time in turns, block by block, so that what else the machine does meets them all.
+"""Workers that time their blocks in turns, the others stopped meanwhile.
 
-A worker reads its clock at the beginning and at the end of whatever it times.
-:class:`ClockInTurn` makes such a clock wait for the worker's turn at the first reading and give it
-up at the second. :class:`Turns` hands the turn round. Importing and warming up take turns too, more
-of them on one side than on the other: who comes to its first block that counts waits there for all
-the others, so that the blocks that are compared are timed together.
-
-Who has no turn is stopped by a signal, so that it does nothing meanwhile: a library may fetch the
-next batches while it waits (TensorFlow's ``fit``), or its threads may look out for more work. What
-a worker does between what it times, it does when the turn comes to it.
+A worker reads its clock at the beginning and at the end of all that it times.
+:class:`LockstepClock` makes the first reading wait for the worker's turn and gives the turn up at
+the second. :class:`Lockstep` hands the turn round. Imports and warm-up take turns too, more on one
+side than on the other; the side that is ready first waits at its first block that counts, so that
+the compared blocks are timed together.
 """
 
 import os
@@ -72,7 +68,7 @@ class Side:
         return True
 
 
-class Turns:
+class Lockstep:
     """Hands the turn round among so many workers, each of which calls at ``address``; a context
     manager. One that has ended is left out."""
 
@@ -85,10 +81,10 @@ class Turns:
 
     @property
     def address(self) -> str:
-        """Where :class:`ClockInTurn` calls."""
+        """Where :class:`LockstepClock` calls."""
         return str(self._listener.address)
 
-    def __enter__(self) -> "Turns":
+    def __enter__(self) -> "Lockstep":
         self._thread.start()
         return self
 
@@ -124,7 +120,7 @@ class Turns:
                 side.go_on()
 
 
-class ClockInTurn(Generic[Time]):
+class LockstepClock(Generic[Time]):
     """A clock whose first, third, ... reading waits for the turn that the next one gives up.
 
     It is read when the turn is there, and before it is given up: no waiting is timed.

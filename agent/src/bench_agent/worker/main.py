@@ -15,13 +15,13 @@ from collections.abc import Callable, Sequence
 from bench_protocol.machine import Environment
 from bench_protocol.result import Failed
 
-from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, Traced
+from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, TraceAnswer
 from ..engines import engine_named
 from . import conformance_trace, environment, failures, parent_watch
-from .lockstep import ClockInTurn
+from .lockstep import LockstepClock
 from .repeat import Repeat
 
-Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | Traced], None]
+Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | TraceAnswer], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,10 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     parent_watch.die_with(options.parent)
     clock = time.perf_counter_ns
-    in_turn = ClockInTurn(clock, options.turns) if options.turns else None
+    in_turn = LockstepClock(clock, options.turns) if options.turns else None
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
-        def tell(message: PhaseBegan | BlockDone | Answer | Probe | Traced) -> None:
+        def tell(message: PhaseBegan | BlockDone | Answer | Probe | TraceAnswer) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
             if in_turn and message == PhaseBegan(phase="timing"):
@@ -71,20 +71,20 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
     return Answer(outcome=outcome, environment=repeat.environment, warnings=tuple(repeat.warnings))
 
 
-def traced(job: Job) -> Traced:
+def traced(job: Job) -> TraceAnswer:
     """The traces of the job's cell, without timing anything. Never raises."""
     found: Environment | None = None
     try:
         engine = engine_named(job.cell.framework)
         engine.load(job.workload, job.cell)
         found = environment.describe(engine)
-        return Traced(
+        return TraceAnswer(
             traces=conformance_trace.both(engine, job.workload, job.cell), environment=found
         )
     except Exception as error:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
-        return Traced(traces=(), environment=found, problem=problem)
+        return TraceAnswer(traces=(), environment=found, problem=problem)
 
 
 def probe(framework: str) -> Probe:

@@ -157,7 +157,7 @@ def compare(
     return CompareAnswer(things, len(common), len(rows), across, ordered)
 
 
-class Thing(NamedTuple):
+class ComparedId(NamedTuple):
     """What an id names. ``further`` tells set-ups apart whose names are the same."""
 
     id: str
@@ -170,16 +170,16 @@ class Thing(NamedTuple):
 Side = dict[CellKey, rank.Figure]
 
 
-def _find(session: Session, item: str) -> tuple[Thing, Side]:
+def _find(session: Session, item: str) -> tuple[ComparedId, Side]:
     figures = queries.hardware_figures(session, item)
     if figures:
         first = figures[0]
-        return Thing(item, "hardware", first.hardware, item), _side(figures)
+        return ComparedId(item, "hardware", first.hardware, item), _side(figures)
     figures = queries.machine_figures(session, item)
     if figures:
         first = rank.names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
-        return Thing(item, "machine", name, first.hardware_slug), _side(figures)
+        return ComparedId(item, "machine", name, first.hardware_slug), _side(figures)
     copied = queries.published_figure(session, item)
     if copied is not None:
         name = f"{copied.hardware}, {copied.setup.words}"
@@ -187,7 +187,7 @@ def _find(session: Session, item: str) -> tuple[Thing, Side]:
     return _find_result(session, item)
 
 
-def _find_result(session: Session, item: str) -> tuple[Thing, Side]:
+def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     whole = item.startswith(SETUP)
     try:
         _, row = queries.result_with_id(session, item.removeprefix(SETUP))
@@ -202,7 +202,7 @@ def _find_result(session: Session, item: str) -> tuple[Thing, Side]:
     setup, hardware = queries.setup_of(row), row.hardware
     name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
     further = f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}"
-    thing = Thing(item, "setup" if whole else "result", name, row.hardware_slug, further)
+    thing = ComparedId(item, "setup" if whole else "result", name, row.hardware_slug, further)
     if whole:
         of_hardware = queries.hardware_figures(session, row.hardware_slug)
         return thing, _side(
@@ -211,10 +211,10 @@ def _find_result(session: Session, item: str) -> tuple[Thing, Side]:
     return thing, _side([figure_of_result(row)] if row.rankable else [])
 
 
-def _setup_thing(item: str, kind: Kind, name: str, figure: rank.Figure) -> Thing:
+def _setup_thing(item: str, kind: Kind, name: str, figure: rank.Figure) -> ComparedId:
     setup = figure.setup
     further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
-    return Thing(item, kind, name, figure.hardware_slug, further)
+    return ComparedId(item, kind, name, figure.hardware_slug, further)
 
 
 def _side(figures: Iterable[rank.Figure]) -> Side:
@@ -243,7 +243,7 @@ def _without(side: Side, axes: tuple[str, ...]) -> Side:
     return {key._replace(**nothing): figure for key, figure in side.items()}
 
 
-def _names(things: list[Thing]) -> list[str]:
+def _names(things: list[ComparedId]) -> list[str]:
     """Their names, longer where two would be the same."""
     times = Counter(thing.name for thing in things)
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]

@@ -266,7 +266,7 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
     if record["challenge"] is not None:
         given = envelope.read(strict_json.dumps(record["challenge"]))
         said = acts.parse(
-            acts.ChallengeGiven,
+            acts.ChallengeIssued,
             envelope.open_envelope(
                 given, acts.CHALLENGE_PAYLOAD_TYPE, lambda _: identity.challenge
             ),

@@ -32,7 +32,7 @@ from sqlalchemy.types import TypeEngine
 TOGETHER = 8
 
 
-class Listed(TypeDecorator[Any]):
+class ListParameter(TypeDecorator[Any]):
     """A list of values as one parameter: an array in PostgreSQL, JSON in SQLite."""
 
     impl = String
@@ -49,35 +49,35 @@ class Listed(TypeDecorator[Any]):
         return list(value) if dialect.name == "postgresql" else json.dumps(list(value))
 
 
-class Among(FunctionElement[bool]):
+class InList(FunctionElement[bool]):
     """Is a column's value in a list?"""
 
     type = Boolean()
     inherit_cache = True
 
-    def self_group(self, against: Any = None) -> "Among":
+    def self_group(self, against: Any = None) -> "InList":
         """As it is: what SQLite would be told otherwise, ``... = 1``, finds no index."""
         return self
 
 
-@compiles(Among)
-def _any(element: Among, compiler: Any, **kwargs: Any) -> str:
+@compiles(InList)
+def _any(element: InList, compiler: Any, **kwargs: Any) -> str:
     column, values = (compiler.process(clause, **kwargs) for clause in element.clauses)
     return f"{column} = ANY ({values})"
 
 
-@compiles(Among, "sqlite")
-def _in_json(element: Among, compiler: Any, **kwargs: Any) -> str:
+@compiles(InList, "sqlite")
+def _in_json(element: InList, compiler: Any, **kwargs: Any) -> str:
     column, values = (compiler.process(clause, **kwargs) for clause in element.clauses)
     return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608 - names alone
 
 
 def among(column: Any, name: str) -> ColumnElement[bool]:
     """Is the column's value one of those that the statement is given under this name?"""
-    return Among(column, bindparam(name, type_=Listed(column.type)))
+    return InList(column, bindparam(name, type_=ListParameter(column.type)))
 
 
-class Given:
+class TextRows:
     """Rows of texts that a statement is given, as a table: an array for each column in PostgreSQL,
     one JSON document in SQLite."""
 
@@ -123,7 +123,7 @@ class _Compiled(NamedTuple):
     converters: Mapping[str, Callable[[Any], Any]]
 
 
-class Write:
+class BulkWrite:
     """An insert or update of many rows."""
 
     def __init__(self, statement: Insert | Update) -> None:

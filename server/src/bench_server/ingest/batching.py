@@ -22,7 +22,7 @@ SOON_SECONDS = 0.001
 RECENT = 4
 
 
-class Waiting(NamedTuple, Generic[Item, Answer]):
+class PendingItem(NamedTuple, Generic[Item, Answer]):
     """An item, and who waits for what becomes of it."""
 
     item: Item
@@ -38,7 +38,7 @@ class GroupCommit(Generic[Item, Answer]):
 
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
         self._save_all = save_all
-        self._waiting: deque[Waiting[Item, Answer]] = deque()
+        self._waiting: deque[PendingItem[Item, Answer]] = deque()
         self._recent = deque([1], maxlen=RECENT)
         self._enough_came = Event()
         self._thread = ThreadPoolExecutor(1, "group-commit")
@@ -49,7 +49,7 @@ class GroupCommit(Generic[Item, Answer]):
         Returns:
             The answer to each, or what saving it raised; others of its group are not concerned.
         """
-        own = [Waiting(item, Future[Answer]()) for item in items]
+        own = [PendingItem(item, Future[Answer]()) for item in items]
         for waiting in own:
             # What has come in is saved, whether or not its sender still waits.
             waiting.future.set_running_or_notify_cancel()
@@ -76,7 +76,7 @@ class GroupCommit(Generic[Item, Answer]):
             self._enough_came.clear()
             self._enough_came.wait(SOON_SECONDS)
 
-    def _save(self, group: Sequence[Waiting[Item, Answer]]) -> None:
+    def _save(self, group: Sequence[PendingItem[Item, Answer]]) -> None:
         try:
             answers = self._save_all([waiting.item for waiting in group])
         except Exception as error:

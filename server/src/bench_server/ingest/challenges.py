@@ -13,14 +13,14 @@ from sqlalchemy import Row
 from sqlmodel import col, delete
 
 from bench_protocol import acts, envelope, strict_json
-from bench_protocol.acts import ChallengeGiven
+from bench_protocol.acts import ChallengeIssued
 from bench_protocol.result import Result
 
 from ..db.store import Store
 from ..db.tables import Challenge
 from ..log.server_keys import Authority
 from .key_registry import require_active
-from .submission_checks import Arrival
+from .submission_checks import SubmissionFacts
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def give(
         MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
         UnknownKey, KeyNotActive: the key may send no results.
     """
-    asked = acts.parse(acts.ChallengeAsked, raw)
+    asked = acts.parse(acts.ChallengeRequest, raw)
     row = Challenge(
         id=secrets.token_hex(16),
         nonce=secrets.token_hex(32),
@@ -70,9 +70,9 @@ def give(
     )
 
 
-def given_challenge(row: Challenge, authority: Authority) -> ChallengeGiven:
+def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
     """What was signed when the challenge was given."""
-    return ChallengeGiven(
+    return ChallengeIssued(
         id=row.id,
         nonce=row.nonce,
         key_id=row.key_id,
@@ -84,7 +84,7 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeGiven:
 
 def arrival(
     result: Result, row: Row[Any] | None, origin: str, now: datetime
-) -> tuple[Arrival, str | None]:
+) -> tuple[SubmissionFacts, str | None]:
     """How a result's challenge stands, and its id if this server gave it to this key.
 
     A challenge that is not this key's binds nothing: its id is public, and anyone can copy it.
@@ -94,16 +94,16 @@ def arrival(
     """
     named = result.challenge
     if named is None:
-        return Arrival(now), None
+        return SubmissionFacts(now), None
     if (
         row is None
         or (row.nonce, row.key_id) != (named.nonce, result.agent.key_id)
         or named.server_origin != origin
     ):
-        return Arrival(now, "foreign"), None
+        return SubmissionFacts(now, "foreign"), None
     if now > row.expires_at:
-        return Arrival(now, "expired"), named.id
-    return Arrival(now, "fresh", row.issued_at), named.id
+        return SubmissionFacts(now, "expired"), named.id
+    return SubmissionFacts(now, "fresh", row.issued_at), named.id
 
 
 def _utc_text(moment: datetime) -> str:

@@ -14,12 +14,12 @@ from sqlalchemy import Row, bindparam, select, update
 from sqlmodel import Session, col
 
 from ..db.bulk import among
-from ..db.tables import Measurement, NewRow, Owner, SigningKey, Standing
+from ..db.tables import Aggregate, Measurement, NewRow, Owner, SigningKey
 from ..ranking import aggregates
 from ..ranking.figures import Setup
 from ..ranking.rows import RESULTS, lineage
 from . import verdicts
-from .verdicts import Verdict
+from .verdicts import CheckVerdict
 
 Judged = TypeVar("Judged", Measurement, NewRow)
 # Two figures within this share of each other are the same.
@@ -28,7 +28,7 @@ OWNERS_TO_REPRODUCE = 2
 SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
 # Statements that are built once.
 CONFIRMED = select(col(Owner.label)).where(col(Owner.confirmed))
-THERE = select(col(Standing.id)).where(among(Standing.id, "ids"))
+THERE = select(col(Aggregate.id)).where(among(Aggregate.id, "ids"))
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
     *(RESULTS.c[name] for name in ("submission_id", "owner", "ns_per_sample", "trust_level")),
@@ -68,7 +68,9 @@ class LevelChange(NamedTuple):
     trust_level: int
 
 
-def judge(row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[Verdict]) -> None:
+def judge(
+    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[CheckVerdict]
+) -> None:
     """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row, from what its
     checks found."""
     row.unranked_reason = _unranked_reason(row, key, found)
@@ -140,7 +142,7 @@ def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
 
 
 def _unranked_reason(
-    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[Verdict]
+    row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[CheckVerdict]
 ) -> str | None:
     if row.failure_kind is not None:
         return row.unranked_reason
@@ -162,7 +164,7 @@ def _unranked_reason(
     return None
 
 
-def _level(row: Measurement | NewRow, found: Sequence[Verdict]) -> int:
+def _level(row: Measurement | NewRow, found: Sequence[CheckVerdict]) -> int:
     failed = {verdict.effect for verdict in found if not verdict.passed}
     if not found or "stale" in failed:
         return 1

@@ -25,7 +25,7 @@ from ..log.server_keys import Authority
 from . import columns, key_registry, result_checks, verdicts
 from . import save as saving
 from .batching import GroupCommit
-from .save import Accepted, Arrived, attempt
+from .save import Accepted, CheckedResult, attempt
 
 Spend = Callable[[str], None]
 _BITS = 0xFFFF_FFFF
@@ -85,11 +85,11 @@ class Inbox:
 
     def _accept_all(self, deliveries: Sequence[Delivery]) -> list[Accepted | ProtocolError]:
         opened = [attempt(self._opened, delivery) for delivery in deliveries]
-        arrived = [found for found in opened if isinstance(found, Arrived)]
+        arrived = [found for found in opened if isinstance(found, CheckedResult)]
         saved = iter(self._save_all(arrived) if arrived else ())
-        return [next(saved) if isinstance(found, Arrived) else found for found in opened]
+        return [next(saved) if isinstance(found, CheckedResult) else found for found in opened]
 
-    def _opened(self, delivery: Delivery) -> Arrived:
+    def _opened(self, delivery: Delivery) -> CheckedResult:
         sealed = envelope.read(delivery.raw)
         if len(sealed.signatures) != 1:
             raise InvalidEnvelope("a result has exactly one signature", field="signatures")
@@ -111,7 +111,7 @@ class Inbox:
         found = result_checks.of_result(result)
         row = columns.measurement_row(submission, result)
         row.verdicts = verdicts.as_text(found)
-        return Arrived(sealed, result, submission, row, found)
+        return CheckedResult(sealed, result, submission, row, found)
 
     def _find_key(self, key_id: str) -> Ed25519PublicKey:
         if key_id not in self._keys:
@@ -119,7 +119,7 @@ class Inbox:
                 self._keys[key_id] = key_registry.find_key(session)(key_id)
         return self._keys[key_id]
 
-    def _save_all(self, arrived: Sequence[Arrived]) -> list[Accepted | ProtocolError]:
+    def _save_all(self, arrived: Sequence[CheckedResult]) -> list[Accepted | ProtocolError]:
         with self.store.writing_in_turn() as session:
             log.take_turn(session)
             return saving.save_all(session, self.authority, arrived)

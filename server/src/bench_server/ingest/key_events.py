@@ -35,7 +35,7 @@ class Enrollment(Wire):
 
 
 @dataclass(frozen=True)
-class Told:
+class KeyEventResult:
     """What a key event did: the key it is about, the event's receipt, whether it is new."""
 
     key: SigningKey
@@ -43,7 +43,9 @@ class Told:
     created: bool
 
 
-def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datetime) -> Told:
+def tell(
+    raw: bytes, store: Store, authority: Authority, policy: str, now: datetime
+) -> KeyEventResult:
     """Verify a key event, apply and log it.
 
     Args:
@@ -70,11 +72,11 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
         log.take_turn(session)
         known = logged(session, opened)
         if known is not None:
-            return Told(*known, created=False)
+            return KeyEventResult(*known, created=False)
         key = apply(session, authority.identity, opened, now)
         if key is None:  # enrolled before, by another event
             key = session.get_one(SigningKey, opened.signatures[0].key_id)
-            return Told(key, _first_receipt(session, key), created=False)
+            return KeyEventResult(key, _first_receipt(session, key), created=False)
         leaves = [log.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
@@ -83,7 +85,7 @@ def tell(raw: bytes, store: Store, authority: Authority, policy: str, now: datet
                 assigned = moderation.operators(authority, now, "assign", **about)
                 leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
         receipt = log.append(session, authority, log.size(session), leaves, now)[0]
-        return Told(key, receipt, created=True)
+        return KeyEventResult(key, receipt, created=True)
 
 
 def apply(

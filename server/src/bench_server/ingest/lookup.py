@@ -18,13 +18,13 @@ from sqlmodel import col
 
 from bench_protocol.result import Result
 
-from ..db.bulk import Given, among
+from ..db.bulk import TextRows, among
 from ..db.tables import Challenge, Measurement, SigningKey, Submission, Withdrawn
 
 Repeat = tuple[str | int, ...]
 
 
-class Known(NamedTuple):
+class StoredRows(NamedTuple):
     """``keys`` and ``challenges`` by id, as rows; ``repeats``: the kept result of each repeat;
     ``withdrawn``: digests of payloads."""
 
@@ -34,9 +34,9 @@ class Known(NamedTuple):
     withdrawn: set[str]
 
 
-def known(connection: Connection, results: Sequence[Result], digests: Sequence[str]) -> Known:
+def known(connection: Connection, results: Sequence[Result], digests: Sequence[str]) -> StoredRows:
     """Look for whatever these results name. ``digests`` are of their payloads."""
-    return Known(
+    return StoredRows(
         keys_with_ids(connection, {result.agent.key_id for result in results}),
         challenges_of(connection, results),
         _repeats(connection, results),
@@ -83,7 +83,7 @@ CHALLENGES = select(Challenge.__table__).where(among(Challenge.id, "ids"))  # ty
 WITHDRAWN = select(col(Withdrawn.payload_sha256)).where(among(Withdrawn.payload_sha256, "digests"))
 _RESULTS = Measurement.__table__  # type: ignore[attr-defined]
 _SUBMISSIONS = Submission.__table__  # type: ignore[attr-defined]
-WANTED = Given("run_id", "key_id", "challenge_id", "cell_digest")
+WANTED = TextRows("run_id", "key_id", "challenge_id", "cell_digest")
 
 
 def _same(wanted: FromClause, columns: Mapping[str, ColumnElement[str]]) -> Select[Any]:

@@ -41,14 +41,14 @@ class ActBody(Wire):
 
 
 @dataclass(frozen=True)
-class Done:
+class ActResult:
     """What an act did. ``receipt`` is None where nothing is logged: the act only reads."""
 
     act: Act
     receipt: Receipt | None
 
 
-def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Done:
+def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> ActResult:
     """Verify an act, apply and log it; doing it again changes nothing.
 
     Raises:
@@ -69,21 +69,21 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Do
         ).first()
         if known is not None:
             kept = log.receipts(session, [known])
-            return Done(act, kept[0] if kept else None)
+            return ActResult(act, kept[0] if kept else None)
         if act.act in acts.READING_ACTS:
             _require_fresh(act, now)
-            return Done(act, None)
+            return ActResult(act, None)
         apply(session, act, now, body.display_name)
         leaf = log.Leaf("act", opened, submission_id=act.result, key_chain=_key_chain(session, act))
         (receipt,) = log.append(session, authority, log.size(session), [leaf], now)
         if act.act == "withdraw" and act.result is not None:
             erase(session, act.result)
-        return Done(act, receipt)
+        return ActResult(act, receipt)
 
 
 def decide(
     store: Store, authority: Authority, now: datetime, kind: acts.OperatorAct, **about: Any
-) -> Done:
+) -> ActResult:
     """Perform an act of the operator.
 
     Raises:

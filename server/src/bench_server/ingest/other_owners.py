@@ -27,7 +27,7 @@ QUARTILES_TO_SIGMA = 1.349
 Asked = tuple[str, str]
 
 
-class Peers(NamedTuple):
+class OtherOwners(NamedTuple):
     """How many owners, the middle of the logarithms of their times, and their standard deviation,
     estimated so that a few wild ones do not matter."""
 
@@ -36,10 +36,10 @@ class Peers(NamedTuple):
     deviation: float
 
 
-NONE = Peers(0, 0.0, 0.0)
+NONE = OtherOwners(0, 0.0, 0.0)
 
 
-def of_times(times_ns: Sequence[float]) -> Peers:
+def of_times(times_ns: Sequence[float]) -> OtherOwners:
     """Owners whose times are all at hand: few by median and median absolute deviation (Iglewicz and
     Hoaglin 1993), many by their quartiles."""
     if not times_ns:
@@ -50,16 +50,16 @@ def of_times(times_ns: Sequence[float]) -> Peers:
         return of_quartiles(len(ordered), [ordered[place] for place in places])
     logs = [math.log(time) for time in times_ns]
     middle = median(logs)
-    return Peers(len(logs), middle, MAD_TO_SIGMA * median(abs(log - middle) for log in logs))
+    return OtherOwners(len(logs), middle, MAD_TO_SIGMA * median(abs(log - middle) for log in logs))
 
 
-def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> Peers:
+def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
     """So many owners, by the quartiles of their times."""
     low, middle, high = map(math.log, quartiles_ns)
-    return Peers(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
+    return OtherOwners(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
 
 
-def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, Peers]:
+def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, OtherOwners]:
     """The owners besides one's own; an owner whose results come together, and who may have a
     standing by then or not, finds the same for each."""
     wanted = set(asked)

@@ -16,7 +16,7 @@ from sqlmodel import Session, col, select
 from bench_protocol import acts, envelope
 
 from ..db.store import Store
-from ..db.tables import EnvironmentRow, LogEntry, Measurement, Owner, Standing, Submission
+from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner, Submission
 from ..log import log
 from ..ranking import published
 from . import key_events, moderation
@@ -37,7 +37,7 @@ def reindex(store: Store, origin: str) -> int:
     """
     with store.writing() as session:
         log.take_turn(session)
-        for table in (Standing, Measurement, EnvironmentRow):
+        for table in (Aggregate, Measurement, EnvironmentRow):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False))
         published.remake(session)

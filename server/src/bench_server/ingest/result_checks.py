@@ -26,7 +26,7 @@ from bench_protocol.result import Measured, Measurement, Result
 from bench_protocol.workloads import Workload
 
 from ..ranking import peaks
-from .verdicts import Effect, Finding, Verdict
+from .verdicts import CheckVerdict, Effect, Finding
 
 # Above the dense peak of any single device in any precision (2026), with Winograd's 2.25 on top.
 BEYOND_ANY_DEVICE_FLOPS = 2.25 * 2e16
@@ -47,17 +47,17 @@ class Case:
     workload: Workload
 
     @cached_property
-    def conformance(self) -> conformance.Verdict:
+    def conformance(self) -> conformance.ConformanceVerdict:
         """What the traces show."""
         return conformance.verdict(self.result.cell, self.measured.traces)
 
 
-def of_result(result: Result) -> tuple[Verdict, ...]:
+def of_result(result: Result) -> tuple[CheckVerdict, ...]:
     """Run every check of what was measured; none where nothing was."""
     if result.measurement is None:
         return ()
     case = Case(result, result.measurement, workload_named(result.cell.workload))
-    return tuple(Verdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
+    return tuple(CheckVerdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
 
 
 def failure(result: Result) -> str | None:

@@ -19,7 +19,7 @@ from bench_protocol.errors import ProtocolError
 from bench_protocol.receipts import Receipt
 from bench_protocol.result import Result
 
-from ..db.bulk import Write, among
+from ..db.bulk import BulkWrite, among
 from ..db.environments import environment_row
 from ..db.tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
 from ..errors import Conflict, Gone
@@ -38,16 +38,16 @@ from . import (
 )
 from . import verdicts as findings
 from .lookup import Repeat, challenges_of, keys_with_ids, known, repeats_of
-from .other_owners import Peers
-from .submission_checks import Arrival
-from .verdicts import Finding, Verdict
+from .other_owners import OtherOwners
+from .submission_checks import SubmissionFacts
+from .verdicts import CheckVerdict, Finding
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class Arrived:
+class CheckedResult:
     """A verified result on its way into the database: its rows, as far as they follow from it
     alone, and what the checks of it found."""
 
@@ -55,15 +55,15 @@ class Arrived:
     result: Result
     submission: NewRow
     row: NewRow
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[CheckVerdict]
 
 
-class Kept(NamedTuple):
+class StoredResult(NamedTuple):
     """The rows of a result, what its checks found, and whether it is new."""
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[CheckVerdict]
     created: bool
 
 
@@ -73,7 +73,7 @@ class Accepted:
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
-    verdicts: Sequence[Verdict]
+    verdicts: Sequence[CheckVerdict]
     receipt: Receipt
     created: bool
 
@@ -87,7 +87,7 @@ def attempt(step: Callable[[Given], Found], given: Given) -> Found | ProtocolErr
 
 
 def save_all(
-    session: Session, authority: Authority, arrived: Sequence[Arrived]
+    session: Session, authority: Authority, arrived: Sequence[CheckedResult]
 ) -> list[Accepted | ProtocolError]:
     """Save and log each; what is refused does not spoil the others."""
     group = Group(session, authority.origin, arrived)
@@ -100,7 +100,7 @@ def save_all(
         receipts = {
             leaf.submission_id: receipt for leaf, receipt in zip(group.leaves, logged, strict=True)
         }
-    kept = {one.submission.id for one in found if isinstance(one, Kept)}
+    kept = {one.submission.id for one in found if isinstance(one, StoredResult)}
     if earlier := kept - receipts.keys():
         receipts.update(log.receipts_of_results(session, earlier))
     return [
@@ -161,12 +161,12 @@ def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
 class Group:
     """Results of one transaction. What they need of the database is loaded at once and held."""
 
-    def __init__(self, session: Session, origin: str, arrived: Sequence[Arrived]) -> None:
+    def __init__(self, session: Session, origin: str, arrived: Sequence[CheckedResult]) -> None:
         self.session = session
         self.origin = origin
         self.leaves: list[log.Leaf] = []
         self.first = log.size(session)
-        self._unsaved: list[Arrived] = []
+        self._unsaved: list[CheckedResult] = []
         self._unsaved_owners: defaultdict[str, set[str]] = defaultdict(set)
         digests = [one.submission.payload_sha256 for one in arrived]
         self._known = known(session.connection(), [one.result for one in arrived], digests)
@@ -178,7 +178,7 @@ class Group:
         self._asked = {one.submission.id: _asked(one.row) for one in arrived}
         self._peers = other_owners.others(session.connection(), self._asked.values())
 
-    def keep(self, arrived: Arrived) -> Kept:
+    def keep(self, arrived: CheckedResult) -> StoredResult:
         """Keep one, or find that it is kept.
 
         Raises:
@@ -207,9 +207,9 @@ class Group:
         self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
         self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
-        self._kept[digest] = Kept(submission, row, found, False)
+        self._kept[digest] = StoredResult(submission, row, found, False)
         self._taken |= dict.fromkeys(repeats_of(row), row)
-        return Kept(submission, row, found, True)
+        return StoredResult(submission, row, found, True)
 
     def save(self) -> None:
         """Write what is not written yet."""
@@ -243,14 +243,16 @@ def _asked(row: NewRow) -> other_owners.Asked:
     return whose["hardware"].id, whose["owner"].id
 
 
-def _arrival(row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str) -> Arrival:
+def _arrival(
+    row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str
+) -> SubmissionFacts:
     """How a result came in; it is bound to its challenge now."""
     challenge = given.get(result.challenge.id) if result.challenge is not None else None
     arrival, row.challenge_id = challenges.arrival(result, challenge, origin, row.received_at)
     return arrival
 
 
-def _observe(submission: NewRow | Submission, result: Result, others: Peers) -> None:
+def _observe(submission: NewRow | Submission, result: Result, others: OtherOwners) -> None:
     """Store with a submission what the outlier check finds now."""
     found = submission_checks.outlier(result, others)
     submission.outlier = found.as_text() if found is not None else None
@@ -261,9 +263,9 @@ def _judge(
     submission: NewRow | Submission,
     key: Row[Any],
     result: Result,
-    found: Sequence[Verdict],
-    arrival: Arrival,
-) -> Sequence[Verdict]:
+    found: Sequence[CheckVerdict],
+    arrival: SubmissionFacts,
+) -> Sequence[CheckVerdict]:
     """Add what the checks of its arrival find, set what follows from all, and return them."""
     outlier = Finding.from_text(submission.outlier) if submission.outlier is not None else None
     of_arrival = (
@@ -276,7 +278,7 @@ def _judge(
     return every
 
 
-def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
+def _kept(session: Session, digests: Iterable[str]) -> dict[str, StoredResult]:
     """What is kept of these payloads, by their digests."""
     query = (
         select(Submission, Measurement)
@@ -284,13 +286,15 @@ def _kept(session: Session, digests: Iterable[str]) -> dict[str, Kept]:
         .where(col(Measurement.submission_id) == Submission.id)
     )
     return {
-        submission.payload_sha256: Kept(submission, row, findings.from_text(row.verdicts), False)
+        submission.payload_sha256: StoredResult(
+            submission, row, findings.from_text(row.verdicts), False
+        )
         for submission, row in session.execute(query)
     }
 
 
 # Statements of every ingest, put together once.
-NEW_SUBMISSIONS = Write(insert(Submission.__table__))  # type: ignore[attr-defined]
-NEW_MEASUREMENTS = Write(insert(Measurement.__table__))  # type: ignore[attr-defined]
+NEW_SUBMISSIONS = BulkWrite(insert(Submission.__table__))  # type: ignore[attr-defined]
+NEW_MEASUREMENTS = BulkWrite(insert(Measurement.__table__))  # type: ignore[attr-defined]
 ENVIRONMENTS = select(col(EnvironmentRow.id)).where(among(EnvironmentRow.id, "ids"))
 USED = update(Challenge.__table__).where(among(Challenge.id, "ids")).values(used=True)  # type: ignore[attr-defined]

@@ -12,8 +12,8 @@ from typing import Literal
 from bench_protocol import figures
 from bench_protocol.result import Measurement, Result
 
-from .other_owners import Peers
-from .verdicts import Effect, Finding, Verdict
+from .other_owners import OtherOwners
+from .verdicts import CheckVerdict, Effect, Finding
 
 CLOCKS_AGREE_SECONDS = 2.0
 CLOCKS_AGREE_SHARE = 0.005
@@ -26,7 +26,7 @@ LEAST_DEVIATION = 0.02
 
 
 @dataclass(frozen=True)
-class Arrival:
+class SubmissionFacts:
     """What the server itself saw.
 
     ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
@@ -39,17 +39,18 @@ class Arrival:
     issued_at: datetime | None = None
 
 
-def of_arrival(result: Result, arrival: Arrival) -> tuple[Verdict, ...]:
+def of_arrival(result: Result, arrival: SubmissionFacts) -> tuple[CheckVerdict, ...]:
     """Run every check of how what was measured came in; none where nothing was."""
     measured = result.measurement
     if measured is None:
         return ()
     return tuple(
-        Verdict.of(name, effect, check(result, measured, arrival)) for name, effect, check in CHECKS
+        CheckVerdict.of(name, effect, check(result, measured, arrival))
+        for name, effect, check in CHECKS
     )
 
 
-def outlier(result: Result, others: Peers) -> Finding | None:
+def outlier(result: Result, others: OtherOwners) -> Finding | None:
     """How far a time is from the median of other owners' times, in logarithms
     (:mod:`.other_owners`). None where nothing was measured."""
     measured = result.measurement
@@ -69,12 +70,12 @@ def outlier(result: Result, others: Peers) -> Finding | None:
     )
 
 
-def of_outlier(found: Finding | None) -> tuple[Verdict, ...]:
+def of_outlier(found: Finding | None) -> tuple[CheckVerdict, ...]:
     """The verdict of the outlier check, from its finding when the result was accepted."""
-    return () if found is None else (Verdict.of(OUTLIER, "doubtful", found),)
+    return () if found is None else (CheckVerdict.of(OUTLIER, "doubtful", found),)
 
 
-def _challenge(_result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
+def _challenge(_result: Result, _measured: Measurement, arrival: SubmissionFacts) -> Finding:
     sentence = {
         "none": "measured without a challenge, so it may have been measured at any time",
         "fresh": "bound to a challenge of this server",
@@ -84,7 +85,7 @@ def _challenge(_result: Result, _measured: Measurement, arrival: Arrival) -> Fin
     return Finding(arrival.challenge == "fresh", sentence, {"challenge": arrival.challenge})
 
 
-def _clocks(result: Result, _measured: Measurement, arrival: Arrival) -> Finding:
+def _clocks(result: Result, _measured: Measurement, arrival: SubmissionFacts) -> Finding:
     """Monotonic, wall and server clock over the run so far, which began with the challenge.
 
     Compared only for what arrives within a minute of signing; sleep and waiting are no fraud.
@@ -118,7 +119,9 @@ def _moment(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-CHECKS: tuple[tuple[str, Effect, Callable[[Result, Measurement, Arrival], Finding]], ...] = (
+CHECKS: tuple[
+    tuple[str, Effect, Callable[[Result, Measurement, SubmissionFacts], Finding]], ...
+] = (
     ("challenge", "stale", _challenge),
     ("clocks", "stale", _clocks),
 )

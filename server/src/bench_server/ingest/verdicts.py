@@ -31,7 +31,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class CheckVerdict:
     """What one check found, and what failing it does (docs/protocol.md, Checks). ``checked`` is
     false where it passes only because there was nothing to hold it against."""
 
@@ -43,11 +43,11 @@ class Verdict:
     checked: bool = True  # kept verdicts of versions up to 0005 do not say
 
     @classmethod
-    def of(cls, check: str, effect: Effect, found: Finding) -> "Verdict":
+    def of(cls, check: str, effect: Effect, found: Finding) -> "CheckVerdict":
         return cls(check, found.passed, effect, found.sentence, found.figures, found.checked)
 
 
-def as_text(found: Iterable[Verdict]) -> str:
+def as_text(found: Iterable[CheckVerdict]) -> str:
     """Verdicts as they are kept: a list in JSON."""
     return json.dumps([vars(verdict) for verdict in found])
 
@@ -57,6 +57,6 @@ def joined(text: str, other: str) -> str:
     return f"{text[:-1]}, {other[1:]}" if "[]" not in (text, other) else max(text, other, key=len)
 
 
-def from_text(text: str) -> tuple[Verdict, ...]:
+def from_text(text: str) -> tuple[CheckVerdict, ...]:
     """Verdicts that were kept."""
-    return tuple(Verdict(**kept) for kept in json.loads(text))
+    return tuple(CheckVerdict(**kept) for kept in json.loads(text))

@@ -21,7 +21,7 @@ from bench_protocol.errors import InvalidProof
 from bench_protocol.merkle import Node
 from bench_protocol.receipts import Checkpoint, Receipt
 
-from ..db.bulk import Write, among
+from ..db.bulk import BulkWrite, among
 from ..db.tables import LogCheckpoint, LogEntry, LogNode, Submission
 from ..errors import NotFound
 from .server_keys import Authority, KeysProblem
@@ -32,9 +32,9 @@ ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
 # All that is looked for has an index; of a small table the planner may think it not worth its use.
 TURN = text("SELECT pg_advisory_xact_lock(:lock), set_config('enable_seqscan', 'off', true)")
 NEWEST = select(func.max(LogEntry.log_index))
-NEW_ENTRIES = Write(insert(LogEntry.__table__))  # type: ignore[attr-defined]
-NEW_NODES = Write(insert(LogNode.__table__))  # type: ignore[attr-defined]
-NEW_CHECKPOINTS = Write(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
+NEW_ENTRIES = BulkWrite(insert(LogEntry.__table__))  # type: ignore[attr-defined]
+NEW_NODES = BulkWrite(insert(LogNode.__table__))  # type: ignore[attr-defined]
+NEW_CHECKPOINTS = BulkWrite(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class InStandings(Protocol):
     def environment_standing(self) -> str: ...
 
 
-class Arrival(NamedTuple):
+class NewChild(NamedTuple):
     """A child as it is now, and its row as it was before; None where it is new."""
 
     child: Figure
@@ -65,7 +65,7 @@ class Level(NamedTuple):
     """What arrives at standings of one level, by their ids, with whose they are."""
 
     subjects: dict[str, Subject]
-    arrivals: defaultdict[str, list[Arrival]]
+    arrivals: defaultdict[str, list[NewChild]]
 
 
 class Moved(NamedTuple):
@@ -95,8 +95,8 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
         for level, over in ABOVE.items():
             above[whose[level].id] = whose[over].id
         for level in ("environment", "machine"):
-            levels[level].arrivals[whose[level].id].append(Arrival(figure_of_result(row), None))
-    held = Standings(session.connection(), [id for of in levels.values() for id in of.subjects])
+            levels[level].arrivals[whose[level].id].append(NewChild(figure_of_result(row), None))
+    held = Aggregates(session.connection(), [id for of in levels.values() for id in of.subjects])
     for level, of in levels.items():
         for arrival in held.take(level, of):
             if level in ABOVE:
@@ -120,7 +120,7 @@ def refresh(session: Session, rows: Iterable[InStandings]) -> None:
             ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
 
 
-class Standings:
+class Aggregates:
     """Standings while results are taken in: read at once, moved in memory, written at once."""
 
     def __init__(self, connection: Connection, ids: list[str]) -> None:
@@ -130,7 +130,7 @@ class Standings:
         self._new: list[dict[str, Any]] = []
         self._moved: list[dict[str, Any]] = []
 
-    def take(self, level: str, of: Level) -> list[Arrival]:
+    def take(self, level: str, of: Level) -> list[NewChild]:
         """Bring those of a level up to date with children that are new or have moved.
 
         Returns:
@@ -154,16 +154,16 @@ class Standings:
         for identity, arrivals in of.arrivals.items():
             subject = of.subjects[identity]
             if identity not in moves:
-                taken.append(Arrival(self._begun(level, subject, arrivals), None))
+                taken.append(NewChild(self._begun(level, subject, arrivals), None))
                 continue
             row = self._rows[identity]
             middle = middles.get(identity) or self._middle_of_few(row, arrivals)
             found, columns = _after(row, subject, arrivals, moves[identity], middle)
             self._moved.append(columns | {"identity": identity})
-            taken.append(Arrival(found, row))
+            taken.append(NewChild(found, row))
         return taken
 
-    def _begun(self, level: str, subject: Subject, arrivals: list[Arrival]) -> Figure:
+    def _begun(self, level: str, subject: Subject, arrivals: list[NewChild]) -> Figure:
         """A new one, of its first children."""
         children = [arrival.child for arrival in arrivals]
         found = combine(children, UNIT_OF_LEVEL[level], subject)
@@ -176,7 +176,7 @@ class Standings:
         MOVE.rows(self._connection, self._moved)
         self._new, self._moved = [], []
 
-    def _middle_of_few(self, row: Row[Any], arrivals: list[Arrival]) -> tuple[Child, Child]:
+    def _middle_of_few(self, row: Row[Any], arrivals: list[NewChild]) -> tuple[Child, Child]:
         """The two children in the middle of those at hand, which may just have moved."""
         moved = {child.id: child for child, _ in arrivals}
         children: list[tuple[float, str, Any]] = [
@@ -188,7 +188,7 @@ class Standings:
         return _child(row.level, lower), _child(row.level, upper)
 
 
-def _moved(row: Row[Any], arrivals: list[Arrival]) -> Moved:
+def _moved(row: Row[Any], arrivals: list[NewChild]) -> Moved:
     """Count children in, and out where they were before."""
     logs = Logs(row.children, row.log_mean, row.log_m2)
     middle = (row.middle_ns, row.middle_id)
@@ -208,7 +208,7 @@ def _moved(row: Row[Any], arrivals: list[Arrival]) -> Moved:
 def _after(
     row: Row[Any],
     subject: Subject,
-    arrivals: list[Arrival],
+    arrivals: list[NewChild],
     moved: Moved,
     middles: tuple[Child, Child],
 ) -> tuple[Figure, dict[str, Any]]:

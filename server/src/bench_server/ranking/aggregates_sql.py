@@ -20,7 +20,7 @@ from sqlalchemy import (
     update,
 )
 
-from ..db.bulk import TOGETHER, Write, among, numbered
+from ..db.bulk import TOGETHER, BulkWrite, among, numbered
 from .figures import Figure
 from .rows import (
     FIGURE_COLUMNS,
@@ -165,8 +165,8 @@ HELD = select(
     *(TABLE.c[name] for name in ("children", "middle_ns", "middle_id", "log_mean", "log_m2")),
     *(TABLE.c[name] for name in ("repeats", "machines", "trust_level", "newest_at")),
 ).where(among(TABLE.c.id, "ids"))
-NEW = Write(insert(TABLE))
-MOVE = Write(
+NEW = BulkWrite(insert(TABLE))
+MOVE = BulkWrite(
     update(TABLE)
     .where(TABLE.c.id == bindparam("identity"))
     .values({name: bindparam(name) for name in FIGURE_COLUMNS})

@@ -20,7 +20,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import LogSample
 from bench_protocol.hardware import slug
 
-from ..db.tables import PublishedFigure, Standing
+from ..db.tables import Aggregate, PublishedFigure
 from .figures import Evidence, Figure, Setup, Subject, combine
 from .rows import standing_values
 
@@ -55,14 +55,14 @@ def remake(session: Session) -> None:
 
 def stand(session: Session) -> None:
     """Make the standings of the published figures anew; several of one cell give their median."""
-    session.execute(delete(Standing).where(Standing.level == "published"))  # type: ignore[arg-type]
+    session.execute(delete(Aggregate).where(Aggregate.level == "published"))  # type: ignore[arg-type]
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for row in session.scalars(select(PublishedFigure)):
         copied = figure(row)
         groups[copied.subject].append(copied)
     for subject, group in groups.items():
         values = standing_values("published", combine(group, "repeats", subject), group)
-        session.execute(insert(Standing).values(values))
+        session.execute(insert(Aggregate).values(values))
 
 
 def figure(row: PublishedFigure) -> Figure:

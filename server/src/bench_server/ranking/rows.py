@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from bench_protocol.comparison import LogSample
 
-from ..db.tables import Measurement, Standing
+from ..db.tables import Aggregate, Measurement
 from .figures import Evidence, Figure, Setup, Subject, Unit
 
-TABLE = Standing.__table__  # type: ignore[attr-defined]
+TABLE = Aggregate.__table__  # type: ignore[attr-defined]
 RESULTS = Measurement.__table__  # type: ignore[attr-defined]
 # A level's children: what each is called where it is counted.
 UNIT_OF_LEVEL: dict[str, Unit] = {
@@ -74,14 +74,14 @@ def _evidence(row: Any, result_id: str) -> Evidence:
     )
 
 
-class Whose(NamedTuple):
+class AggregateKey(NamedTuple):
     """The standing of one level that a result counts in."""
 
     id: str
     subject: Subject
 
 
-def lineage(row: Any) -> Mapping[str, Whose]:
+def lineage(row: Any) -> Mapping[str, AggregateKey]:
     """The standings that a result counts in, by their levels; those that count in the same are
     many, and come together."""
     setup = Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data)
@@ -90,9 +90,9 @@ def lineage(row: Any) -> Mapping[str, Whose]:
 
 
 @lru_cache(maxsize=4096)
-def _lineage(*subject: Any) -> Mapping[str, Whose]:
+def _lineage(*subject: Any) -> Mapping[str, AggregateKey]:
     subjects = {level: at_level(level, Subject(*subject)) for level in LEVELS}
-    return {level: Whose(subject.id, subject) for level, subject in subjects.items()}
+    return {level: AggregateKey(subject.id, subject) for level, subject in subjects.items()}
 
 
 def at_level(level: str, subject: Subject) -> Subject:

@@ -37,7 +37,7 @@ class Rate:
         raise TooManyRequests(name, str(self._item), max(1, math.ceil(opens_at - time.time())))
 
 
-class Guard:
+class AccessLimits:
     """Refuses before anything else is done."""
 
     def __init__(self, app: ASGIApp, rate: Rate, read_token: str | None) -> None:

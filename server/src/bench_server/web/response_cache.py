@@ -25,7 +25,7 @@ KEPT_SECONDS = 10.0
 KEPT_ANSWERS = 64
 
 
-class Kept(NamedTuple):
+class CachedAnswer(NamedTuple):
     """An answer, the log it is of, and how long it holds; ``route`` is what the metrics count."""
 
     log_size: int
@@ -35,10 +35,10 @@ class Kept(NamedTuple):
     body: Message
 
 
-Answers = dict[tuple[str, bytes], Kept]
+Answers = dict[tuple[str, bytes], CachedAnswer]
 
 
-class KeptAnswers:
+class ResponseCache:
     """Gives an answer again while the log is as it was, so that it never hides a result.
 
     The application's state has the ``store`` and the answers, ``kept``.
@@ -79,7 +79,7 @@ class KeptAnswers:
             until = self.clock() + KEPT_SECONDS
             answers = scope["app"].state.kept
             answers.pop(key, None)
-            answers[key] = Kept(size, until, scope.get("route"), *sent)
+            answers[key] = CachedAnswer(size, until, scope.get("route"), *sent)
             if len(answers) > KEPT_ANSWERS:
                 del answers[next(iter(answers))]
 

@@ -79,7 +79,7 @@ def cut(workload: Workload, model: Any, count: int) -> "DensePair | LargeLayers 
     return LargeLayers(workload, model, large, count) if large else None
 
 
-class Shares:
+class WeightShares:
     """Weights of Keras' layers in equal shares, which train in their place."""
 
     def __init__(self, keras_weights: Sequence[Any], axes: Sequence[int], count: int) -> None:
@@ -109,7 +109,7 @@ class Shares:
             whole.assign(tf.concat(parts, axis))
 
 
-class DensePair(Shares):
+class DensePair(WeightShares):
     """See :func:`dense_pair`: the first by its units, the second by its inputs."""
 
     def __init__(self, model: Any, first: int, second: int, count: int) -> None:
@@ -134,7 +134,7 @@ class DensePair(Shares):
         return forward(slice(self._next, None), x)
 
 
-class LargeLayers(Shares):
+class LargeLayers(WeightShares):
     """See :func:`large_layers`: each by its units."""
 
     def __init__(self, workload: Workload, model: Any, indices: Sequence[int], count: int) -> None:

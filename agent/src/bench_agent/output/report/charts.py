@@ -12,7 +12,7 @@ from typing import Any
 from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.charts import BlockTrace, block_trace
-from bench_protocol.comparison import Verdict
+from bench_protocol.comparison import SpeedVerdict
 from bench_protocol.matrix import Cell
 
 from . import scaling
@@ -227,7 +227,7 @@ def base_name(one: CellFigures, base: CellFigures) -> str:
     return " ".join(names)
 
 
-def comparison(verdict: Verdict, base: str) -> str:
+def comparison(verdict: SpeedVerdict, base: str) -> str:
     """A speed-up for people, with its interval where there were enough runs for one."""
     if verdict.kind == "no_difference":
         return f"no credible difference from {base}"

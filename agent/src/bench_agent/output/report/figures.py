@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench_protocol.catalogue import workload_named
-from bench_protocol.comparison import RUNS_FOR_A_VERDICT, Verdict, compare, log_mean_interval
+from bench_protocol.comparison import RUNS_FOR_A_VERDICT, SpeedVerdict, compare, log_mean_interval
 from bench_protocol.doubts import UNSTEADY_SPREAD
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.hardware import hardware_name
@@ -117,7 +117,7 @@ def marked(text: str, *cells: CellFigures) -> str:
     return f"{text} ?" if any(one.in_doubt for one in cells) else text
 
 
-def speed_up(one: CellFigures, base: CellFigures) -> Verdict:
+def speed_up(one: CellFigures, base: CellFigures) -> SpeedVerdict:
     """How many times as fast a measured cell is as another, over its repeats."""
     times, base_times = ([1 / rate for rate in side.rates] for side in (one, base))
     return compare(times, base_times)

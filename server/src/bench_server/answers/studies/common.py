@@ -24,7 +24,7 @@ class HardwareChoice(BaseModel):
 
 
 @dataclass(frozen=True)
-class Held:
+class FigureComparison:
     """A figure beside another: how much faster, its 95 % interval, and the verdict in words."""
 
     speed_up: float
@@ -46,7 +46,7 @@ class SetupFigure:
     repeats: int
     published: bool
     result_id: str
-    held: Held | None
+    held: FigureComparison | None
 
 
 def devices(session: Session) -> list[tuple[str, str, str]]:
@@ -111,6 +111,6 @@ def setup_figure(one: Figure, base: Figure | None) -> SetupFigure:
     )
 
 
-def hold(one: Figure, base: Figure) -> Held:
+def hold(one: Figure, base: Figure) -> FigureComparison:
     found = rank.compare(one, base)
-    return Held(found.speed_up, found.low, found.high, found.kind, found.verdict)
+    return FigureComparison(found.speed_up, found.low, found.high, found.kind, found.verdict)

@@ -14,7 +14,7 @@ from ...ranking.figures import Figure
 from ...ranking.rows import RESULTS, TABLE
 from .. import queries
 from ..filters import Empty, HardwareSlug
-from .common import Held, SetupFigure, hold, of_hardware, setup_figure
+from .common import FigureComparison, SetupFigure, hold, of_hardware, setup_figure
 
 
 class PairChoice(BaseModel):
@@ -42,7 +42,7 @@ class PairRow:
     data: str
     cpu: SetupFigure
     gpu: SetupFigure
-    held: Held
+    held: FigureComparison
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from bench_protocol.workloads import Workload
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .common import (
+    FigureComparison,
     HardwareChoice,
-    Held,
     SetupFigure,
     hold,
     of_hardware,
@@ -31,7 +31,7 @@ class FrameworkRow:
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
-    best: Held | None
+    best: FigureComparison | None
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from ...ranking import figures as rank
 from ...ranking.figures import Figure, Setup
 from ...ranking.rows import TABLE, figure
 from ..filters import AFramework, AWorkload
-from .common import HardwareChoice, Held, hold
+from .common import FigureComparison, HardwareChoice, hold
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
@@ -44,7 +44,7 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
-    held: Held | None
+    held: FigureComparison | None
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from ...db.tables import Measurement, NewRow, Submission
-from ...ingest.verdicts import Verdict, from_text
+from ...ingest.verdicts import CheckVerdict, from_text
 from ...ranking.figures import unsteady
 from .trust import ReceiptAnswer
 
@@ -47,7 +47,7 @@ class ResultAnswer:
     startup_ns: int | None
     parameter_count: int | None
     last_loss: float | None
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[CheckVerdict, ...]
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class ResultDetail(ResultAnswer):
 def result_fields(
     submission: Submission | NewRow,
     row: Measurement | NewRow,
-    verdicts: Sequence[Verdict] | None = None,
+    verdicts: Sequence[CheckVerdict] | None = None,
 ) -> dict[str, Any]:
     """The arguments of :class:`ResultAnswer`; verdicts that are not at hand are read."""
     own = {

@@ -50,7 +50,7 @@ class LoggedEnvelope:
 
 
 @dataclass(frozen=True)
-class KeyTold(KeyAnswer):
+class KeyEventAnswer(KeyAnswer):
     """A key after an event, with the event's receipt."""
 
     receipt: ReceiptAnswer

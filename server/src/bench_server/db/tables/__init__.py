@@ -6,12 +6,13 @@ nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by han
 these tables by a test.
 """
 
-from .aggregates import PublishedFigure, Standing
+from .aggregates import Aggregate, PublishedFigure
 from .base import NewRow, Table, UtcDateTime
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import Challenge, Invite, LogCheckpoint, LogEntry, LogNode, Owner, SigningKey, Withdrawn
 
 __all__ = [
+    "Aggregate",
     "Challenge",
     "EnvironmentRow",
     "Invite",
@@ -23,7 +24,6 @@ __all__ = [
     "Owner",
     "PublishedFigure",
     "SigningKey",
-    "Standing",
     "Submission",
     "Table",
     "UtcDateTime",

@@ -12,7 +12,7 @@ from sqlmodel import Field
 from .base import InCell, Table, UtcDateTime
 
 
-class Standing(InCell, Table, table=True):
+class Aggregate(InCell, Table, table=True):
     """A figure of one machine, owner or hardware in one set-up (:class:`.figures.Figure`), kept up
     to date by :mod:`.aggregates` so that no page reads results. One at level ``environment`` is a
     machine's in one environment, for questions about drivers and versions; one at level

@@ -61,7 +61,7 @@ class ResultPage:
     signed: Result
     trace: charts.BlockTrace | None
     startup: tuple[charts.Part, ...]
-    conformance: conformance.Verdict | None
+    conformance: conformance.ConformanceVerdict | None
     traces: tuple[TraceTable, ...]
     telemetry: tuple[Plot, ...]
     training: tuple[Fact, ...]

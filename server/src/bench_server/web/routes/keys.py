@@ -9,8 +9,8 @@ from bench_protocol import statement
 
 from ...answers.filters import KeyId
 from ...answers.types import (
+    KeyEventAnswer,
     KeyHistory,
-    KeyTold,
     LoggedEnvelope,
     envelope_document,
     key_fields,
@@ -38,7 +38,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
     summary="Enroll, rotate or revoke a key by an event that keys signed themselves",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422)
-    | {200: {"description": "this was done before", "model": KeyTold}},
+    | {200: {"description": "this was done before", "model": KeyEventAnswer}},
     openapi_extra=json_body(
         key_events.Enrollment.model_json_schema(),
         {
@@ -55,12 +55,12 @@ async def tell_event(
     raw: Body,
     now: Now,
     response: Response,
-) -> KeyTold:
+) -> KeyEventAnswer:
     told = await run_in_threadpool(key_events.tell, raw, store, authority, settings.enrollment, now)
     response.status_code = 201 if told.created else 200
     with store.reading() as session:
         owner = session.get_one(Owner, told.key.owner)
-    return KeyTold(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
+    return KeyEventAnswer(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
 
 
 @router.get(

@@ -4,7 +4,7 @@ from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 
-from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeAsked
+from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...ingest import challenges, moderation
@@ -29,7 +29,9 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
     summary="Ask for a signed nonce that binds a run's results to this moment",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422),
-    openapi_extra=json_body(ChallengeAsked.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}),
+    openapi_extra=json_body(
+        ChallengeRequest.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}
+    ),
 )
 async def challenge(
     store: StoreDep, authority: AuthorityDep, settings: SettingsDep, raw: Body, now: Now
