@@ -5,6 +5,10 @@ A worker reads its clock at the beginning and at the end of all that it times.
 the second. :class:`Lockstep` hands the turn round. Imports and warm-up take turns too, more on one
 side than on the other; the side that is ready first waits at its first block that counts, so that
 the compared blocks are timed together.
+
+A signal stops the idle workers: a library may fetch the next batches while it waits (TensorFlow's
+``fit``), or its threads may spin in search of work. What a worker does between two timed blocks, it
+does during its own turn.
 """
 
 import os
