@@ -10,7 +10,7 @@ from tests.fakes.workloads import job_of, small
 from typer.testing import CliRunner
 
 from bench_agent.base.messages import PhaseBegan, TraceAnswer
-from bench_agent.cli.main import main as cli
+from bench_agent.cli import main as cli
 from bench_agent.run import conformance as conform
 from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker

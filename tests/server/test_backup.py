@@ -30,7 +30,7 @@ ADDRESSES = [
 
 
 def run(*arguments: str, url: str) -> str:
-    done = CliRunner().invoke(cli.main, [*arguments, "--database-url", url])
+    done = CliRunner().invoke(cli, [*arguments, "--database-url", url])
     assert done.exit_code == 0, done.output
     return done.output
 
@@ -60,7 +60,7 @@ def test_restored_server_answers_the_same(
     assert [answer.content for answer in after] == [answer.content for answer in before]
     assert Poster(restored).made()
     refused = CliRunner().invoke(
-        cli.main, ["restore", str(copy), "--database-url", empty_database_url]
+        cli, ["restore", str(copy), "--database-url", empty_database_url]
     )
     assert refused.exit_code == 2
     assert "holds rows" in refused.stderr
@@ -128,7 +128,7 @@ def test_what_cannot_be_backed_up_or_restored(
         ),
         (["restore", str(older)], "bench-server migrate --database-url sqlite:////"),
     ):
-        done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+        done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
         assert done.exit_code == 2
         assert said in done.stderr
         assert done.stderr.count("\n") == 1
@@ -172,7 +172,7 @@ def test_export_and_daily_dump(
         assert http.get(f"/dumps/{name}").status_code == 404
     assert "No dump yet" in post.http.get("/dumps/").text
     for arguments in (["export"], ["export", "a.xlsx"], ["export", "a.csv", "--daily", "x"]):
-        done = CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+        done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
         assert done.exit_code == 2
         assert "name a file" in done.stderr
 
@@ -190,7 +190,7 @@ def test_a_failed_restore_leaves_nothing(
     engine.dispose()
     run("migrate", url=empty_database_url)
     done = CliRunner().invoke(
-        cli.main, ["restore", str(copy), "--database-url", empty_database_url]
+        cli, ["restore", str(copy), "--database-url", empty_database_url]
     )
     assert done.exit_code == 2
     assert f"is not whole: table {gone} is missing" in done.stderr

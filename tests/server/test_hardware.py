@@ -1,5 +1,6 @@
 """Hardware, machines, a machine's history, and what figures can be narrowed to."""
 
+import json
 import random
 from typing import Any
 
@@ -233,6 +234,36 @@ def test_a_board_page_by_page_while_more_arrive(post: Poster, group: str, sort: 
     assert seen == (wanted if sort == "time" else wanted[::-1])
     assert post.http.get("/api/v1/leaderboard?cursor=abcd").status_code == 422
     assert post.http.get("/api/v1/leaderboard?workload=mnist-cnn&cursor=abcd").status_code == 422
+
+
+@pytest.mark.parametrize("sort", ["time", "date"])
+def test_ranks_and_speed_ups_of_results_go_on_across_pages(post: Poster, sort: str) -> None:
+    for number in (3, 1, 6, 2, 5, 4):
+        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
+        post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
+    board = f"/leaderboard?workload=mnist-cnn&group=result&sort={sort}"
+    whole = get(post.http, f"{board}&limit=6")["rows"]
+    assert [row["rank"] for row in whole] == [1, 2, 3, 4, 5, 6]
+    assert min(row["speed_up"] for row in whole) == 1
+    cursor, paged = "", []
+    while cursor is not None:
+        page = get(post.http, f"{board}&limit=2&cursor={cursor}")
+        paged += page["rows"]
+        cursor = page["next_cursor"]
+    assert paged == whole
+
+
+def test_ranks_and_speed_ups_of_results_go_on_in_the_export(
+    post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(1, 6):
+        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
+        post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
+    monkeypatch.setattr("bench_server.export.rows.PAGE", 2)
+    address = "/api/v1/leaderboard.jsonl?workload=mnist-cnn&group=result"
+    lines = [json.loads(line) for line in post.http.get(address).text.splitlines()]
+    assert [line["rank"] for line in lines] == [1, 2, 3, 4, 5]
+    assert [round(line["speed_up"], 3) for line in lines] == [1.364, 1.25, 1.154, 1.071, 1.0]
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:

@@ -38,7 +38,7 @@ def command(database_url: str, keys_dir: Path) -> Command:
     """``bench-server`` on the test's database."""
 
     def run(*arguments: str) -> Ran:
-        return CliRunner().invoke(cli.main, [*arguments, "--database-url", database_url])
+        return CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
 
     return run
 
@@ -233,7 +233,7 @@ def test_a_dump_verifies_without_server_and_keys(
 
     def stranger(*arguments: str) -> Ran:
         nowhere = f"sqlite:///{tmp_path / 'nothing.db'}"
-        return CliRunner().invoke(cli.main, ["verify-log", *arguments, "--database-url", nowhere])
+        return CliRunner().invoke(cli, ["verify-log", *arguments, "--database-url", nowhere])
 
     assert stranger(str(dump)).output == whole.output
     key = post.http.get("/api/v1/log").json()["key"]

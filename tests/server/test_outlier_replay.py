@@ -63,7 +63,7 @@ def test_migrating_takes_it_from_the_verdicts(
 ) -> None:
     before = stored(store, outlier)
     for arguments in (["--to", "0008"], []):
-        done = CliRunner().invoke(cli.main, ["migrate", *arguments, "--database-url", database_url])
+        done = CliRunner().invoke(cli, ["migrate", *arguments, "--database-url", database_url])
         assert done.exit_code == 0, done.output
     assert "rebuilt what is derived" in done.output
     assert stored(store, outlier) == before

@@ -21,7 +21,7 @@ I7 = "published-intel-core-i7-8700"
 @pytest.fixture
 def imported(http: TestClient, database_url: str) -> TestClient:
     for line in ("36 published figures are new, of 36", "0 published figures are new, of 36"):
-        done = CliRunner().invoke(cli.main, ["import-published", "--database-url", database_url])
+        done = CliRunner().invoke(cli, ["import-published", "--database-url", database_url])
         assert done.exit_code == 0, done.output
         assert line in done.output
     return http

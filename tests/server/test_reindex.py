@@ -116,7 +116,7 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
 
 def migrate(database_url: str, *arguments: str) -> Ran:
     given = ["migrate", *arguments, "--database-url", database_url]
-    return CliRunner().invoke(cli.main, given)
+    return CliRunner().invoke(cli, given)
 
 
 def test_going_back_asks_before_it_throws_away(
@@ -155,7 +155,7 @@ def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_u
 
 
 def test_reindex_command_wants_the_schema(empty_database_url: str) -> None:
-    done = CliRunner().invoke(cli.main, ["reindex", "--database-url", empty_database_url])
+    done = CliRunner().invoke(cli, ["reindex", "--database-url", empty_database_url])
     assert done.exit_code == 2
     assert "bench-server migrate" in done.stderr
 
@@ -198,3 +198,20 @@ def test_results_that_came_together_are_held_against_the_same_owners_again(
     before = derived(store)
     reindex.reindex(store, ORIGIN)
     assert derived(store) == before
+
+
+def test_an_honest_log_passes_although_a_hide_follows_a_page_later(
+    post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry that hides a result is withheld with it, on whichever page each of them is."""
+    hidden = post.made()
+    for _ in range(4):
+        post.made()
+    assert said.act(post, "hide", result=hidden).status_code == 200
+    in_one = log_entries.page
+    monkeypatch.setattr(log_entries, "page", lambda *where: in_one(*where[:3], limit=2))
+    with store.reading() as session:
+        fetch = log_entries.fetch_from(session, AUTHORITY, Settings().license)
+        assert audit.audit(fetch).faults == ()
+        (withheld,) = in_one(session, AUTHORITY, 6, 2).records
+    assert (withheld.kind, withheld.hidden, withheld.envelope) == ("act", True, None)

@@ -55,14 +55,14 @@ def test_the_first_line_comes_before_anything_heavy_is_imported(
 
 
 def test_commands_are_listed_and_found_although_they_are_imported_late() -> None:
-    listed = CliRunner().invoke(cli.main, ["--help"]).stdout
+    listed = CliRunner().invoke(cli, ["--help"]).stdout
     for name in ("serve", "migrate", "keys", "export", "verify-log"):
         assert f" {name} " in listed
-    assert "Did you mean 'reindex'" in CliRunner().invoke(cli.main, ["reindx"]).stderr
+    assert "Did you mean 'reindex'" in CliRunner().invoke(cli, ["reindx"]).stderr
 
 
 def test_a_start_that_fails_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
     wrong = ["serve", "--database-url", f"sqlite:///{tmp_path / 'empty.db'}"]
-    done = CliRunner().invoke(cli.main, wrong)
+    done = CliRunner().invoke(cli, wrong)
     assert done.exit_code == 2
     assert (done.stdout, gc.isenabled()) == (STARTING, True)

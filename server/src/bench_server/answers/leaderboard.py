@@ -91,12 +91,15 @@ def _board(
     if scopes and filters.energy_scope is None:
         filters = filters.model_copy(update={"energy_scope": scopes[0]})
     if by_result:
-        found, cursor = leaderboard_sql.results(session, workload, filters)
-        page = places = rank.ranked(found, one_each=False)
+        results = leaderboard_sql.results(session, workload, filters)
+        page = rank.ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
+        cursor = results.next_cursor
+        candidates = [results.slowest] if results.slowest else []
     else:
         places = _sorted(figures, filters)
         page, cursor = _page(places, filters)
-    baseline = _baseline(filters, [row.figure for row in places], baselines)
+        candidates = [row.figure for row in places]
+    baseline = _baseline(filters, candidates, baselines)
     return Board(
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,

@@ -1,7 +1,7 @@
 """Reads of a leaderboard's page: its figures, its results, and what stands at its foot."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -92,11 +92,19 @@ def _trusted_hardware(
     return found
 
 
-def results(
-    session: Session, workload: Workload, filters: BoardFilters
-) -> tuple[list[Figure], str | None]:
-    """Results that count on a workload's board in the order asked for, from the cursor on, at most
-    ``limit``, and the cursor of the next ones."""
+class ResultsPage(NamedTuple):
+    """One page of a board of results. ``ranks_before``: how many rows are on the pages before it;
+    ``slowest``: the slowest result of the whole board."""
+
+    figures: list[Figure]
+    ranks_before: int
+    slowest: Figure | None
+    next_cursor: str | None
+
+
+def results(session: Session, workload: Workload, filters: BoardFilters) -> ResultsPage:
+    """Rankable results of a workload in the order of ``sort``, at most ``limit`` from the cursor
+    on. The cursor carries the number of rows before it, so no page counts them again."""
     value, descending = SORTS[filters.sort or "time"]
     query = select(RESULTS).where(
         RESULTS.c.rankable,
@@ -107,26 +115,35 @@ def results(
     if filters.energy_scope is not None:
         query = query.where(RESULTS.c.energy_scope == filters.energy_scope)
     key = RESULTS.c.submission_id
+    connection = session.connection()
+    slowest = connection.execute(
+        query.order_by(RESULTS.c.ns_per_sample.desc(), key.desc()).limit(1)
+    ).first()
+    ranks_before = 0
     if filters.cursor is not None:
-        place, last = _place(filters)
+        place, last, ranks_before = _place(filters)
         beyond = value < place if descending else value > place
         query = query.where(or_(beyond, and_(value == place, key > last)))
     query = query.order_by(value.desc() if descending else value.asc(), key)
-    rows = session.connection().execute(query.limit(filters.limit + 1)).all()
+    rows = connection.execute(query.limit(filters.limit + 1)).all()
     page, cursor = rows[: filters.limit], None
     if len(rows) > filters.limit:
         place = getattr(page[-1], str(value.key))
         words = place.isoformat() if filters.sort == "date" else float(place)
-        cursor = cursors.write(words, page[-1].submission_id)
-    return [figure_of_result(row) for row in page], cursor
+        cursor = cursors.write(words, page[-1].submission_id, ranks_before + len(page))
+    return ResultsPage(
+        [figure_of_result(row) for row in page],
+        ranks_before,
+        None if slowest is None else figure_of_result(slowest),
+        cursor,
+    )
 
 
-def _place(filters: BoardFilters) -> tuple[Any, str]:
-    if filters.sort == "date":
-        at, last = cursors.read(filters.cursor or "", str, str)
-        return moment_of(at), last
-    place, last = cursors.read(filters.cursor or "", float, str)
-    return place, last
+def _place(filters: BoardFilters) -> tuple[Any, str, int]:
+    """The last row before the page: its value, its id, its rank."""
+    kind = str if filters.sort == "date" else float
+    value, last, rank = cursors.read(filters.cursor or "", kind, str, int)
+    return (moment_of(value) if filters.sort == "date" else value), last, rank
 
 
 def _board_conditions(

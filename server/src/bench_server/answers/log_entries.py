@@ -56,29 +56,30 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
 def _records(
     session: Session, authority: Authority, entries: Sequence[LogEntry]
 ) -> list[LogRecord]:
-    results = [e.submission_id for e in entries if e.kind == "result" and e.submission_id]
-    kept = {
+    # Of every kind: an entry that hides a result is withheld with it, however far behind it.
+    result_ids = [entry.submission_id for entry in entries if entry.submission_id]
+    stored = {
         submission.id: (submission, row)
         for submission, row in session.exec(
             select(Submission, Measurement)
             .where(Measurement.submission_id == Submission.id)
-            .where(col(Submission.id).in_(results))
+            .where(col(Submission.id).in_(result_ids))
         )
     }
-    given = {row.challenge_id for _, row in kept.values() if row.challenge_id}
-    challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(given)))
+    challenge_ids = {row.challenge_id for _, row in stored.values() if row.challenge_id}
+    challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(challenge_ids)))
     signed = {row.id: _challenge(row, authority) for row in challenge_rows}
     sizes = [entry.log_index + 1 for entry in entries]
     notes = session.exec(select(LogCheckpoint).where(col(LogCheckpoint.size).in_(sizes)))
     note_of = {row.size: row.note for row in notes}
-    found = []
+    records = []
     for entry in entries:
-        submission, row = kept.get(entry.submission_id or "", (None, None))
-        own = entry.kind == "result"
-        opened = log.envelope_of(entry, submission if own else None)
+        submission, row = stored.get(entry.submission_id or "", (None, None))
+        is_result = entry.kind == "result"
+        opened = log.envelope_of(entry, submission if is_result else None)
         hidden = row is not None and row.moderation == "hidden"
         withheld = opened is None or hidden
-        found.append(
+        records.append(
             LogRecord(
                 log_index=entry.log_index,
                 kind=entry.kind,
@@ -93,7 +94,7 @@ def _records(
                 checkpoint=note_of.get(entry.log_index + 1),
             )
         )
-    return found
+    return records
 
 
 def _outlier(submission: Submission | None) -> Finding | None:

@@ -210,15 +210,18 @@ class RankedRow:
     others: tuple[Figure, ...] = ()
 
 
-def ranked(found: Sequence[Figure], *, one_each: bool) -> list[RankedRow]:
-    """Places in the order of the figures given; with ``one_each``, every hardware or machine stands
-    once, in its first set-up: measured on real data where there is any."""
+def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) -> list[RankedRow]:
+    """Ranks in the order of the figures given, after ``ranks_before`` on earlier pages. With
+    ``one_each``, every hardware or machine has one row: its first set-up, measured on real data
+    where there is any."""
     groups: defaultdict[object, list[tuple[bool, int, Figure]]] = defaultdict(list)
-    for number, figure in enumerate(found):
-        whose = (figure.hardware_slug, figure.subject.machine_id, figure.published)
-        groups[whose if one_each else number].append((figure.setup.data != "real", number, figure))
+    for number, figure in enumerate(ordered):
+        subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
+        groups[subject if one_each else number].append(
+            (figure.setup.data != "real", number, figure)
+        )
     best = sorted((sorted(group) for group in groups.values()), key=lambda group: group[0][1])
-    place, rows = 0, []
+    place, rows = ranks_before, []
     for (_, _, first), *rest in best:
         place += not first.published
         others = tuple(figure for _, _, figure in rest)
