@@ -131,6 +131,7 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     yield level_one("a clock that jumped", answer, "clocks", "its wall clock went on by 0.0 s")
 
     revocation = Revocation(
+        event="revoke",
         key_id=results.key_id(KEYS[2]), reason="stolen", compromised_since_log_index=0,
         server_origin=ORIGIN, at=results.AT,
     )  # fmt: skip

@@ -31,6 +31,7 @@ def revoked(
     target: Ed25519PrivateKey, signer: Ed25519PrivateKey, since: int | None = None
 ) -> bytes:
     event = Revocation(
+        event="revoke",
         key_id=results.key_id(target),
         reason="lost",
         compromised_since_log_index=since,
@@ -42,6 +43,7 @@ def revoked(
 
 def rotated(old: Ed25519PrivateKey, new: Ed25519PrivateKey) -> bytes:
     event = Rotation(
+        event="rotate",
         public_key=statement.enroll_event(new.public_key(), results.AT, None).public_key,
         supersedes=results.key_id(old),
         server_origin=ORIGIN,

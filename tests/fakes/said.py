@@ -38,6 +38,7 @@ def act(post: Poster, kind: str, seed: int = 1, at: datetime = NOW, **about: Any
 def revoked(post: Poster, signer: int, target: int, since: int | None = None) -> httpx.Response:
     """Post a revocation of one test key, signed by another or by itself."""
     event = Revocation(
+        event="revoke",
         key_id=results.key_id(results.private_key(target)),
         reason="lost",
         compromised_since_log_index=since,
@@ -51,6 +52,7 @@ def rotated(post: Poster, old: int, new: int) -> httpx.Response:
     """Post a rotation of one test key to another."""
     public = base64.b64encode(keys.spki(results.private_key(new).public_key())).decode()
     event = Rotation(
+        event="rotate",
         public_key=public,
         supersedes=results.key_id(results.private_key(old)),
         server_origin=ORIGIN,

@@ -13,7 +13,7 @@ from tests.protocol.golden_result import (
     PAYLOAD,
 )
 
-from bench_protocol import envelope, keys, statement, strict_json
+from bench_protocol import acts, envelope, keys, statement, strict_json
 from bench_protocol.errors import (
     BadSignature,
     InvalidField,
@@ -33,6 +33,25 @@ def enrolled(key: Any = KEY_1) -> bytes:
 def test_golden_key_event() -> None:
     golden = (GOLDEN / "enroll_v1.envelope.json").read_bytes()
     assert envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, enrolled(), KEY_1) == golden
+
+
+@pytest.mark.parametrize("event", [None, "destroy", ["enroll"]])
+def test_a_key_event_says_which_it_is(event: Any) -> None:
+    """A rotation without its kind was once read as an enrollment."""
+    payload = json.loads(enrolled())
+    assert acts.event_kind(strict_json.dumps(payload)) == "enroll"
+    payload.pop("event")
+    if event is not None:
+        payload["event"] = event
+    for read in (acts.event_kind, statement.parse_key_event):
+        with pytest.raises(InvalidField) as refused:
+            read(strict_json.dumps(payload))
+        assert refused.value.field == "event"
+
+
+@pytest.mark.parametrize("model", [statement.KeyEvent, acts.Rotation, acts.Revocation])
+def test_no_key_event_leaves_its_kind_out(model: Any) -> None:
+    assert "event" in model.model_json_schema()["required"]
 
 
 def test_a_key_event_carries_its_key() -> None:

@@ -59,9 +59,7 @@ def test_restored_server_answers_the_same(
     after = [restored.get(address) for address in addresses]
     assert [answer.content for answer in after] == [answer.content for answer in before]
     assert Poster(restored).made()
-    refused = CliRunner().invoke(
-        cli, ["restore", str(copy), "--database-url", empty_database_url]
-    )
+    refused = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", empty_database_url])
     assert refused.exit_code == 2
     assert "holds rows" in refused.stderr
     other.close()
@@ -189,9 +187,7 @@ def test_a_failed_restore_leaves_nothing(
         connection.execute(text(f"DROP TABLE {gone}"))
     engine.dispose()
     run("migrate", url=empty_database_url)
-    done = CliRunner().invoke(
-        cli, ["restore", str(copy), "--database-url", empty_database_url]
-    )
+    done = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", empty_database_url])
     assert done.exit_code == 2
     assert f"is not whole: table {gone} is missing" in done.stderr
     empty = open_engine(empty_database_url)

@@ -13,9 +13,11 @@ import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from bench_protocol import strict_json
 from bench_server.cli import serve
 from bench_server.db import migrate
 from bench_server.settings import Settings
+from bench_server.web.routes import deps
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from bench_server.cli.main import main; main()"]
@@ -208,3 +210,15 @@ def test_the_socket_answers_keep_alive_requests_at_once() -> None:
         assert bound.getsockname()[1] > 0
     finally:
         bound.close()
+
+
+def test_the_proxy_limit_in_the_docs_is_the_servers() -> None:
+    """A proxy that takes less would cut batches off."""
+    operating = (ROOT / "docs" / "operating.md").read_text()
+    assert f"body limit of {deps.BATCH_MAX_BYTES // 2**20} MiB or more" in operating
+    assert f"{strict_json.MAX_BYTES // 2**20} MiB for one envelope" in operating
+
+
+def test_the_schema_version_in_the_docs_is_the_newest() -> None:
+    operating = (ROOT / "docs" / "operating.md").read_text()
+    assert f"`already at {migrate.head()}`" in operating

@@ -35,6 +35,17 @@ def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return calls
 
 
+@pytest.mark.parametrize("path", response_cache.KEPT_PATHS)
+def test_a_cached_answer_names_the_host_of_its_own_request(http: TestClient, path: str) -> None:
+    """Another client's Host must decide nothing of what others get."""
+    query = "?a=apple-m1&b=apple-m2" if "compare" in path else ""
+    wanted = http.get(path + query, headers={"Host": "mark.example"}).text
+    http.get(path + query, headers={"Host": "evil.example"})
+    answer = http.get(path + query, headers={"Host": "mark.example"}).text
+    assert answer == wanted
+    assert "evil.example" not in answer
+
+
 def test_a_board_is_worked_out_once_while_the_log_is_the_same(
     http: TestClient, worked_out: list[Any]
 ) -> None:
@@ -105,6 +116,8 @@ def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
             "type": "http",
             "app": owner,
             "method": "GET",
+            "scheme": "http",
+            "headers": [],
             "path": "/",
             "query_string": query,
         }

@@ -16,6 +16,7 @@ from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
 from .web import problems, render
+from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
 from .web.response_cache import Answers, EntityTags, ResponseCache
@@ -86,6 +87,7 @@ def create_app(
     app.add_middleware(
         AccessLimits, rate=Rate(settings.address_rate), read_token=settings.read_token
     )
+    app.add_middleware(HeadRequests)
     app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)
     return app

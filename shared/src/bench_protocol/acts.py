@@ -7,12 +7,13 @@ from typing import Annotated, Any, Literal, TypeVar, get_args
 from pydantic import Field, StringConstraints, ValidationError
 
 from . import strict_json
-from .errors import first_invalid_field
+from .errors import InvalidField, first_invalid_field
 from .result import RunId
 from .units import Count, Sha256, Text, UtcTime, Wire
 
 ACT_PAYLOAD_TYPE = "application/vnd.trainmark.act.v1+json"
 CHALLENGE_PAYLOAD_TYPE = "application/vnd.trainmark.challenge.v1+json"
+KEY_EVENTS = ("enroll", "rotate", "revoke")
 
 ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
 # Names that group keys; no control characters, no marks that reorder the text around them.
@@ -29,7 +30,7 @@ Label = Annotated[
 class Rotation(Wire):
     """A new key takes the place of an old one: signed by the old key, then by the new."""
 
-    event: Literal["rotate"] = "rotate"
+    event: Literal["rotate"]
     public_key: Annotated[str, StringConstraints(max_length=200)]
     supersedes: Sha256
     server_origin: Text
@@ -43,7 +44,7 @@ class Revocation(Wire):
     was only put away.
     """
 
-    event: Literal["revoke"] = "revoke"
+    event: Literal["revoke"]
     key_id: Sha256
     reason: Text
     compromised_since_log_index: Count | None = None
@@ -125,10 +126,18 @@ def parse(kind: type[Said], raw: bytes) -> Said:
 
 
 def event_kind(raw: bytes) -> str:
-    """Which key event a payload is: ``enroll`` where it does not say.
+    """Which key event a payload is: ``enroll``, ``rotate`` or ``revoke``.
 
     Raises:
         MalformedJson: not strict JSON.
+        InvalidField: the payload does not say, or says something else.
     """
     document: Any = strict_json.loads(raw)
-    return str(document.get("event", "enroll")) if isinstance(document, dict) else "enroll"
+    kind = document.get("event") if isinstance(document, dict) else None
+    if kind not in KEY_EVENTS:
+        raise InvalidField(
+            f"event is {str(kind)[:40]!r}, expected one of: {', '.join(KEY_EVENTS)}",
+            field="event",
+            mend="say which key event the payload is",
+        )
+    return str(kind)

@@ -47,7 +47,7 @@ class KeyEvent(Wire):
     ``license``: the SPDX id under which its holder agreed to publish results on this server.
     """
 
-    event: Literal["enroll"] = "enroll"
+    event: Literal["enroll"]
     public_key: Annotated[str, StringConstraints(max_length=200)]
     machine_hash: Sha256 | None = None
     challenge: Text | None = None
@@ -129,6 +129,7 @@ def enroll_event(
 ) -> KeyEvent:
     """The event that enrolls a key: on one server, under a licence for its results."""
     return KeyEvent(
+        event="enroll",
         public_key=base64.b64encode(keys.spki(key)).decode(),
         machine_hash=machine_hash,
         server_origin=server_origin,

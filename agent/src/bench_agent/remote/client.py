@@ -168,6 +168,7 @@ class Client:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
         """
         event = Rotation(
+            event="rotate",
             public_key=base64.b64encode(keys.spki(new.public_key())).decode(),
             supersedes=keys.key_id(self._key.public_key()),
             server_origin=self._meet().origin,
@@ -187,6 +188,7 @@ class Client:
         """
         try:
             event = Revocation(
+                event="revoke",
                 key_id=key_id,
                 reason=reason,
                 compromised_since_log_index=since,

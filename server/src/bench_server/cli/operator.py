@@ -66,6 +66,7 @@ def revoke(
     """End a key for good."""
     with _acting(database_url) as (store, authority):
         event = acts.Revocation(
+            event="revoke",
             key_id=key,
             reason=reason,
             compromised_since_log_index=since,

@@ -139,16 +139,17 @@ def install(app: FastAPI) -> None:
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method of a path; each of its routes knows only its own, so all are asked for all."""
+    """Every method of a path. Each route knows only its own, so every route is asked for each; HEAD
+    works where GET does."""
     # Within a mount the root path is the mount's.
     root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
 
     def answers(method: str) -> bool:
         scope = {**request.scope, "root_path": root, "method": method}
         return any(
-            method in ("GET", "HEAD") if isinstance(route, Mount) else True
+            method == "GET" if isinstance(route, Mount) else True
             for route in request.app.routes
             if route.matches(dict(scope))[0] == Match.FULL
         )
 
-    return [method for method in METHODS if answers(method)]
+    return [method for method in METHODS if answers("GET" if method == "HEAD" else method)]

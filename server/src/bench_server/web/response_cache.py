@@ -35,7 +35,9 @@ class CachedAnswer(NamedTuple):
     body: Message
 
 
-Answers = dict[tuple[str, bytes], CachedAnswer]
+# Scheme, host, path and query: pages name their own address.
+Key = tuple[str, str, str, bytes]
+Answers = dict[Key, CachedAnswer]
 
 
 class ResponseCache:
@@ -55,7 +57,8 @@ class ResponseCache:
         # Asked before the answer is worked out: it may know of more, and never of less.
         state = scope["app"].state
         size = await run_in_threadpool(_log_size, state.store)
-        key = (scope["path"], scope["query_string"])
+        host = Headers(scope=scope).get("host", "")
+        key = (scope["scheme"], host, scope["path"], scope["query_string"])
         kept = state.kept.get(key)
         if kept is None or kept.log_size != size or kept.until < self.clock():
             await self._answer(key, size, scope, receive, send)
@@ -65,7 +68,7 @@ class ResponseCache:
         await send(kept.body)
 
     async def _answer(
-        self, key: tuple[str, bytes], size: int, scope: Scope, receive: Receive, send: Send
+        self, key: Key, size: int, scope: Scope, receive: Receive, send: Send
     ) -> None:
         sent: list[Message] = []
 
