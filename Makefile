@@ -18,8 +18,10 @@ endif
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 JOBS ?= 2
+# COMPLETE=1 brings every part that tests need, and a test that is left out is a failure.
+SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal
+PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
 .PHONY: help install frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
@@ -38,6 +40,10 @@ $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
 	$(PIP) install -c constraints.txt -r requirements-dev.txt
 	@touch $@
 
+$(VENV)/set-up$(SWITCH): $(VENV)/installed-dev tests/set_up.py
+	@$(BIN)/python -m tests.set_up $(SWITCH)
+	@touch $@
+
 install: $(VENV)/installed-$(EXTRAS) ## Agent, server, and this platform's TensorFlow and MLX into .venv.
 
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
@@ -46,10 +52,10 @@ frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS it
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
 
-test: $(VENV)/installed-dev ## All tests of normal length, two at a time (JOBS=1: one).
+test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS=1: one; COMPLETE=1: leave none out).
 	$(PYTEST) -m 'not long' $(TESTS)
 
-test-all: $(VENV)/installed-dev ## The long ones too: kill, fault and fuzz runs.
+test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)
 
 lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
@@ -69,7 +75,7 @@ serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 	$(BIN)/bench-server migrate
 
-screenshots: $(VENV)/installed-dev ## The pictures in docs/screenshots, anew (needs Chromium).
+screenshots: $(VENV)/set-up$(SWITCH) ## The pictures in docs/screenshots, anew.
 	$(BIN)/python -m tests.pages.screenshots
 
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.

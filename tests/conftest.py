@@ -6,6 +6,8 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.left_out"]
+
 # A busy machine is no defect of the code: no time limit on an example, none on drawing one.
 settings.register_profile("trainmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmark")

@@ -71,7 +71,6 @@ def test_a_workload_without_reference_is_not_traced() -> None:
 
 
 def test_the_command_really_traces() -> None:
-    pytest.importorskip("mlx.core")
     ended = CliRunner().invoke(cli.app, [*ARGUMENTS, "--json"])
     assert ended.exit_code == 0, ended.output
     (pair,) = json.loads(ended.stdout)["pairs"]
@@ -97,7 +96,6 @@ def test_the_command_really_traces() -> None:
 def test_the_command_fails_with_a_pair(
     monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
-    pytest.importorskip("mlx.core")
     monkeypatch.setattr(conform, "run_traces", lambda job, log: answer)
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1

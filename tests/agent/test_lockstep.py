@@ -126,9 +126,7 @@ def state(process: int) -> str:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.skipif(
-    not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
-)
+@pytest.mark.only_on("linux")
 def test_who_has_no_turn_is_stopped() -> None:
     with Lockstep(2) as given:
         other = subprocess.Popen([sys.executable, "-c", IN_TURNS, given.address])
@@ -148,9 +146,7 @@ def test_who_has_no_turn_is_stopped() -> None:
     assert seen == ["T"] * 6
 
 
-@pytest.mark.skipif(
-    not lockstep.CAN_STOP, reason="only Linux ends a stopped process with its parent"
-)
+@pytest.mark.only_on("linux")
 def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
     with Lockstep(2) as given:
         waiting = subprocess.Popen(

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 from tests.agent.test_worker_process import BAD_WORKER, QUICK, a_job, run_bad
+from tests.engines.conftest import installed
 from tests.fakes.workloads import job_of
 
+from bench_agent.run import exit_cause
 from bench_agent.run.exit_cause import memory_kills, ran_out_of_memory
 from bench_agent.run.worker_process import run_job, worker_command
 from bench_protocol.layers import Conv2D, Dense, Flatten, MaxPool2D
@@ -20,7 +22,7 @@ from bench_protocol.workloads import SGD, DataSet, Workload
 GROUPS = Path("/sys/fs/cgroup/memory")
 ADDRESS_SPACE_BYTES = 6 * 2**30
 needs_groups = pytest.mark.skipif(
-    not os.access(GROUPS, os.W_OK), reason="cannot make a control group here"
+    not os.access(GROUPS, os.W_OK), reason="needs root and a memory control group of version 1"
 )
 
 
@@ -66,6 +68,21 @@ def group_of(limit_bytes: int) -> Iterator[list[str]]:
         group.rmdir()
 
 
+def test_a_worker_killed_while_the_kernels_count_rises(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = tmp_path / "proc" / "vmstat"
+    count.parent.mkdir()
+    count.write_text("oom_kill 3\n")
+    monkeypatch.setattr(exit_cause, "memory_kills", lambda: memory_kills(tmp_path))
+    rises = ["sh", "-c", f'echo oom_kill 4 > {count}; exec "$@"', "sh"]
+    command = [*rises, sys.executable, str(BAD_WORKER), "is killed"]
+    outcome = run_job(a_job(), tmp_path / "log", limits=QUICK, command=command).outcome
+    assert isinstance(outcome, Failed)
+    assert (outcome.kind, outcome.exit_code) == ("out_of_memory", -signal.SIGKILL)
+
+
+@pytest.mark.long
 @needs_groups
 def test_a_worker_that_the_kernel_killed_for_its_memory(tmp_path: Path) -> None:
     with group_of(100_000_000) as inside:
@@ -106,6 +123,7 @@ def trained(framework: str, prefix: list[str], log: Path) -> Failed:
 @pytest.mark.long
 @pytest.mark.parametrize("framework", ["tensorflow", "jax", "torch"])
 def test_a_framework_that_cannot_allocate_says_so(tmp_path: Path, framework: str) -> None:
+    installed(framework)
     limited = ["sh", "-c", f'ulimit -v {ADDRESS_SPACE_BYTES // 1024}; exec "$@"', "sh"]
     outcome = trained(framework, limited, tmp_path / "log")
     assert (outcome.kind, outcome.phase) == ("out_of_memory", "warm_up"), outcome
@@ -116,6 +134,7 @@ def test_a_framework_that_cannot_allocate_says_so(tmp_path: Path, framework: str
 @pytest.mark.parametrize("framework", ["mlx", "torch"])
 def test_a_framework_that_the_kernel_stops(tmp_path: Path, framework: str) -> None:
     """The usual end on Linux; MLX on a CPU knows no other, it crashes where malloc refuses."""
+    installed(framework)
     with group_of(2 * 2**30) as inside:
         outcome = trained(framework, inside, tmp_path / "log")
     assert (outcome.kind, outcome.phase) == ("out_of_memory", "warm_up"), outcome

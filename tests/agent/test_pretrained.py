@@ -18,7 +18,8 @@ WORKLOAD = workload_named("resnet50-transfer")
 @pytest.fixture(scope="module")
 def model() -> Any:
     """Keras' ResNet50 without its top, its statistics and biases not those of a new one."""
-    keras = pytest.importorskip("keras")
+    import keras
+
     keras.utils.set_random_seed(3)
     model = keras.applications.ResNet50(weights=None, include_top=False, pooling="avg")
     draws = np.random.default_rng(3)
@@ -37,7 +38,8 @@ def model() -> Any:
 
 @pytest.fixture(scope="module")
 def weights_file(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    h5py = pytest.importorskip("h5py")
+    import h5py
+
     path = tmp_path_factory.mktemp("weights") / "resnet50.h5"
     with h5py.File(path, "w") as file:
         for layer in model.layers:

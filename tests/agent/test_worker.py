@@ -241,7 +241,6 @@ def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
 
 
 def test_a_real_worker(tmp_path: Path) -> None:
-    pytest.importorskip("mlx.core")
     job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
     told: list[Any] = []
     ended = run_job(job, tmp_path / "log", listener=told.append)
@@ -252,13 +251,11 @@ def test_a_real_worker(tmp_path: Path) -> None:
 
 
 def test_a_real_probe(tmp_path: Path) -> None:
-    pytest.importorskip("mlx.core")
     found = run_probe("mlx", tmp_path / "log")
     assert "cpu" in [device.kind for device in found.devices]
     assert run_probe("nonsense", tmp_path / "log").problem
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")
 def test_a_worker_ends_with_its_parent() -> None:
     """The grandchild holds a pipe open; the pipe closes when it is gone."""
     reading, writing = os.pipe()

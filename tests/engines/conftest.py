@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.fakes.workloads import cell_of, variant
 
-from bench_agent.engines import engine_named
-from bench_agent.engines.seam import Data, Session
+from bench_agent.engines import engine_named, is_installed
+from bench_agent.engines.seam import Data, Engine, Session
 from bench_protocol import seeded
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Precision, Recipe
 from bench_protocol.workloads import Workload
 
 Opener = Callable[..., Session]
+
+
+def installed(framework: str) -> Engine:
+    """The engine of a framework; without the framework the test is left out."""
+    engine = engine_named(framework)
+    if not is_installed(engine):
+        pytest.skip(f"{framework} is not installed: make frameworks")
+    return engine
 
 
 def tiny_data(workload: Workload) -> Data:
@@ -59,8 +67,7 @@ def opened() -> Iterator[Opener]:
         batch_size: int | None = None,
         precision: Precision = "float32",
     ) -> Session:
-        engine = engine_named(framework)
-        pytest.importorskip(engine.import_name)
+        engine = installed(framework)
         cell = cell_of(workload, framework, recipe, batch_size, precision)
         engine.load(workload, cell)
         weights = seeded.initial_weights(workload)

@@ -5,6 +5,7 @@ import ctypes
 import pytest
 from tests.fakes.workloads import small, variant
 
+from bench_agent.doctor import fixes
 from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue import workload_named
 from bench_protocol.workloads import SGD
@@ -45,19 +46,19 @@ def test_how_many_chains(
     assert chains.chains(batch_size, weights) == count
 
 
+@pytest.mark.only_on("linux")
 def test_openblas_takes_a_share_of_the_cores_unless_the_user_chose(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     for name in blas.THREADS:
         monkeypatch.delenv(name, raising=False)
-    if "OpenBLAS" not in blas.preload():
-        pytest.skip("no OpenBLAS here")
+    blas.preload()
     loaded = ctypes.CDLL(None)
-    threads = next(
-        getattr(loaded, name.replace("set", "get"))
-        for name in blas.SET_THREADS
-        if hasattr(loaded, name)
-    )
+    setters = [name for name in blas.SET_THREADS if hasattr(loaded, name)]
+    if not setters:
+        command = fixes.system_package("g++") or "install g++"
+        pytest.skip(f"no OpenBLAS and no C compiler: {command}")
+    threads = getattr(loaded, setters[0].replace("set", "get"))
     before = threads()
     assert blas.set_threads(1)
     assert threads() == 1

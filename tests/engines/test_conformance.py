@@ -14,6 +14,8 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Recipe
 from bench_protocol.workloads import Workload
 
+from .conftest import installed
+
 LARGE = ("cifar100-vgg16", "resnet50-transfer")
 SMALL = [workload.name for workload in CATALOGUE if workload.name not in LARGE]
 PAIRS = [
@@ -25,8 +27,7 @@ every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 
 
 def loaded(workload: Workload, cell: Cell) -> Engine:
-    engine = engines.engine_named(cell.framework)
-    pytest.importorskip(engine.import_name)
+    engine = installed(cell.framework)
     engine.load(workload, cell)
     return engine
 

@@ -39,7 +39,6 @@ def same(workload: Workload, weights: Weights, data: Data) -> Job:
 
 def found(name: str, change: Change = same) -> conformance.ConformanceVerdict:
     """The verdict on a workload's traces, on a CPU in float32."""
-    pytest.importorskip("mlx.core")
     workload = workload_named(name)
     cell = cell_of(workload, "mlx")
     engine_named("mlx").load(workload, cell)
@@ -72,7 +71,8 @@ def test_a_relu_is_missing(kind: type[Conv2D | Dense]) -> None:
 
 def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the published MLX model does it; pooling hides the larger size."""
-    mx = pytest.importorskip("mlx.core")
+    import mlx.core as mx
+
     from bench_agent.engines.mlx import model
 
     def pad(x: Any) -> Any:
@@ -83,7 +83,8 @@ def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_adam_without_bias_correction(monkeypatch: pytest.MonkeyPatch) -> None:
-    optimizers = pytest.importorskip("mlx.optimizers")
+    from mlx import optimizers
+
     from bench_agent.engines.mlx import model
 
     right = model.optimizer
@@ -157,7 +158,8 @@ def test_labels_of_another_numbering() -> None:
 @pytest.mark.parametrize("fault", ["bias after relu", "no bias"])
 def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Product, bias and ReLU fused into an operation that puts the bias elsewhere."""
-    nn = pytest.importorskip("mlx.nn")
+    from mlx import nn
+
     from bench_agent.engines.mlx import model
 
     right = model._parts

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, cell_of, small, variant
 
-from bench_agent import engines
 from bench_agent.engines import common
 from bench_agent.engines.torch import optimizer
 from bench_protocol.catalogue import workload_named
@@ -15,9 +14,9 @@ from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Device
 from bench_protocol.workloads import SGD, Adam, Workload
 
-from .conftest import Opener, losses
+from .conftest import Opener, installed, losses
 
-FRAMEWORKS = [name for name in ("jax", "torch") if engines.is_installed(engines.engine_named(name))]
+FRAMEWORKS = ("jax", "torch")
 CNN = variant(small(workload_named("mnist-cnn"), 64), optimizer=SGD())
 
 
@@ -35,7 +34,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
-    engine, cell = engines.engine_named(framework), cell_of(TINY, framework)
+    engine, cell = installed(framework), cell_of(TINY, framework)
     if any(found.kind == "cuda" for found in engine.devices()):
         return
     with pytest.raises(LookupError, match="cuda"):
@@ -57,7 +56,6 @@ def test_torchs_adam_gets_keras_rate_and_epsilon(step: int) -> None:
     assert torchs == pytest.approx(keras, rel=1e-4)
 
 
-@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
 def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
     import jax
 
@@ -76,7 +74,6 @@ def test_fast_pooling_gives_a_ties_gradient_to_the_first() -> None:
         np.testing.assert_array_equal(fast, plain)
 
 
-@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("padding", ["same", "valid"])
@@ -105,7 +102,6 @@ def test_a_convolution_as_a_product(
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.skipif("jax" not in FRAMEWORKS, reason="needs JAX")
 def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None:
     import jax
 

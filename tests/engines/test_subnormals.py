@@ -1,7 +1,6 @@
 """Subnormal numbers are taken for zero by the threads that are told so, and by no others."""
 
 import platform
-import sys
 from threading import Thread
 
 import numpy as np
@@ -13,8 +12,7 @@ from bench_protocol.catalogue import workload_named
 
 from .conftest import Opener
 
-X86_LINUX = (sys.platform, platform.machine()) == ("linux", "x86_64")
-only_there = pytest.mark.skipif(not X86_LINUX, reason="elsewhere the processor is left as it is")
+only_there = pytest.mark.only_on("linux-x86_64")
 
 
 def _product() -> float:
@@ -53,7 +51,8 @@ def test_elsewhere_the_processor_is_left_as_it_is(monkeypatch: pytest.MonkeyPatc
 
 @only_there
 def test_tuned_mlx_flushes_and_leaves_this_thread_alone(opened: Opener) -> None:
-    mx = pytest.importorskip("mlx.core")
+    import mlx.core as mx
+
     workload = small(workload_named("fashion-mlp"), 64)
     session = opened("mlx", workload, "tuned", 16)
     assert session.settings["subnormals"] == "flushed"

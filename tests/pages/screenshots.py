@@ -3,7 +3,8 @@
 import tempfile
 from pathlib import Path
 
-from tests.pages.looking import THREE, open_browser, running_fleet
+from tests.browser import open_browser
+from tests.pages.looking import THREE, running_fleet
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "screenshots"
 WIDTH = 1440

@@ -1,6 +1,5 @@
 """Hundreds of SIGKILLs at random points: every repeat is measured and posted exactly once."""
 
-import os
 import random
 import signal
 import subprocess
@@ -28,7 +27,7 @@ LONGEST_LIFE_SECONDS = 3.0
 STEPS_OF_A_RUN = 80
 ORPHAN_SECONDS = 20
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs POSIX")]
+pytestmark = pytest.mark.long
 
 
 class Killer:

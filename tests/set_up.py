@@ -1,0 +1,171 @@
+"""Set-up of ``make test`` beside Python packages: a C++ compiler, a browser, PyTorch.
+
+Each part is brought without a question. Tests of a part that cannot be brought are left out, and
+the reason names the command that brings it (left_out.py). The Makefile runs this once per virtual
+environment; with ``--complete`` PyTorch comes even where its only build brings CUDA.
+"""
+
+import json
+import os
+import platform
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests import browser
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = Path(sys.executable).parent
+LOG = Path(sys.prefix) / "set-up.log"
+DOWNLOAD_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Manager:
+    """A system's package manager: its commands, and its names of the packages."""
+
+    refresh: tuple[str, ...]
+    install: tuple[str, ...]
+    download_only: str
+    compiler: str
+    browser: str = "chromium"
+
+
+MANAGERS = (
+    Manager(
+        ("apt-get", "update"),
+        ("apt-get", "install", "-y", "--no-install-recommends"),
+        "--download-only",
+        compiler="g++",
+    ),
+    Manager(("dnf", "makecache"), ("dnf", "install", "-y"), "--downloadonly", compiler="gcc-c++"),
+)
+
+
+def bring_compiler() -> bool:
+    """MLX compiles with g++ on Linux; its tests take twice as long without."""
+    if sys.platform == "darwin" or shutil.which("g++"):
+        return True
+    manager = _manager()
+    return manager is not None and _install(manager, manager.compiler)
+
+
+def bring_browser(starts: Callable[[], bool]) -> bool:
+    """Playwright's browser needs no administrator, but may lack libraries of the system."""
+    if starts():
+        return True
+    if run("playwright", "install", "--only-shell", "chromium") and (
+        starts() or (run("playwright", "install-deps", "chromium", seconds=None) and starts())
+    ):
+        return True
+    manager = _manager()
+    return manager is not None and _install(manager, manager.browser) and starts()
+
+
+def browser_command() -> str:
+    """What brings a browser, typed by somebody who can give a password."""
+    manager = _manager()
+    # Ubuntu's package of Chromium is an empty one that needs snapd.
+    if manager is None or _system() == "ubuntu":
+        return f"{BIN / 'playwright'} install --with-deps --only-shell chromium"
+    steps = (manager.refresh, (*manager.install, manager.browser))
+    return " && ".join(shlex.join([*_sudo(), *step]) for step in steps)
+
+
+def bring_torch(*, complete: bool) -> bool:
+    """PyTorch, where pip finds a build without CUDA's gigabytes."""
+    if find_spec("torch"):
+        return True
+    install = ("pip", "install", "--no-input", "-c", str(ROOT / "constraints.txt"), "torch")
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.json"
+        if not run(*install, "--dry-run", "--report", str(report)):
+            return False
+        planned = json.loads(report.read_text(encoding="utf-8"))["install"]
+    names = [package["metadata"]["name"] for package in planned]
+    if not complete and any(name.startswith(("nvidia-", "cuda-")) for name in names):
+        print("  the build for this machine brings CUDA, gigabytes", flush=True)
+        return False
+    return run(*install, seconds=None)
+
+
+def run(*command: str, seconds: float | None = DOWNLOAD_SECONDS) -> bool:
+    """Whether a command ended well.
+
+    It cannot ask a question: it has no terminal and no input. Its output goes to ``LOG``.
+
+    Args:
+        seconds: the time it has; None for what must not be cut off half installed.
+    """
+    print("  " + shlex.join(command), flush=True)
+    with LOG.open("ab") as log:
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError:
+            return False
+    try:
+        return process.wait(seconds) == 0
+    except subprocess.TimeoutExpired:
+        return False
+    finally:
+        if process.poll() is None:
+            with suppress(PermissionError):  # started by sudo: it goes on
+                os.killpg(process.pid, signal.SIGTERM)
+
+
+def _manager() -> Manager | None:
+    return next((each for each in MANAGERS if shutil.which(each.install[0])), None)
+
+
+def _install(manager: Manager, package: str) -> bool:
+    """Install a package of the system, as root or with a sudo that asks for nothing."""
+    quiet = (*_sudo("-n"), "env", "DEBIAN_FRONTEND=noninteractive")
+    return (
+        run(*quiet, *manager.refresh)
+        and run(*quiet, *manager.install, manager.download_only, package)
+        and run(*quiet, *manager.install, package, seconds=None)
+    )
+
+
+def _sudo(*options: str) -> tuple[str, ...]:
+    return () if os.geteuid() == 0 else ("sudo", *options)
+
+
+def _system() -> str:
+    try:
+        return platform.freedesktop_os_release()["ID"]
+    except OSError:
+        return sys.platform
+
+
+def main() -> None:
+    """Bring each part, and say which are missing."""
+    complete = "--complete" in sys.argv[1:]
+    os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
+    parts = {
+        "C++ compiler": bring_compiler,
+        "browser": lambda: bring_browser(browser.starts),
+        "PyTorch": lambda: bring_torch(complete=complete),
+    }
+    for name, bring in parts.items():
+        print(f"Set-up of the tests: {name}", flush=True)
+        if not bring():
+            print(f"  not brought, its tests will be left out (see {LOG})", flush=True)
+
+
+if __name__ == "__main__":
+    main()
