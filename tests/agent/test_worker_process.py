@@ -1,10 +1,12 @@
 """The runner against real processes that misbehave: always an answer, never an exception."""
 
+import errno
 import os
 import re
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import assume, given, settings, strategies
@@ -97,6 +99,37 @@ def test_a_worker_that_cannot_be_started_raises_nothing_odd(tmp_path: Path) -> N
     last = run_worker([sys.executable, "-c", "raise SystemExit(5)"], b"{}", tmp_path / "log", QUICK)
     assert isinstance(last, Failed)
     assert last.exit_code == 5
+
+
+@pytest.mark.parametrize(
+    ("where", "number"),
+    [
+        ("os.pipe", errno.EMFILE),
+        ("subprocess.Popen", errno.EAGAIN),
+        ("selectors.DefaultSelector", errno.EMFILE),
+    ],
+)
+def test_a_system_without_resources_is_an_outcome(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, number: int
+) -> None:
+    """No process or file descriptor is left: the run goes on with the next cell."""
+    before = len(os.listdir("/proc/self/fd"))
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(f"bench_agent.run.worker_process.{where}", refuse)
+    failed = run_bad("exits in silence", tmp_path / "log")
+    assert (failed.kind, failed.phase) == ("crashed", "start")
+    assert failed.exception_class in ("OSError", "BlockingIOError")
+    assert os.strerror(number) in (tmp_path / "log").read_text()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_a_program_that_is_not_there_is_an_outcome(tmp_path: Path) -> None:
+    last = run_worker([str(tmp_path / "no-python")], b"{}", tmp_path / "log", QUICK)
+    assert isinstance(last, Failed)
+    assert last.exception_class == "FileNotFoundError"
 
 
 def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
 """Samples what the machine does while a worker runs, about once a second, from the parent."""
 
+import logging
 import platform
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -11,11 +13,11 @@ import psutil
 from bench_protocol.matrix import Device
 from bench_protocol.result import Sensor, Telemetry, thinned
 
-from ..machine import macos, nvidia
-from ..machine import sensors as senses
+from ..machine import macos, nvidia, sensors
 from ..machine.apple_state import THERMAL_LEVELS
 
 INTERVAL_SECONDS = 1.0
+LOG = logging.getLogger(__name__)
 Reading = dict[Sensor, float | None]
 SensorListener = Callable[[Reading], None]
 
@@ -26,7 +28,9 @@ class Sampler:
     Args:
         device: which device's sensors to read beside the CPU's.
         clock_ns: monotonic nanoseconds since the run's start.
-        listener: is told of each reading, from the sampling thread.
+        listener: receives each reading, in the sampling thread.
+
+    A sensor that raises is logged once and read no more; the others go on.
     """
 
     def __init__(
@@ -58,7 +62,7 @@ class Sampler:
 
     def telemetry(self) -> Telemetry:
         """All samples so far, one column a sensor; sensors that never answered are left out."""
-        sensors = {
+        answered = {
             sensor
             for reading in self._readings
             for sensor, value in reading.items()
@@ -66,21 +70,29 @@ class Sampler:
         }
         columns = {
             sensor: tuple(reading.get(sensor) for reading in self._readings)
-            for sensor in sorted(sensors)
+            for sensor in sorted(answered)
         }
         return thinned(self._at_ns, columns)
 
     def _run(self) -> None:
         mac = platform.system() == "Darwin"
-        psutil.cpu_percent()  # the first call only starts the measurement
+        with suppress(Exception):  # read_host says so
+            psutil.cpu_percent()  # the first call only starts the measurement
         with nvidia.nvml() as library:
             handle = None
             if library is not None and self._device.kind == "cuda":
                 handle = nvidia.handle_of(library, self._device.index)
+            readers: list[Callable[[], Reading]] = [read_host, read_mac if mac else read_linux]
+            if handle is not None:
+                readers.append(lambda: read_nvidia(library, handle))
             while not self._ended.wait(INTERVAL_SECONDS):
-                reading = read_host() | (read_mac() if mac else read_linux())
-                if handle is not None:
-                    reading |= read_nvidia(library, handle)
+                reading: Reading = {}
+                for reader in tuple(readers):
+                    try:
+                        reading |= reader()
+                    except Exception as error:
+                        readers.remove(reader)
+                        LOG.warning("sensors are read no more: %s: %s", type(error).__name__, error)
                 self._at_ns.append(self._clock_ns())
                 self._readings.append(reading)
                 self._listener(reading)
@@ -88,25 +100,26 @@ class Sampler:
 
 def read_host() -> Reading:
     """Load and memory of the whole machine."""
+    load = sensors.load_average()
     return {
         "cpu_utilisation_percent": psutil.cpu_percent(),
-        "load_average": round(psutil.getloadavg()[0], 2),
+        "load_average": None if load is None else round(load, 2),
         "memory_used_bytes": float(psutil.virtual_memory().used),
     }
 
 
 def read_linux() -> Reading:
     """What heat does to the processor."""
-    throttled = senses.throttle_count()
+    throttled = sensors.throttle_count()
     return {
-        "cpu_temperature_celsius": senses.cpu_heat()[0],
+        "cpu_temperature_celsius": sensors.cpu_heat()[0],
         "cpu_throttle_count": None if throttled is None else float(throttled),
     }
 
 
 def read_mac() -> Reading:
     """Thermal pressure and use of the GPU, without administrator rights."""
-    level = senses.thermal_pressure()
+    level = sensors.thermal_pressure()
     busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
     return {
         "thermal_pressure_level": float(THERMAL_LEVELS.index(level)) if level else None,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -163,26 +164,46 @@ def _run_worker(
     listener: Listener,
     clock: Callable[[], float],
 ) -> Answer | Probe | TraceAnswer | Failed:
-    with _new_log(log) as log_file:
-        reading, writing = os.pipe()
-        with os.fdopen(reading, "rb", buffering=0) as answers:
-            try:
-                worker = subprocess.Popen(
-                    [*command, "--parent", str(os.getpid()), "--answer-fd", str(writing)],
-                    stdin=subprocess.PIPE,
-                    stdout=log_file,
-                    stderr=subprocess.STDOUT,
-                    pass_fds=(writing,),
-                    env=worker_environment(),
-                    start_new_session=True,
-                )
-            finally:
-                os.close(writing)
-            try:
-                _feed(worker, job)
-                return _listen(worker, answers.fileno(), limits, listener, clock)
-            finally:
-                _end(worker)
+    with _new_log(log) as log_file, ExitStack() as resources:
+        try:
+            selector = resources.enter_context(selectors.DefaultSelector())
+            worker, answers = _start(command, log_file, resources)
+            selector.register(answers, selectors.EVENT_READ)
+        except OSError as error:  # too many processes, files or too little memory
+            with suppress(OSError):
+                log_file.write(f"the worker did not start: {error}\n".encode())
+            return _failed("crashed", "start", type(error).__name__)
+        _feed(worker, job)
+        return _listen(worker, answers.fileno(), selector, limits, listener, clock)
+
+
+def _start(
+    command: Sequence[str], log_file: BinaryIO, resources: ExitStack
+) -> tuple[subprocess.Popen[bytes], BinaryIO]:
+    """Start a worker.
+
+    Returns:
+        The worker, which ends with ``resources``, and what it answers on.
+
+    Raises:
+        OSError: the system has no process or file descriptor left, or no such program.
+    """
+    reading, writing = os.pipe()
+    answers = resources.enter_context(os.fdopen(reading, "rb", buffering=0))
+    try:
+        worker = subprocess.Popen(
+            [*command, "--parent", str(os.getpid()), "--answer-fd", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=log_file,
+            stderr=subprocess.STDOUT,
+            pass_fds=(writing,),
+            env=worker_environment(),
+            start_new_session=True,
+        )
+    finally:
+        os.close(writing)
+    resources.callback(_end, worker)
+    return worker, answers
 
 
 def _new_log(path: Path) -> BinaryIO:
@@ -204,6 +225,7 @@ def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
 def _listen(
     worker: subprocess.Popen[bytes],
     answers: int,
+    selector: selectors.BaseSelector,
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
@@ -212,35 +234,33 @@ def _listen(
     deadline = clock() + limits.total_seconds
     heard = clock()
     buffer = b""
-    with selectors.DefaultSelector() as selector:
-        selector.register(answers, selectors.EVENT_READ)
-        while True:
-            patience = heard + progress.patience_seconds(limits)
-            if clock() >= min(deadline, patience):
-                kind: FailureKind = "timeout" if deadline <= patience else "stalled"
-                return _failed(kind, progress.phase)
-            if not selector.select(timeout=min(deadline, patience) - clock()):
-                continue
-            chunk = os.read(answers, 1 << 16)
-            if not chunk:
-                return _failed("crashed", progress.phase, exit_code=_exit_code(worker))
-            heard = clock()
-            buffer += chunk
-            *lines, buffer = buffer.split(b"\n")
-            if len(buffer) > LONGEST_LINE_BYTES:
+    while True:
+        patience = heard + progress.patience_seconds(limits)
+        if clock() >= min(deadline, patience):
+            kind: FailureKind = "timeout" if deadline <= patience else "stalled"
+            return _failed(kind, progress.phase)
+        if not selector.select(timeout=min(deadline, patience) - clock()):
+            continue
+        chunk = os.read(answers, 1 << 16)
+        if not chunk:
+            return _failed("crashed", progress.phase, exit_code=_exit_code(worker))
+        heard = clock()
+        buffer += chunk
+        *lines, buffer = buffer.split(b"\n")
+        if len(buffer) > LONGEST_LINE_BYTES:
+            return _failed("crashed", progress.phase, "GarbledAnswer")
+        for line in lines:
+            try:
+                message = MESSAGE.validate_json(line)
+            except ValidationError:
                 return _failed("crashed", progress.phase, "GarbledAnswer")
-            for line in lines:
-                try:
-                    message = MESSAGE.validate_json(line)
-                except ValidationError:
-                    return _failed("crashed", progress.phase, "GarbledAnswer")
-                if isinstance(message, Answer | Probe | TraceAnswer):
-                    return message
-                if isinstance(message, PhaseBegan):
-                    progress.phase = message.phase
-                else:
-                    progress.block_done(message.duration_ns / 1e9)
-                listener(message)
+            if isinstance(message, Answer | Probe | TraceAnswer):
+                return message
+            if isinstance(message, PhaseBegan):
+                progress.phase = message.phase
+            else:
+                progress.block_done(message.duration_ns / 1e9)
+            listener(message)
 
 
 def _failed(
