@@ -105,7 +105,7 @@ def references() -> Mapping[tuple[str, str], Reference]:
 # Largest relative deviation allowed at each step. Nothing here: not measured for this kind of
 # device and precision, so nothing can be said to agree; only what no rounding explains is wrong.
 #
-# CPU, float32, measured with four frameworks on x86-64 (docs/measured.md). The seeds of the traces
+# CPU, float32, measured with four frameworks on x86-64 (docs/results.md). The seeds of the traces
 # are chosen so that no ReLU or maximum is decided by rounding (bench_agent.tools.reference_traces);
 # what is left of rounding is then below 1e-5 at every step, and every planted fault of
 # tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
@@ -116,7 +116,7 @@ Tolerances = tuple[float, ...]
 TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
     ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
     ("cpu", "float32", "workload"): (1e-5,) * STEPS,
-    # About three times the largest seen over all workloads (docs/measured.md). Coarse: rounding to
+    # About three times the largest seen over all workloads (docs/results.md). Coarse: rounding to
     # eight bits hides faults that float32 shows.
     ("cpu", "mixed_bfloat16", "sgd"): (4e-3,) * STEPS,
     ("cpu", "mixed_bfloat16", "workload"): (2e-3, 4e-3, 1.5e-2, 1e-1, 1e-1),

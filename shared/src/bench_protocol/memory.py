@@ -1,7 +1,7 @@
 """How much memory a training needs, from the workload's literal alone.
 
 For deciding what cannot fit, so it counts only what every framework has to hold. What a framework
-takes for itself and for its kernels' scratch space comes on top (see ``docs/measured.md``).
+takes for itself and for its kernels' scratch space comes on top (see ``docs/results.md``).
 """
 
 import math

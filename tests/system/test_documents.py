@@ -1,0 +1,31 @@
+"""Documents name what there is: modules, files, links."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = (ROOT, *(ROOT / part / "src" for part in ("shared", "agent", "server")))
+PACKAGES = (ROOT / "agent/src/bench_agent", ROOT / "server/src/bench_server")
+DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_relative_link_leads_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text()):
+        assert (document.parent / target).exists(), target
+
+
+def test_every_module_of_the_architecture_exists() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*(?:\.py|\.json|/))`", text):
+        assert any((folder / name).exists() for folder in (*SOURCES, *PACKAGES)), name
+
+
+def test_every_folder_of_both_programs_is_in_the_architecture() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    for package in PACKAGES:
+        for folder in package.iterdir():
+            if (folder / "__init__.py").exists():
+                assert f"`{folder.name}`" in text or f"{folder.name}/" in text, folder
