@@ -17,8 +17,8 @@ other make times that say nothing about the loop. Both sides then have one and t
 two may differ by the work of others beside them, and this process, which listens to both, another;
 but for loops that cut a batch between cores, which are timed three times as long. On one core a
 woken thread waits until the one that woke it gives the core up (``chrt --batch``): else
-TensorFlow's ``fit`` sleeps through a second of most epochs (docs/notebook/2026-11-23-what-fit-waits-for.md). ``--threads 0``
-leaves threads and cores to the libraries.
+TensorFlow's ``fit`` sleeps through a second of most epochs (docs/notebook: what fit waits for).
+``--threads 0`` leaves threads and cores to the libraries.
 
 ``--sure 1`` goes on with a row, up to eight times as many pairs, until the 95 % interval of its
 mean ratio reaches no further than 1 % to either side: some loops differ more from process to

@@ -162,3 +162,64 @@ def test_what_is_no_address_is_wrong_usage(address: str) -> None:
 def test_times_are_written_in_utc_with_microseconds() -> None:
     moment = datetime(2026, 11, 21, 3, 42, 0, 5, tzinfo=UTC)
     assert utc_text(moment) == "2026-11-21T03:42:00.000005Z"
+
+
+def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
+    """Whoever moves the file first, both go on, and the result is posted at most twice."""
+    outbox = outbox_with(tmp_path, 2)
+
+    def accept(request: httpx.Request) -> httpx.Response:
+        other = Outbox(outbox.root)
+        for entry in list(other.pending()):
+            if entry.raw == request.content:
+                other.mark_sent(entry, {"id": "r1"})
+        return httpx.Response(200, json={"id": "r1"})
+
+    deliveries = list(client(accept).submit(outbox))
+    assert [delivery.state for delivery in deliveries] == ["sent", "sent"]
+    assert [delivery.entry.answer for delivery in deliveries] == [{"id": "r1"}] * 2
+    assert states(outbox) == (0, 2, 0)
+
+
+def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 1)
+    entry = next(outbox.pending())
+    raw = entry.raw
+    outbox.mark_sent(entry, {"id": "r1"})
+    assert entry.raw == raw
+    assert [found.raw for found in outbox.last_run()] == [raw]
+
+
+def test_a_file_that_goes_while_the_outbox_is_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    gone = sorted((outbox.root / "pending").glob("*.json"))[0]
+    real = Path.stat
+
+    def stat(path: Path, **options: Any) -> Any:
+        if path == gone:
+            raise FileNotFoundError(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert len(list(outbox.pending())) == 2
+
+
+def test_a_large_outbox_gets_through_a_rate_limit(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 5)
+    slept: list[float] = []
+    room = 2
+
+    def limited(request: httpx.Request) -> httpx.Response:
+        nonlocal room
+        if not room:
+            room = 2
+            return httpx.Response(429, headers={"Retry-After": "30"})
+        room -= 1
+        return httpx.Response(201, json={"id": "r"})
+
+    transport = httpx.MockTransport(limited)
+    made = Client("http://bench.test/", KEY, transport=transport, sleep=slept.append)
+    assert [delivery.state for delivery in made.submit(outbox)] == ["sent"] * 5
+    assert slept == [30.0, 30.0]

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import json
+import os
 from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -144,17 +145,20 @@ def open_client(server: str | None, home: "Home") -> "Client":
     """A client for the server that was named; without one the command stops."""
     from ..base.keys import load_or_create_key
     from ..remote.client import Client
+    from ..remote.connection import token_for
 
     if not server:
         stop(Exit.WRONG_USAGE, "no server: give --server URL or set BENCH_SERVER")
-    return Client(server, load_or_create_key(home), home)
+    token = token_for(server, os.environ, named=True)
+    return Client(server, load_or_create_key(home), home, token=token)
 
 
 def open_reader(server: str, home: "Home") -> "Client":
     """A client that signs nothing, so that looking makes no key."""
     from ..remote.client import Client
+    from ..remote.connection import token_for
 
-    return Client(server, None, home)
+    return Client(server, None, home, token=token_for(server, os.environ, named=False))
 
 
 def probe_frameworks(frameworks: tuple[str, ...] = ()) -> "dict[str, Probe]":

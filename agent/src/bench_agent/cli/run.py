@@ -97,6 +97,7 @@ def run(
     from ..output.events import EventLines
     from ..output.live import LiveDisplay
     from ..output.summary import show_end
+    from ..remote.connection import token_for
     from ..run.idle_gate import IdleGate
     from ..run.interrupt import gentle_interrupt
     from ..run.run import run_plan
@@ -116,7 +117,8 @@ def run(
         journal = _begin(home, preset, like, selection, yes, resume)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
             gate = IdleGate(wait_seconds, strict)
-            summary = run_plan(journal, home, server, reporter, stop_asked, gate=gate)
+            token = token_for(server, os.environ, named=True) if server else None
+            summary = run_plan(journal, home, server, reporter, stop_asked, gate=gate, token=token)
     if events:
         lines.summary(summary_document(summary))
     elif as_json:

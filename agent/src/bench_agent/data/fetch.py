@@ -100,7 +100,8 @@ def _download(
         try:
             _stream(mirror, file, partial, here, client, listener)
         except httpx.HTTPError as error:
-            reason = f": {error or type(error).__name__}"
+            first_line = str(error).partition("\n")[0]
+            reason = f": {first_line or type(error).__name__}"
         if (now := _size(partial)) <= here:
             raise _MirrorFailed(f"{now:,} of {file.size_bytes:,} bytes came{reason}")
 

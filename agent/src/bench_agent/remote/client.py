@@ -1,13 +1,12 @@
 """Talks to a server: enrolls the key, posts what waits in the outbox."""
 
 import base64
-import re
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -18,13 +17,12 @@ from bench_protocol.acts import Act, Revocation, Rotation
 from bench_protocol.errors import first_invalid_field
 from bench_protocol.result import Challenge
 
-from .. import __version__
-from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.errors import ServerUnreachable
 from ..base.home import Home
+from .connection import Connection
 from .log_witness import KnownServer, LogWitness
 from .outbox import Entry, Outbox
 
-TIMEOUT_SECONDS = 20.0
 # Worth trying again later; every other 4xx means that this envelope will never be taken.
 TRANSIENT = {408, 425, 429}
 # Refusals of the key, not of the result: the operator or an invitation mends them.
@@ -63,29 +61,6 @@ class Delivery:
         return f"{server}/results/{self.answer.get('id')}"
 
 
-def _words(error: httpx.HTTPError) -> str:
-    """What went wrong, without the system's number for it."""
-    return re.sub(r"^\[Errno -?\d+\] ", "", str(error)) or type(error).__name__
-
-
-def checked_address(server: str) -> str:
-    """A server's address without a slash at its end.
-
-    Raises:
-        UsageProblem: it is not an address of the web.
-    """
-    try:
-        parts = urlsplit(server)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        usable = False
-    if not usable:
-        raise UsageProblem(
-            f"{server!r} is no server address; write http://HOST:PORT or https://..."
-        )
-    return server.rstrip("/")
-
-
 def utc_text(moment: datetime) -> str:
     """The wire's form of a time: RFC 3339, UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
@@ -104,22 +79,19 @@ class Client:
         key: Ed25519PrivateKey | None,
         home: Home | None = None,
         *,
+        token: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.server = checked_address(server)
+        self._connection = Connection(server, token, transport=transport, now=now, sleep=sleep)
+        self.server = self._connection.server
         self._own_key = key
         self._now = now
-        self._http = httpx.Client(
-            base_url=self.server,
-            timeout=TIMEOUT_SECONDS,
-            transport=transport,
-            headers={"User-Agent": f"bench-agent/{__version__}"},
-        )
         self.witness = LogWitness(home, self.server, self.fetch) if home else None
 
     def close(self) -> None:
-        self._http.close()
+        self._connection.close()
 
     @property
     def _key(self) -> Ed25519PrivateKey:
@@ -133,10 +105,7 @@ class Client:
         Raises:
             ServerUnreachable: it does not.
         """
-        try:
-            self._http.get("/healthz").raise_for_status()
-        except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
+        self._connection.content("/healthz")
 
     def enroll(
         self,
@@ -268,14 +237,7 @@ class Client:
         Raises:
             ServerUnreachable: it does not answer with any.
         """
-        try:
-            response = self._http.get(path)
-            response.raise_for_status()
-        except httpx.HTTPError as error:
-            raise ServerUnreachable(
-                f"{self.server}{path} does not answer: {_words(error)}"
-            ) from error
-        return response.content
+        return self._connection.content(path)
 
     def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
         """Post every waiting envelope, enrolling the key if the server does not know it yet.
@@ -293,9 +255,11 @@ class Client:
             )
         for entry in list(outbox.pending()):
             try:
-                answer = self._post_result(entry.raw, machine_hash)
+                raw = entry.path.read_bytes()
             except FileNotFoundError:
-                continue  # another agent was faster
+                continue  # another process has sent it
+            try:
+                answer = self._post_result(raw, machine_hash)
             except ServerRefused as refusal:
                 if refusal.problem.get("code") in WAITING:
                     raise ServerUnreachable(str(refusal)) from refusal
@@ -332,11 +296,7 @@ class Client:
         return self._answer("POST", "/api/v1/keys", content=body)
 
     def _answer(self, method: str, path: str, *, content: bytes | None = None) -> dict[str, Any]:
-        headers = {"Content-Type": "application/json"} if content is not None else {}
-        try:
-            response = self._http.request(method, path, content=content, headers=headers)
-        except httpx.HTTPError as error:
-            raise ServerUnreachable(f"{self.server} does not answer: {_words(error)}") from error
+        response = self._connection.request(method, path, content)
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:

@@ -7,6 +7,7 @@ and repeat, so that each repeat is there once, and a resumed run sees which ones
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +30,24 @@ class Entry:
 
     @property
     def raw(self) -> bytes:
-        return self.path.read_bytes()
+        """The bytes, wherever another process has moved the file meanwhile.
+
+        Raises:
+            FileNotFoundError: the envelope is in no state.
+        """
+        outbox = self.path.parent.parent
+        for folder in (self.path.parent, *(outbox / state for state in STATES)):
+            with suppress(FileNotFoundError):
+                return (folder / self.path.name).read_bytes()
+        raise FileNotFoundError(self.path)
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        path = self.path.with_suffix(ANSWER_SUFFIX)
-        return json.loads(path.read_bytes()) if path.exists() else None
+        """The server's answer; None where it has not answered."""
+        with suppress(FileNotFoundError):
+            answer: dict[str, Any] = json.loads(self.path.with_suffix(ANSWER_SUFFIX).read_bytes())
+            return answer
+        return None
 
     def document(self) -> Any:
         """What the envelope's payload says, for a person to read before it is sent."""
@@ -83,12 +96,17 @@ class Outbox:
 
     def last_run(self) -> list[Entry]:
         """Every envelope of the run that was measured last, in whatever state."""
-        entries = [entry for state in STATES for entry in self._entries(state)]
+        # By name: another process may move an envelope while the states are listed.
+        entries = {
+            entry.path.name: (changed_ns, entry)
+            for state in STATES
+            for changed_ns, entry in self._dated(state)
+        }
         if not entries:
             return []
-        newest = max(entries, key=lambda entry: entry.path.stat().st_mtime_ns)
+        _, newest = max(entries.values(), key=lambda dated: dated[0])
         run = newest.path.name.partition("-")[0]
-        return [entry for entry in entries if entry.path.name.startswith(f"{run}-")]
+        return [entry for name, (_, entry) in entries.items() if name.startswith(f"{run}-")]
 
     def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
         """Move an envelope to ``sent/`` with the server's receipt."""
@@ -99,14 +117,22 @@ class Outbox:
         return self._move(entry, "refused", problem)
 
     def _entries(self, state: str) -> Iterator[Entry]:
-        paths = (self.root / state).glob("*.json")
-        for path in sorted(paths, key=lambda path: (path.stat().st_mtime_ns, path.name)):
-            yield Entry(path)
+        for _, entry in self._dated(state):
+            yield entry
+
+    def _dated(self, state: str) -> list[tuple[int, Entry]]:
+        """Envelopes with the nanosecond of their last change, oldest first."""
+        dated = []
+        for path in (self.root / state).glob("*.json"):
+            with suppress(FileNotFoundError):  # another process has just moved it
+                dated.append((path.stat().st_mtime_ns, Entry(path)))
+        return sorted(dated, key=lambda pair: (pair[0], pair[1].path.name))
 
     def _move(self, entry: Entry, state: str, answer: dict[str, Any]) -> Entry:
         target = private_folder(self.root / state) / entry.path.name
         write_durably(target.with_suffix(ANSWER_SUFFIX), json.dumps(answer, indent=1).encode())
-        entry.path.replace(target)
+        with suppress(FileNotFoundError):  # another process has moved it; its answer is the same
+            entry.path.replace(target)
         return Entry(target)
 
 

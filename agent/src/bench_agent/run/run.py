@@ -81,6 +81,7 @@ def run_plan(
         job, log, limits=limits, listener=listener
     ),
     gate: IdleGate = IdleGate(),
+    token: str | None = None,
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
 
@@ -89,6 +90,7 @@ def run_plan(
         stop: asked before each repeat whether the person at the keyboard wants to end.
         gate: waits for an idle and cool machine before the first repeat, for a cool one before
             the others.
+        token: the server's read token, where it is private.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
@@ -105,7 +107,7 @@ def run_plan(
     )
     outbox = Outbox(home.outbox)
     summary = RunSummary()
-    post = Posting(server, home, key, run.machine.machine_hash, outbox, reporter, summary)
+    post = Posting(server, token, home, key, run.machine.machine_hash, outbox, reporter, summary)
     left = [planned for n, planned in plan if not outbox.find(run.run_id, planned.cell, n)]
     reporter.planned(plan, left)
     post.knock()
@@ -185,6 +187,7 @@ class Posting:
     def __init__(
         self,
         server: str | None,
+        token: str | None,
         home: Home,
         key: Ed25519PrivateKey,
         machine_hash: str,
@@ -192,7 +195,7 @@ class Posting:
         reporter: Reporter,
         summary: RunSummary,
     ) -> None:
-        self._client = Client(server, key, home) if server else None
+        self._client = Client(server, key, home, token=token) if server else None
         self._given: IssuedChallenge | None = None
         self._machine_hash = machine_hash
         self._outbox = outbox

@@ -1,0 +1,166 @@
+"""HTTP to one server: its read token, its rate limit, and one plain sentence for each failure."""
+
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import httpx
+
+from .. import __version__
+from ..base.errors import ServerUnreachable, UsageProblem
+
+TIMEOUT_SECONDS = 20.0
+# A server that limits requests asks for a minute at most; longer waits are left to the next run.
+LONGEST_WAIT_SECONDS = 300.0
+ASKS_TO_WAIT = {429, 503}
+TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
+
+
+def checked_address(server: str) -> str:
+    """A server's address without a slash at its end.
+
+    Raises:
+        UsageProblem: it is no web address, or holds a password.
+    """
+    try:
+        parts = urlsplit(server)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise UsageProblem(
+            f"{server!r} is no server address; write http://HOST:PORT or https://..."
+        )
+    if parts.username is not None or parts.password is not None:
+        raise UsageProblem(
+            f"the server's address holds a name or password; write {parts.scheme}://HOST and set "
+            f"{TOKEN_SETTING} to the server's read token"
+        )
+    return server.rstrip("/")
+
+
+def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | None:
+    """The read token to send to a server.
+
+    Args:
+        named: the server was given with ``--server``, and did not come out of an address to look
+            at. With BENCH_SERVER set, the token belongs to that server alone.
+    """
+    token = environ.get(TOKEN_SETTING)
+    home = environ.get("BENCH_SERVER")
+    if not token or not (home or named):
+        return None
+    return token if not home or _origin(home) == _origin(server) else None
+
+
+class Connection:
+    """Requests to one server. Redirects are not followed, so the token stays with its origin.
+
+    Args:
+        say: shows a line to a person, here how long the server asks to wait.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        token: str | None = None,
+        *,
+        transport: httpx.BaseTransport | None = None,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+        sleep: Callable[[float], None] = time.sleep,
+        say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+    ) -> None:
+        self.server = checked_address(server)
+        self._has_token = token is not None
+        self._now = now
+        self._sleep = sleep
+        self._say = say
+        headers = {"User-Agent": f"bench-agent/{__version__}"}
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        self._http = httpx.Client(
+            base_url=self.server, timeout=TIMEOUT_SECONDS, transport=transport, headers=headers
+        )
+
+    def close(self) -> None:
+        self._http.close()
+
+    def request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
+        """The answer to a request, once the server no longer asks to wait.
+
+        Raises:
+            ServerUnreachable: there is none, the server wants another token, or it asks to wait
+                for longer than LONGEST_WAIT_SECONDS in all.
+        """
+        headers = {"Content-Type": "application/json"} if content is not None else {}
+        waited = 0.0
+        while True:
+            try:
+                response = self._http.request(method, path, content=content, headers=headers)
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                raise ServerUnreachable(
+                    f"{self.server} does not answer: {_words(error)}"
+                ) from error
+            if response.status_code == 401:
+                raise ServerUnreachable(self._no_access())
+            seconds = retry_after_seconds(response, self._now())
+            if seconds is None:
+                return response
+            if waited + seconds > LONGEST_WAIT_SECONDS:
+                raise ServerUnreachable(
+                    f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
+                    f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
+                )
+            self._say(
+                f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "
+                "stay in the outbox)"
+            )
+            self._sleep(seconds)
+            waited += seconds
+
+    def content(self, path: str) -> bytes:
+        """The bytes at a path.
+
+        Raises:
+            ServerUnreachable: the server does not answer with any.
+        """
+        response = self.request("GET", path)
+        if not response.is_success:
+            raise ServerUnreachable(f"{self.server}{path} answered {response.status_code}")
+        return response.content
+
+    def _no_access(self) -> str:
+        if self._has_token:
+            return f"{self.server} does not accept the read token in {TOKEN_SETTING}"
+        return f"{self.server} is private: set {TOKEN_SETTING} to its read token"
+
+
+def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None:
+    """How long a server asks to wait (RFC 9110, section 10.2.3); None where it does not ask."""
+    value = response.headers.get("Retry-After", "").strip()
+    if response.status_code not in ASKS_TO_WAIT or not value:
+        return None
+    if value.isascii() and value.isdigit():
+        return float(value[:9])
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - now).total_seconds())
+
+
+def _origin(address: str) -> tuple[str, str | None, int | None]:
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _words(error: Exception) -> str:
+    """What went wrong, on one line, without the system's number for it."""
+    text = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0]
+    return text or type(error).__name__

@@ -1,0 +1,125 @@
+"""The connection to a server: its token, its rate limit, what failures are called."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import httpx
+import pytest
+
+from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.remote.connection import (
+    LONGEST_WAIT_SECONDS,
+    Connection,
+    checked_address,
+    retry_after_seconds,
+    token_for,
+)
+
+NOW = datetime(2026, 11, 23, 12, 0, 0, tzinfo=UTC)
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+def connection(
+    handler: Handler, token: str | None = None
+) -> tuple[Connection, list[float], list[str]]:
+    """A connection, what it slept, and what it said."""
+    slept: list[float] = []
+    lines: list[str] = []
+    transport = httpx.MockTransport(handler)
+    made = Connection(
+        "http://bench.test",
+        token,
+        transport=transport,
+        now=lambda: NOW,
+        sleep=slept.append,
+        say=lines.append,
+    )
+    return made, slept, lines
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize("after", ["7", "Mon, 23 Nov 2026 12:00:07 GMT"])
+def test_a_server_that_asks_to_wait_is_asked_again(status: int, after: str) -> None:
+    answers = iter([httpx.Response(status, headers={"Retry-After": after})] * 2)
+    made, slept, lines = connection(lambda _: next(answers, httpx.Response(200, json={})))
+    assert made.request("GET", "/").status_code == 200
+    assert slept == [7.0, 7.0]
+    assert (
+        lines
+        == [
+            "http://bench.test limits requests: waiting 7 s "
+            "(Ctrl-C stops; results stay in the outbox)"
+        ]
+        * 2
+    )
+
+
+def test_waiting_has_an_end() -> None:
+    made, slept, _ = connection(lambda _: httpx.Response(429, headers={"Retry-After": "60"}))
+    with pytest.raises(ServerUnreachable, match=r"limits requests and asks to wait for 60 s"):
+        made.request("GET", "/")
+    assert sum(slept) <= LONGEST_WAIT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("status", "after"), [(429, ""), (429, "soon"), (200, "5"), (500, "5"), (429, "-3")]
+)
+def test_what_does_not_ask_to_wait(status: int, after: str) -> None:
+    response = httpx.Response(status, headers={"Retry-After": after} if after else {})
+    assert retry_after_seconds(response, NOW) is None
+
+
+def test_a_moment_that_has_passed_means_now() -> None:
+    response = httpx.Response(503, headers={"Retry-After": "Mon, 23 Nov 2026 11:00:00 GMT"})
+    assert retry_after_seconds(response, NOW) == 0
+
+
+def test_the_token_is_sent_and_never_said() -> None:
+    sent: list[str | None] = []
+
+    def refuse(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("Authorization"))
+        return httpx.Response(401)
+
+    for token, words in (("secret-token", "does not accept"), (None, "is private: set")):
+        made, _, _ = connection(refuse, token)
+        with pytest.raises(ServerUnreachable) as error:
+            made.content("/api/v1/log")
+        assert words in str(error.value)
+        assert "BENCH_SERVER_TOKEN" in str(error.value)
+        assert "secret" not in str(error.value)
+    assert sent == ["Bearer secret-token", None]
+
+
+@pytest.mark.parametrize(
+    ("server", "home", "named", "sent"),
+    [
+        ("https://mark.example", None, True, True),
+        ("https://mark.example", None, False, False),
+        ("https://mark.example", "https://mark.example:443/", False, True),
+        ("https://evil.example", "https://mark.example", True, False),
+        ("http://mark.example", "https://mark.example", True, False),
+    ],
+)
+def test_the_token_belongs_to_one_server(
+    server: str, home: str | None, named: bool, sent: bool
+) -> None:
+    environ = {"BENCH_SERVER_TOKEN": "secret"} | ({"BENCH_SERVER": home} if home else {})
+    assert (token_for(server, environ, named=named) == "secret") is sent
+    assert token_for(server, {}, named=named) is None
+
+
+def test_an_address_with_a_password_names_the_setting() -> None:
+    with pytest.raises(UsageProblem) as error:
+        checked_address("https://:hunter2@mark.example")
+    assert "BENCH_SERVER_TOKEN" in str(error.value)
+    assert "hunter2" not in str(error.value)
+
+
+@pytest.mark.parametrize("status", [404, 500, 502])
+def test_a_failure_is_one_plain_sentence(status: int) -> None:
+    """httpx's own message has a second line with a link for developers."""
+    made, _, _ = connection(lambda _: httpx.Response(status))
+    with pytest.raises(ServerUnreachable) as error:
+        made.content("/checkpoint")
+    assert str(error.value) == f"http://bench.test/checkpoint answered {status}"
