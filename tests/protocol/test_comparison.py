@@ -1,8 +1,6 @@
 """Intervals and verdicts: by hand, and by how often they hold where the truth is known."""
 
 import math
-import subprocess
-import sys
 from statistics import median
 
 import numpy as np
@@ -116,11 +114,3 @@ def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: 
 def test_an_interval_over_blocks_would_not(count: int) -> None:
     for share in coverage(count, flat, seed=count).values():
         assert share < 0.6
-
-
-def test_statistics_load_scipy_only_when_used() -> None:
-    code = (
-        "import sys, bench_agent.cli.main, bench_protocol.comparison; "
-        "sys.exit('scipy' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

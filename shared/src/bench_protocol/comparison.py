@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean
 from typing import Literal, NamedTuple
 
+from . import student_t
+
 RUNS_FOR_A_VERDICT = 3
 CONFIDENCE = 0.95
 
@@ -124,9 +126,7 @@ def log_mean_interval(
 def _interval(
     centre: float, error: float, freedom: float, confidence: float
 ) -> tuple[float, float]:
-    from scipy.special import stdtrit  # here: most commands never need it
-
-    margin = float(stdtrit(freedom, (1 + confidence) / 2)) * error
+    margin = student_t.quantile(freedom, confidence) * error
     return math.exp(centre - margin), math.exp(centre + margin)
 
 

@@ -1,0 +1,33 @@
+"""Quantiles of Student's t against SciPy, and against the two cases with a closed form."""
+
+import math
+from itertools import pairwise
+
+import pytest
+from scipy.special import stdtrit
+
+from bench_protocol import student_t
+
+FREEDOM = (1, 1.0001, 1.3, 2, 2.5, 3, 4, 5, 7.3, 10, 20, 50, 99.5, 200, 299.9, 300, 1000, 1e4, 1e8)
+CONFIDENCE = (0.001, 0.01, 0.1, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 0.9999)
+
+
+@pytest.mark.parametrize("freedom", FREEDOM)
+def test_as_scipy(freedom: float) -> None:
+    for confidence in CONFIDENCE:
+        expected = float(stdtrit(freedom, (1 + confidence) / 2))
+        assert math.isclose(student_t.quantile(freedom, confidence), expected, rel_tol=1e-10)
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCE)
+def test_closed_forms(confidence: float) -> None:
+    """One degree of freedom is Cauchy's distribution; two have an algebraic quantile."""
+    one = math.tan(math.pi * confidence / 2)
+    two = confidence * math.sqrt(2 / (1 - confidence**2))
+    assert math.isclose(student_t.quantile(1, confidence), one, rel_tol=1e-10)
+    assert math.isclose(student_t.quantile(2, confidence), two, rel_tol=1e-10)
+
+
+def test_more_runs_never_widen_the_interval() -> None:
+    margins = [student_t.quantile(1 + n / 10, 0.95) for n in range(5000)]
+    assert all(more < fewer for fewer, more in pairwise(margins))
