@@ -6,13 +6,12 @@ from tests.fakes.workloads import TINY, cell_of
 
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.machine import MachineFacts
-from bench_agent.plan.memory_fit import FreeMemory, MemoryNeed, need_of, room_of
+from bench_agent.plan.memory_fit import FreeMemory, MemoryNeed, need_of, room_of, training_memory
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_protocol.catalogue import workload_named
 from bench_protocol.machine import Gpu
 from bench_protocol.matrix import Device
-from bench_protocol.memory import training_memory
 
 GB = 10**9
 TRAINING = training_memory(TINY, 16)
