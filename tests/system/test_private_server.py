@@ -1,0 +1,68 @@
+"""A private server, and two agents that send one outbox, each in a process of its own."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.fakes import results
+from tests.system.conftest import Agent, Ran, Server
+
+from bench_agent.base.home import find_home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.remote.outbox import Outbox
+
+TOKEN = "a-token-of-this-test-only"
+
+
+def fill(agent: Agent, count: int) -> Outbox:
+    """An outbox with signed results of this agent's key."""
+    home = find_home({"BENCH_HOME": str(agent.home)})
+    key = load_or_create_key(home)
+    outbox = Outbox(home.outbox)
+    for number in range(count):
+        made = results.make_result(key=key, step_ns=1_000_000 + number)
+        outbox.put(results.sealed(made, key))
+    return outbox
+
+
+def test_an_agent_enrolls_at_a_private_server_and_submits(
+    agent: Agent, make_server: Callable[[], Server]
+) -> None:
+    server = make_server()
+    server.environment["BENCH_SERVER_READ_TOKEN"] = TOKEN
+    address = server.start()
+    outbox = fill(agent, 2)
+
+    closed = agent("submit", "--server", address, "--yes")
+    assert closed.code == 3
+    assert f"{address} is private: set BENCH_SERVER_TOKEN" in closed.stderr
+    wrong = agent("enroll", "--server", address, BENCH_SERVER_TOKEN="not-this-one")
+    assert "does not accept the read token" in wrong.stderr
+
+    known = {"BENCH_SERVER": address, "BENCH_SERVER_TOKEN": TOKEN}
+    for command in (("enroll",), ("submit", "--yes"), ("results", "list")):
+        done = agent(*command, **known)
+        assert done.code == 0, (command, done.stderr)
+    sent = [entry.answer for entry in outbox.sent()]
+    assert len(sent) == 2
+    looked = agent("verify", f"{address}/results/{(sent[0] or {})['id']}", **known)
+    assert looked.code == 0, looked.stderr
+    for path in agent.home.rglob("*"):
+        assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path
+
+
+def test_two_processes_submit_one_outbox(agent: Agent, make_server: Callable[[], Server]) -> None:
+    address = make_server().start()
+    outbox = fill(agent, 40)
+    assert agent("enroll", "--server", address).code == 0
+
+    def submit(_: int) -> Ran:
+        return agent("submit", "--server", address, "--yes")
+
+    with ThreadPoolExecutor(2) as threads:
+        ended = list(threads.map(submit, range(2)))
+    for done in ended:
+        assert done.code == 0, done.stderr
+        assert "Traceback" not in done.stderr
+    assert not list(outbox.pending())
+    ids = {(entry.answer or {})["id"] for entry in outbox.sent()}
+    assert len(ids) == 40
