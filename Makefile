@@ -53,7 +53,7 @@ demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local serve
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
 
 test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS=1: one; COMPLETE=1: leave none out).
-	$(PYTEST) -m 'not long' $(TESTS)
+	$(PYTEST) -m 'not long' --timeout 300 $(TESTS)
 
 test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)

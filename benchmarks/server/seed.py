@@ -46,8 +46,8 @@ from bench_server.ingest import (
     verdicts,
 )
 from bench_server.log.server_keys import Authority
-from bench_server.ranking import figures as rank
-from bench_server.ranking import rows as standing_rows
+from bench_server.ranking import rows as aggregate_rows
+from bench_server.ranking.figures import Figure, Subject, combine
 
 from . import world
 from .bulk import Bulk, bulk
@@ -123,7 +123,7 @@ class Seeding:
     def __init__(self, into: Bulk) -> None:
         self.into = into
         self.waiting: dict[Shape, list[Row]] = {shape: [] for shape in SHAPES}
-        self.owners: dict[rank.Subject, list[rank.Figure]] = defaultdict(list)
+        self.owners: dict[Subject, list[Figure]] = defaultdict(list)
         self.frontier = merkle.Frontier()
 
     def machine(self, number: int) -> None:
@@ -160,8 +160,8 @@ class Seeding:
     def finish(self, authority: Authority) -> None:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
-            found = rank.combine(owners, "owners", subject)
-            self._add(STANDINGS, **standing_rows.standing_values("hardware", found, owners))
+            found = combine(owners, "owners", subject)
+            self._add(STANDINGS, **aggregate_rows.standing_values("hardware", found, owners))
         for row in {
             row.id: row for kind in range(world.KINDS) for row in _environments(kind)
         }.values():
@@ -194,7 +194,7 @@ class Seeding:
         return identity
 
     def _figures(
-        self, of_cell: "Template", slower: float, subject: rank.Subject, ids: list[str]
+        self, of_cell: "Template", slower: float, subject: Subject, ids: list[str]
     ) -> None:
         """What three repeats make of a machine in its one environment, of it, and of its owner."""
         machine = replace(subject, environment_id="")
@@ -219,14 +219,14 @@ class Seeding:
             changed = STANDINGS.changed(row, slower, values)
             self.waiting[STANDINGS].append(changed)
         of_owner = SimpleNamespace(**dict(zip(STANDINGS.names, changed, strict=True)))
-        self.owners[hardware].append(standing_rows.figure(of_owner))
+        self.owners[hardware].append(aggregate_rows.figure(of_owner))
 
 
 class Template(NamedTuple):
     """The rows of a kind's three repeats of a cell as the server derives them, and those of the
     three figures they make, none where they do not count; ``middle`` stands for all."""
 
-    subject: rank.Subject
+    subject: Subject
     rows: list[Row]
     figures: list[Row]
     middle: int
@@ -241,17 +241,17 @@ def _cells(kind: int) -> Iterator[Template]:
     results_ = _results(kind)
     for start in range(0, len(results_), world.REPEATS):
         rows = [_row(result) for result in results_[start : start + world.REPEATS]]
-        subject = standing_rows.subject_of_result(rows[0])
+        subject = aggregate_rows.subject_of_result(rows[0])
         figures = []
         if rows[0].rankable:
-            repeats = [standing_rows.figure_of_result(row) for row in rows]
-            of_machine = rank.combine(repeats, "repeats", subject)
-            of_owner = rank.combine([of_machine], "machines", subject)
+            repeats = [aggregate_rows.figure_of_result(row) for row in rows]
+            of_machine = combine(repeats, "repeats", subject)
+            of_owner = combine([of_machine], "machines", subject)
             whole = {"environment_id": ""}
             figures = [
-                standing_rows.standing_values("environment", of_machine, repeats),
-                standing_rows.standing_values("machine", of_machine, repeats) | whole,
-                standing_rows.standing_values("owner", of_owner, [of_machine]) | whole,
+                aggregate_rows.standing_values("environment", of_machine, repeats),
+                aggregate_rows.standing_values("machine", of_machine, repeats) | whole,
+                aggregate_rows.standing_values("owner", of_owner, [of_machine]) | whole,
             ]
         middle = sorted(range(len(rows)), key=lambda number: rows[number].ns_per_sample or 0)[1]
         yield Template(

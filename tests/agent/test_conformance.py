@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from bench_agent.base.messages import PhaseBegan, TraceAnswer
 from bench_agent.cli import main as cli
-from bench_agent.run import conformance as conform
+from bench_agent.run import conformance as conformance_run
 from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker
 from bench_protocol import conformance
@@ -96,7 +96,7 @@ def test_the_command_really_traces() -> None:
 def test_the_command_fails_with_a_pair(
     monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
-    monkeypatch.setattr(conform, "run_traces", lambda job, log: answer)
+    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log: answer)
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1
     assert says in ended.output

@@ -114,8 +114,8 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
 
 IN_TURNS = """
 import sys, time
-from bench_agent.worker.lockstep import ClockInTurn
-read = ClockInTurn(time.monotonic, sys.argv[1])
+from bench_agent.worker.lockstep import LockstepClock
+read = LockstepClock(time.monotonic, sys.argv[1])
 for _ in range(3):
     read(), read()
 """

@@ -151,7 +151,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     """Its kernel takes 1 - beta from a float32 beta, which moves each update by 2e-5."""
     import tensorflow as tf
 
-    from bench_agent.engines.tensorflow import update as _tf_update
+    from bench_agent.engines.tensorflow import update as tf_update
     from bench_protocol.workloads import Adam
 
     draws = np.random.default_rng(1)
@@ -159,7 +159,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     moved = []
     for fused in (False, True):
         variable = tf.Variable(tf.zeros(1000))
-        update = _tf_update.update(Adam(), [variable], fused=fused)
+        update = tf_update.update(Adam(), [variable], fused=fused)
         for number, gradient in enumerate(gradients, 1):
             update([tf.constant(gradient)], tf.constant(float(number)))
         moved.append(variable.numpy())
@@ -170,10 +170,10 @@ def test_the_fused_adam_is_keras_adam() -> None:
 def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines.cpu import chains as _chains
+    from bench_agent.engines.cpu import chains as cpu_chains
     from bench_agent.engines.tensorflow import units
 
-    monkeypatch.setattr(_chains, "available_cores", lambda: 2)
+    monkeypatch.setattr(cpu_chains, "available_cores", lambda: 2)
     workload = without_dropout(small(workload_named("fashion-mlp"), 64))
     runs = []
     for least, how in ((0, "by units"), (1_000_000, "whole")):
@@ -190,14 +190,14 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
 def test_large_layers_cut_between_the_cores_train_as_whole_ones(
     opened: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.engines.cpu import chains as _chains
+    from bench_agent.engines.cpu import chains as cpu_chains
 
     workload = variant(
         without_dropout(small(workload_named("cifar100-vgg16"), 32)), optimizer=SGD()
     )
     runs, moved = [], []
     for cores, how in ((2, "by units"), (1, "whole")):
-        monkeypatch.setattr(_chains, "available_cores", lambda cores=cores: cores)
+        monkeypatch.setattr(cpu_chains, "available_cores", lambda cores=cores: cores)
         session = opened("tensorflow", workload, "tuned", 8)
         assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
         assert session.parameter_count() == workload.parameter_count

@@ -41,7 +41,7 @@ SAID = {
     "Rotation": acts.Rotation,
     "Revocation": acts.Revocation,
     "Act": acts.Act,
-    "ChallengeGiven": acts.ChallengeIssued,
+    "ChallengeIssued": acts.ChallengeIssued,
 }
 
 

@@ -19,7 +19,7 @@ from bench_server.db import migrate
 from bench_server.db.store import Store, open_engine
 from bench_server.db.tables import Table
 from bench_server.ingest.inbox import Inbox
-from bench_server.log import log
+from bench_server.log import writer
 from bench_server.settings import Settings
 
 _names = itertools.count(1)
@@ -102,7 +102,7 @@ def application() -> FastAPI:
 @pytest.fixture
 def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> FastAPI:
     with store.writing() as session:
-        log.begin(session, AUTHORITY)
+        writer.begin(session, AUTHORITY)
     application.state.store = store
     application.state.kept = {}
     application.state.inbox = Inbox(store, AUTHORITY)

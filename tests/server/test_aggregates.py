@@ -14,8 +14,8 @@ from sqlmodel import Session
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, Measurement, Owner, SigningKey, Submission
 from bench_server.ranking import aggregates, aggregates_sql
-from bench_server.ranking import figures as rank
-from bench_server.ranking import rows as standing_rows
+from bench_server.ranking import rows as aggregate_rows
+from bench_server.ranking.figures import figures, replace
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = "0" * 64
@@ -67,9 +67,9 @@ def measurement(owner: str, machine: str, environment: str, ns: float, real: boo
         ns_per_sample=ns,
         spread=ns / 1e4,
     )
-    whole = standing_rows.subject_of_result(row)
+    whole = aggregate_rows.subject_of_result(row)
     row.environment_standing = whole.id
-    row.machine_standing = rank.replace(whole, environment_id="").id
+    row.machine_standing = replace(whole, environment_id="").id
     return row
 
 
@@ -145,8 +145,8 @@ def test_kept_one_by_one_or_in_groups_is_what_is_computed_at_once(
                 keep(session, made[start : start + groups])
                 aggregates.add(session, made[start : start + groups])
         stepped = table(session)
-        whole = rank.figures([standing_rows.figure_of_result(row) for row in made])
-        hardware = [standing_rows.figure(row) for row in of_level(session, "hardware")]
+        whole = figures([aggregate_rows.figure_of_result(row) for row in made])
+        hardware = [aggregate_rows.figure(row) for row in of_level(session, "hardware")]
         assert {f.id: f.ns_per_sample for f in hardware} == {f.id: f.ns_per_sample for f in whole}
         assert {f.id: f.evidence for f in hardware} == {f.id: f.evidence for f in whole}
         assert {f.id: f.unit for f in hardware} == {f.id: f.unit for f in whole}

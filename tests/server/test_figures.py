@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench_protocol.comparison import LogSample
-from bench_server.ranking import figures as rank
-from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
+from bench_server.ranking.compare import compare, ranked
+from bench_server.ranking.figures import Evidence, Figure, Setup, Subject, figures
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -31,7 +31,7 @@ def repeat(
 
 
 def one(repeats: Iterable[Figure]) -> Figure:
-    (figure,) = rank.figures(repeats)
+    (figure,) = figures(repeats)
     return figure
 
 
@@ -42,7 +42,7 @@ def test_median_of_owners_of_machines_of_repeats() -> None:
         repeat(300, "o2", "m3"),
         repeat(400, "o3", "m4"),
     ]
-    (figure,) = rank.figures(rows)
+    (figure,) = figures(rows)
     assert figure.ns_per_sample == 300
     assert (figure.repeats, figure.machines, figure.owners) == (6, 4, 3)
     assert not figure.provisional
@@ -50,29 +50,27 @@ def test_median_of_owners_of_machines_of_repeats() -> None:
 
 
 def test_below_three_owners_a_figure_is_provisional() -> None:
-    assert rank.figures([repeat(1, "o1"), repeat(2, "o2", "m2")])[0].provisional
+    assert figures([repeat(1, "o1"), repeat(2, "o2", "m2")])[0].provisional
 
 
 def test_generated_and_real_data_never_share_a_figure() -> None:
     generated = SETUP._replace(data="generated")
-    found = rank.figures([repeat(100), repeat(50, setup=generated)])
+    found = figures([repeat(100), repeat(50, setup=generated)])
     assert [(f.setup.data, f.ns_per_sample) for f in found] == [("generated", 50), ("real", 100)]
-    (row,) = rank.ranked(found, one_each=True)
+    (row,) = ranked(found, one_each=True)
     assert row.figure.setup.data == "real"
     assert [other.setup.data for other in row.others] == ["generated"]
 
 
 def test_each_hardware_stands_once_with_its_fastest_setup() -> None:
     tuned = SETUP._replace(recipe="tuned")
-    found = rank.figures(
-        [repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")]
-    )
-    rows = rank.ranked(found, one_each=True)
+    found = figures([repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")])
+    rows = ranked(found, one_each=True)
     assert [(r.rank, r.figure.hardware_slug, r.figure.setup.recipe) for r in rows] == [
         (1, "a", "tuned"),
         (2, "b", "naive"),
     ]
-    assert [r.rank for r in rank.ranked(found, one_each=False)] == [1, 2, 3]
+    assert [r.rank for r in ranked(found, one_each=False)] == [1, 2, 3]
 
 
 times = st.floats(1e-3, 1e9)
@@ -86,17 +84,17 @@ def test_scaling_and_order(
     rows: list[tuple[float, str, str]], c: float, rnd: random.Random
 ) -> None:
     made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
-    (figure,) = rank.figures(made)
-    (scaled,) = rank.figures([replace(r, ns_per_sample=r.ns_per_sample * c) for r in made])
+    (figure,) = figures(made)
+    (scaled,) = figures([replace(r, ns_per_sample=r.ns_per_sample * c) for r in made])
     assert math.isclose(scaled.ns_per_sample, figure.ns_per_sample * c, rel_tol=1e-12)
     rnd.shuffle(made)
-    assert rank.figures(made) == [figure]
+    assert figures(made) == [figure]
 
 
 def test_one_owner_is_one_value() -> None:
     honest = [repeat(100, "o1"), repeat(110, "o2", "m2"), repeat(120, "o3", "m3")]
     flood = [repeat(1, "o4", f"m4{i}") for i in range(50)]
-    (figure,) = rank.figures([*honest, *flood])
+    (figure,) = figures([*honest, *flood])
     assert figure.ns_per_sample == 105
 
 
@@ -121,7 +119,7 @@ def test_one_more_vote_of_an_owner_changes_nothing(
 
 
 def test_a_verdict_needs_three_on_each_side() -> None:
-    few = rank.compare(one([repeat(50), repeat(50)]), one([repeat(100)] * 3))
+    few = compare(one([repeat(50), repeat(50)]), one([repeat(100)] * 3))
     assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
     assert few.verdict == "too few runs (2 and 3 repeats)"
 
@@ -129,30 +127,30 @@ def test_a_verdict_needs_three_on_each_side() -> None:
 def test_verdicts() -> None:
     slow = one(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
     fast = one(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
-    found = rank.compare(fast, slow)
+    found = compare(fast, slow)
     assert found.kind == "faster"
     assert found.verdict == "12 % faster, 95 % CI 11 to 13"
-    assert rank.compare(slow, fast).kind == "slower"
-    assert rank.compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
-    same = rank.compare(fast, one(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
+    assert compare(slow, fast).kind == "slower"
+    assert compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
+    same = compare(fast, one(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
     assert same.verdict == "no credible difference"
 
 
 def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
     single = one(repeat(100 + i / 10, "o1", "m1") for i in range(30))
     several = one(repeat(200, "o2", f"n{i % 3}") for i in range(9))
-    found = rank.compare(single, several)
+    found = compare(single, several)
     assert (found.unit, found.n_a, found.n_b, found.kind) == ("machines", 1, 3, "too_few_runs")
 
 
 def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
     club = one(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
     world = one(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
-    found = rank.compare(club, world)
+    found = compare(club, world)
     assert (found.unit, found.n_a, found.n_b, found.kind) == ("owners", 1, 3, "too_few_runs")
 
 
 def test_published_figures_have_no_place() -> None:
     copied = replace(one([repeat(50, hardware="p")]), published=True)
-    rows = rank.ranked([copied, one([repeat(100)])], one_each=True)
+    rows = ranked([copied, one([repeat(100)])], one_each=True)
     assert [(row.rank, row.figure.published) for row in rows] == [(None, True), (1, False)]

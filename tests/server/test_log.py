@@ -19,7 +19,7 @@ from tests.fakes.client import JSON, Poster
 from bench_protocol import envelope, merkle, note, receipts, strict_json, tiles
 from bench_server.db.store import Store
 from bench_server.db.tables import LogCheckpoint, LogEntry, LogNode
-from bench_server.log import log as server_log
+from bench_server.log import writer
 from bench_server.log.server_keys import KeysProblem, load_authority, new_authority
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -191,7 +191,7 @@ def test_a_failed_transaction_leaves_no_leaf(
     def fail(*_: object) -> None:
         raise RuntimeError("pulled the plug")
 
-    monkeypatch.setattr(server_log, "_sign", fail)
+    monkeypatch.setattr(writer, "_sign", fail)
     with pytest.raises(RuntimeError):
         post.made()
     monkeypatch.undo()
@@ -203,10 +203,10 @@ def test_a_failed_transaction_leaves_no_leaf(
 
 def test_a_log_of_other_keys_is_not_continued(store: Store) -> None:
     with store.writing() as session:
-        server_log.begin(session, AUTHORITY)
+        writer.begin(session, AUTHORITY)
     for other in (new_authority(ORIGIN), AUTHORITY.__class__("elsewhere", *[AUTHORITY.log] * 3)):
         with store.writing() as session, pytest.raises(KeysProblem, match="BENCH_SERVER_ORIGIN"):
-            server_log.begin(session, other)
+            writer.begin(session, other)
 
 
 def test_keys_are_made_once_and_kept_private(tmp_path: Path) -> None:

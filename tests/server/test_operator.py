@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
 from bench_server.ingest.inbox import Inbox
-from bench_server.log import log
+from bench_server.log import writer
 from bench_server.log.server_keys import load_authority
 from bench_server.settings import Settings
 
@@ -50,7 +50,7 @@ def http(
     """A server with the keys that the commands read, as ``bench-server serve`` has them."""
     authority = load_authority("trainmark.localhost", keys_dir)
     with store.writing() as session:
-        log.begin(session, authority)
+        writer.begin(session, authority)
     application.state.store = store
     application.state.kept = {}
     others, application.state.authority = application.state.authority, authority

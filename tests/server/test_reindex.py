@@ -15,7 +15,7 @@ from bench_server.answers import log_entries
 from bench_server.app import utc_now
 from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
-from bench_server.db import migrate as schema
+from bench_server.db import migrate as migrations
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
@@ -135,10 +135,10 @@ def test_going_back_asks_before_it_throws_away(
         assert f"--to {target} would throw away " in refused.stderr
         assert lost in refused.stderr
         assert "--lose" in refused.stderr
-        assert schema.current(store.engine) == schema.head()
+        assert migrations.current(store.engine) == migrations.head()
     done = migrate(database_url, "--to", "0004")  # what is between is derived
     assert done.exit_code == 0, done.output
-    schema.migrate(store.engine)
+    migrations.migrate(store.engine)
 
 
 def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_url: str) -> None:
@@ -149,7 +149,7 @@ def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_u
         done = migrate(database_url, *arguments)
         assert done.exit_code == 0, done.output
     assert "rebuilt what is derived from 10 results" in done.output
-    assert schema.current(store.engine) == schema.head()
+    assert migrations.current(store.engine) == migrations.head()
     assert derived(store) == before
     assert post.http.get("/api/v1/leaderboard").json() == answer
 
@@ -162,11 +162,11 @@ def test_reindex_command_wants_the_schema(empty_database_url: str) -> None:
 
 def test_the_oldest_schema_holds_what_was_received(post: Poster, store: Store) -> None:
     fill(post)
-    schema.migrate(store.engine, "0001")
+    migrations.migrate(store.engine, "0001")
     with store.engine.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM submission")) == 10
         assert connection.scalar(text("SELECT count(*) FROM measurement")) == 10
-    schema.migrate(store.engine)
+    migrations.migrate(store.engine)
 
 
 def test_results_that_came_together_are_held_against_the_same_owners_again(

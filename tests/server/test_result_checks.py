@@ -13,7 +13,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_server.ingest import result_checks, submission_checks
-from bench_server.ingest import verdicts as findings
+from bench_server.ingest import verdicts as check_verdicts
 from bench_server.ingest.other_owners import NONE, OtherOwners, of_times
 from bench_server.ranking import peaks
 
@@ -132,22 +132,22 @@ def test_conformant_plausible_and_fresh_is_level_three() -> None:
 
 def test_verdicts_are_read_as_they_were_written() -> None:
     verdicts = result_checks.of_result(timed(100, 100))
-    assert findings.from_text(findings.as_text(verdicts)) == verdicts
-    assert findings.from_text(findings.as_text(())) == ()
+    assert check_verdicts.from_text(check_verdicts.as_text(verdicts)) == verdicts
+    assert check_verdicts.from_text(check_verdicts.as_text(())) == ()
 
 
 @pytest.mark.parametrize("at", [0, 1, 4, 13])
 def test_two_lists_of_verdicts_are_joined(at: int) -> None:
     verdicts = result_checks.of_result(timed(100, 100))
-    one, other = findings.as_text(verdicts[:at]), findings.as_text(verdicts[at:])
-    assert findings.from_text(findings.joined(one, other)) == verdicts
-    assert findings.joined("[]", "[]") == "[]"
+    one, other = check_verdicts.as_text(verdicts[:at]), check_verdicts.as_text(verdicts[at:])
+    assert check_verdicts.from_text(check_verdicts.joined(one, other)) == verdicts
+    assert check_verdicts.joined("[]", "[]") == "[]"
 
 
 def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
     """As versions up to 0005 kept them."""
     kept = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
-    (verdict,) = findings.from_text(json.dumps([kept]))
+    (verdict,) = check_verdicts.from_text(json.dumps([kept]))
     assert verdict.checked
 
 

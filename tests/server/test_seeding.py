@@ -13,7 +13,7 @@ from bench_protocol import merkle
 from bench_protocol.receipts import Checkpoint
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, LogEntry, Measurement, Submission, Table
-from bench_server.log import log
+from bench_server.log import reader
 from bench_server.ranking import aggregates
 
 # One machine of each kind of hardware, and a second one of the first.
@@ -64,5 +64,5 @@ def test_the_seeded_log_is_what_its_checkpoint_signs(seeded: Store) -> None:
         for commitment in leaves:
             frontier.add(merkle.leaf_hash(commitment))
         checkpoint = Checkpoint(AUTHORITY.origin, frontier.size, frontier.root)
-        assert log.size(session) == frontier.size == MACHINES * world.RUN
-        assert log.newest_checkpoint(session).note == checkpoint.signed(AUTHORITY.log)
+        assert reader.size(session) == frontier.size == MACHINES * world.RUN
+        assert reader.newest_checkpoint(session).note == checkpoint.signed(AUTHORITY.log)

@@ -15,7 +15,7 @@ from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
 from bench_server.ranking import aggregates
-from bench_server.ranking import figures as rank
+from bench_server.ranking.figures import of_machines
 from bench_server.ranking.rows import RESULTS, TABLE, figure
 
 
@@ -54,7 +54,7 @@ def test_hardware_by_trust(session: Session) -> None:
                 TABLE.c.trust_level >= 2,
             )
         )
-        wanted = {f.id: f for f in rank.of_machines(figure(row) for row in machines)}
+        wanted = {f.id: f for f in of_machines(figure(row) for row in machines)}
         assert found.keys() == wanted.keys()
         for identity, one in wanted.items():
             other = found[identity]

@@ -17,7 +17,7 @@ from bench_protocol.result import Challenge
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import challenges, inbox, key_events, moderation
-from bench_server.log import log
+from bench_server.log import writer
 from bench_server.log.server_keys import Authority, load_authority
 from bench_server.ranking import published
 from bench_server.settings import Settings
@@ -47,7 +47,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
     """Enroll eight owners, half of them confirmed, and post everything they would have."""
     keys = [results.private_key(seed) for seed in range(1, len(OWNERS) + 1)]
     with store.writing() as session:
-        log.begin(session, authority)
+        writer.begin(session, authority)
         published.import_published(session)
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)

@@ -15,7 +15,7 @@ def conformance(selection: "Selection", as_json: Json = False) -> None:
     """Check that every framework trains the same: each step's loss against the reference."""
     from ..plan.plan import check_names, make_plan
     from ..plan.presets import preset_named
-    from ..run import conformance as conform
+    from ..run import conformance as conformance_run
 
     check_names(selection)
     probes = probe_frameworks(selection.frameworks)
@@ -23,13 +23,13 @@ def conformance(selection: "Selection", as_json: Json = False) -> None:
     if not made.cells:
         stop(Exit.WRONG_USAGE, "nothing to check; bench-agent plan shows what is left out and why")
     checked = []
-    for one in conform.check(made, open_home().logs):
+    for one in conformance_run.check(made, open_home().logs):
         checked.append(one)
         if not as_json:
-            typer.echo(conform.line(one))
+            typer.echo(conformance_run.line(one))
     if as_json:
-        print_json(conform.document(checked, made))
+        print_json(conformance_run.document(checked, made))
     else:
-        typer.echo(conform.summary(checked, made))
+        typer.echo(conformance_run.summary(checked, made))
     if any(one.failed for one in checked):
         raise typer.Exit(Exit.SOME_FAILED)

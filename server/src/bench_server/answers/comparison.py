@@ -22,7 +22,10 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from ..errors import InvalidQuery, NotFound
-from ..ranking import figures as rank
+from ..ranking import compare as ranking
+from ..ranking import figures as ranking_figures
+from ..ranking.compare import Comparison
+from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
 from . import queries
 
@@ -80,7 +83,7 @@ class ComparedCell:
     n: int | None
     n_first: int | None
     unit: str | None
-    kind: rank.Kind | None
+    kind: ranking_figures.Kind | None
     verdict: str | None
 
 
@@ -167,7 +170,7 @@ class ComparedId(NamedTuple):
     further: str = ""
 
 
-Side = dict[CellKey, rank.Figure]
+Side = dict[CellKey, Figure]
 
 
 def _find(session: Session, item: str) -> tuple[ComparedId, Side]:
@@ -177,7 +180,7 @@ def _find(session: Session, item: str) -> tuple[ComparedId, Side]:
         return ComparedId(item, "hardware", first.hardware, item), _side(figures)
     figures = queries.machine_figures(session, item)
     if figures:
-        first = rank.names_machine(figures)
+        first = names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
         return ComparedId(item, "machine", name, first.hardware_slug), _side(figures)
     copied = queries.published_figure(session, item)
@@ -211,13 +214,13 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     return thing, _side([figure_of_result(row)] if row.rankable else [])
 
 
-def _setup_thing(item: str, kind: Kind, name: str, figure: rank.Figure) -> ComparedId:
+def _setup_thing(item: str, kind: Kind, name: str, figure: Figure) -> ComparedId:
     setup = figure.setup
     further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
     return ComparedId(item, kind, name, figure.hardware_slug, further)
 
 
-def _side(figures: Iterable[rank.Figure]) -> Side:
+def _side(figures: Iterable[Figure]) -> Side:
     """Figures by cell, the fastest where a machine has a cell on several devices."""
     side: Side = {}
     for figure in figures:
@@ -259,11 +262,11 @@ def _row(key: CellKey, sides: list[Side], prices: list[float | None]) -> Compare
 
 
 def _cell(
-    own: rank.Figure | None, base: rank.Figure | None, price: float | None, *, first: bool
+    own: Figure | None, base: Figure | None, price: float | None, *, first: bool
 ) -> ComparedCell | None:
     if own is None:
         return None
-    found = None if first or base is None else rank.compare(own, base)
+    found = None if first or base is None else ranking.compare(own, base)
     speed = 1e9 / own.ns_per_sample
     joules = own.evidence.joules_per_sample
     return ComparedCell(
@@ -280,7 +283,7 @@ def _cell(
     )
 
 
-def _verdict(found: rank.Comparison | None, *, first: bool) -> dict[str, Any]:
+def _verdict(found: Comparison | None, *, first: bool) -> dict[str, Any]:
     if found is None:
         names = ("low", "high", "n", "n_first", "unit", "kind", "verdict")
         return {"speed_up": 1.0 if first else None, **dict.fromkeys(names)}
@@ -294,7 +297,7 @@ def _overall(common: list[ComparedRow], place: int) -> float | None:
     return geometric_mean(ratios) if ratios else None
 
 
-def _key(figure: rank.Figure) -> CellKey:
+def _key(figure: Figure) -> CellKey:
     setup = figure.setup
     fields = {name: value for name, value in setup._asdict().items() if name != "device"}
     return CellKey(figure.subject.workload, **fields)

@@ -11,8 +11,7 @@ from bench_protocol.catalogue import CATALOGUE
 from ..db.tables import PublishedFigure
 from ..errors import NotFound
 from ..ingest.columns import stored_result
-from ..ranking import figures as rank
-from ..ranking.figures import Figure
+from ..ranking.figures import Figure, names_machine
 from ..ranking.score import Score, score
 from . import queries
 from .filters import ListFilters
@@ -178,7 +177,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
     signed = stored_result(submission.payload)
     return MachineAnswer(
         machine_id,
-        rank.names_machine(figures).hardware,
+        names_machine(figures).hardware,
         newest.subject.owner,
         {figure.hardware_slug: figure.hardware for figure in figures},
         signed.machine.model_dump(mode="json"),

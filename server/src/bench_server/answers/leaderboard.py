@@ -10,8 +10,10 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery, NotFound
-from ..ranking import figures as rank
+from ..ranking import compare as ranking
 from ..ranking import published
+from ..ranking.compare import RankedRow, ranked
+from ..ranking.figures import Figure
 from ..ranking.peaks import peak_flops
 from . import cursors, leaderboard_sql, queries, unranked
 from .filters import BoardFilters
@@ -19,7 +21,7 @@ from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, wo
 
 # What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
 # as the peak over the time.
-SORTS: dict[str, Callable[[rank.Figure], float | None]] = {
+SORTS: dict[str, Callable[[Figure], float | None]] = {
     "time": lambda figure: figure.ns_per_sample,
     "throughput": lambda figure: figure.ns_per_sample,
     "energy": lambda figure: figure.evidence.joules_per_sample,
@@ -80,8 +82,8 @@ def _board(
     session: Session,
     workload: Workload,
     filters: BoardFilters,
-    figures: Sequence[rank.Figure],
-    baselines: Sequence[rank.Figure],
+    figures: Sequence[Figure],
+    baselines: Sequence[Figure],
     foot: tuple[UnrankedRow, ...],
 ) -> Board:
     """A workload's board from its figures, from those of the hardware to compare with, and from
@@ -92,7 +94,7 @@ def _board(
         filters = filters.model_copy(update={"energy_scope": scopes[0]})
     if by_result:
         results = leaderboard_sql.results(session, workload, filters)
-        page = rank.ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
+        page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
         candidates = [results.slowest] if results.slowest else []
     else:
@@ -113,13 +115,13 @@ def _board(
     )
 
 
-def _energy_scopes(figures: Sequence[rank.Figure]) -> tuple[str, ...]:
+def _energy_scopes(figures: Sequence[Figure]) -> tuple[str, ...]:
     """What energies on the board are of, the commonest first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
-def _sorted(figures: Sequence[rank.Figure], filters: BoardFilters) -> list[rank.RankedRow]:
+def _sorted(figures: Sequence[Figure], filters: BoardFilters) -> list[RankedRow]:
     """Every place of a board."""
     value = SORTS[filters.sort or "time"]
     scope = filters.energy_scope
@@ -129,16 +131,14 @@ def _sorted(figures: Sequence[rank.Figure], filters: BoardFilters) -> list[rank.
         if scope in (None, figure.evidence.energy_scope)
     ]
     ordered = sorted(key for key in keyed if key[0] is not None)
-    return rank.ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
+    return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
 
 
-def _page(
-    rows: list[rank.RankedRow], filters: BoardFilters
-) -> tuple[list[rank.RankedRow], str | None]:
+def _page(rows: list[RankedRow], filters: BoardFilters) -> tuple[list[RankedRow], str | None]:
     """The rows behind the cursor, at most ``limit``, and the cursor of the next ones."""
     value = SORTS[filters.sort or "time"]
 
-    def place(row: rank.RankedRow) -> tuple[float, str]:
+    def place(row: RankedRow) -> tuple[float, str]:
         return float(value(row.figure) or 0), row.figure.id
 
     if filters.cursor is not None:
@@ -148,7 +148,7 @@ def _page(
     return page, cursors.write(*place(page[-1])) if len(rows) > len(page) else None
 
 
-def _peak_use(figure: rank.Figure) -> float | None:
+def _peak_use(figure: Figure) -> float | None:
     peak = peak_flops(figure.hardware, figure.setup.precision)
     return None if peak is None else 1 / figure.ns_per_sample / peak
 
@@ -188,8 +188,8 @@ def _baselines(filters: BoardFilters) -> BoardFilters:
 
 
 def _baseline(
-    filters: BoardFilters, places: Sequence[rank.Figure], baselines: Sequence[rank.Figure]
-) -> rank.Figure | None:
+    filters: BoardFilters, places: Sequence[Figure], baselines: Sequence[Figure]
+) -> Figure | None:
     """The best figure of the hardware to compare with, as it stands on the board if it does; where
     it has none, the slowest of the board, whichever page of it is asked for."""
     if not places:
@@ -198,15 +198,15 @@ def _baseline(
     on_board = next((figure for figure in places if figure.hardware_slug == slug), None)
     if on_board is not None and filters.group != "result":
         return on_board
-    rows = rank.ranked(baselines, one_each=True)
+    rows = ranked(baselines, one_each=True)
     return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
 @lru_cache(maxsize=5_000)
-def _row(row: rank.RankedRow, baseline: rank.Figure) -> BoardRow:
+def _row(row: RankedRow, baseline: Figure) -> BoardRow:
     """Made once: of a board's rows a result moves few."""
     workload = workload_named(row.figure.subject.workload)
-    found = rank.compare(row.figure, baseline)
+    found = ranking.compare(row.figure, baseline)
     return BoardRow(
         **figure_fields(row.figure, workload),
         workload=workload.name,

@@ -13,7 +13,7 @@ from bench_protocol.receipts import open_checkpoint
 from ..db.tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
 from ..ingest import challenges
 from ..ingest.verdicts import Finding
-from ..log import log
+from ..log import reader
 from ..log.server_keys import Authority
 from .filters import BoardFilters
 from .leaderboard import leaderboard
@@ -22,7 +22,7 @@ from .types import LeaderboardAnswer, LogAnswer, LogPage, LogRecord, envelope_do
 
 def state(session: Session, authority: Authority, license: str) -> LogAnswer:
     """The newest checkpoint, and every public key that one needs to verify it all."""
-    note = log.newest_checkpoint(session).note
+    note = reader.newest_checkpoint(session).note
     checkpoint = open_checkpoint(note, authority.log_key)
     challenge_key, operator_key = (
         base64.b64encode(keys.spki(key.public_key())).decode()
@@ -76,7 +76,7 @@ def _records(
     for entry in entries:
         submission, row = stored.get(entry.submission_id or "", (None, None))
         is_result = entry.kind == "result"
-        opened = log.envelope_of(entry, submission if is_result else None)
+        opened = reader.envelope_of(entry, submission if is_result else None)
         hidden = row is not None and row.moderation == "hidden"
         withheld = opened is None or hidden
         records.append(
@@ -116,7 +116,7 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
         address = urlsplit(path)
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
         if address.path == "/checkpoint":
-            return log.newest_checkpoint(session).note.encode()
+            return reader.newest_checkpoint(session).note.encode()
         if address.path == "/api/v1/log":
             return TypeAdapter(LogAnswer).dump_json(state(session, authority, license))
         if address.path == "/api/v1/log/entries":
@@ -126,8 +126,8 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
             board = flat(leaderboard(session, BoardFilters(**query)))  # type: ignore[arg-type]
             return TypeAdapter(LeaderboardAnswer).dump_json(board)
         if address.path.startswith("/tile/entries/"):
-            return log.entry_tile(session, address.path.removeprefix("/tile/entries/"))
+            return reader.entry_tile(session, address.path.removeprefix("/tile/entries/"))
         level, _, number = address.path.removeprefix("/tile/").partition("/")
-        return log.hash_tile(session, int(level), number)
+        return reader.hash_tile(session, int(level), number)
 
     return fetch

@@ -6,11 +6,11 @@ import typer
 from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..db import migrate as schema
+from ..db import migrate as migrations
 from ..db.store import Store
 from ..ingest import reindex as reindexing
 from ..ranking import published
-from . import data as copies
+from . import data as data_commands
 from . import operator
 from .options import DatabaseUrl
 from .setup import no_answer, open_store, opened, read_settings, stop
@@ -31,22 +31,22 @@ def migrate(
     settings, url_from = read_settings(database_url=database_url)
     store = opened(Store, settings, url_from)
     try:
-        before = schema.current(store.engine)
-        lost = schema.lost_by(store.engine, to)
+        before = migrations.current(store.engine)
+        lost = migrations.lost_by(store.engine, to)
         if lost and not lose:
             raise stop(
                 f"--to {to} would throw away {', '.join(lost)} for good; run: bench-server backup "
                 "FILE, then the same with --lose"
             )
-        schema.migrate(store.engine, to)
-        after = schema.current(store.engine)
+        migrations.migrate(store.engine, to)
+        after = migrations.current(store.engine)
         # A step makes derived columns and leaves filling them to the program that reads them.
         rebuilt = 0
-        if before and before != after == schema.head():
+        if before and before != after == migrations.head():
             rebuilt = reindexing.reindex(store, settings.origin)
-    except schema.UnknownVersion as error:
+    except migrations.UnknownVersion as error:
         raise stop(f"--to: {error}") from None
-    except schema.SchemaMismatch as error:
+    except migrations.SchemaMismatch as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
         raise no_answer(error) from None
@@ -78,8 +78,8 @@ def import_published(database_url: DatabaseUrl = None) -> None:
 others.add_typer(operator.keys, name="keys")
 others.add_typer(operator.owners, name="owners")
 others.add_typer(operator.results, name="results")
-others.command()(copies.export)
-others.command()(copies.backup)
-others.command()(copies.restore)
+others.command()(data_commands.export)
+others.command()(data_commands.backup)
+others.command()(data_commands.restore)
 others.command()(operator.create_invite)
 others.command()(operator.verify_log)

@@ -8,7 +8,7 @@ import typer
 from ..app import utc_now
 from ..db import backup as backups
 from ..db import migrate
-from ..export import daily as dumps
+from ..export import daily as daily_dumps
 from ..export import formats
 from .options import DatabaseUrl
 from .setup import open_store, stop
@@ -24,16 +24,16 @@ def export(
 ) -> None:
     """Write every result to a file, or today's dump into a folder."""
     form = to.suffix[1:] if to else None
-    if (to is None) == (daily is None) or (to and form not in dumps.FORMATS):
-        raise stop(f"name a file that ends in {', '.join(dumps.FORMATS)}, or --daily FOLDER")
+    if (to is None) == (daily is None) or (to and form not in daily_dumps.FORMATS):
+        raise stop(f"name a file that ends in {', '.join(daily_dumps.FORMATS)}, or --daily FOLDER")
     made: list[Path] = []
     try:
         with open_store(database_url) as (store, _):
             if to is not None:
-                dumps.write(store, cast("formats.Format", form), to)
+                daily_dumps.write(store, cast("formats.Format", form), to)
                 made = [to]
             elif daily is not None:
-                made = dumps.write_daily(store, daily, utc_now().date(), keep_days)
+                made = daily_dumps.write_daily(store, daily, utc_now().date(), keep_days)
     except OSError as error:
         raise stop(f"cannot write: {error}") from None
     for path in made:

@@ -26,7 +26,7 @@ from ..audit import verify as audit
 from ..db.store import Store
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
-from ..log import log
+from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from .options import DatabaseUrl
 from .setup import open_store, stop
@@ -225,7 +225,7 @@ def _acting(database_url: str | None) -> Iterator[tuple[Store, Authority]]:
         try:
             authority = load_authority(settings.origin, settings.keys_folder)
             with store.writing() as session:
-                log.begin(session, authority)  # refuses keys that are not this log's
+                writer.begin(session, authority)  # refuses keys that are not this log's
             yield store, authority
         except ValidationError as error:
             raise stop(str(first_invalid_field(error))) from None

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..db import migrate
 from ..db.store import Store
-from ..log import log
+from ..log import writer
 from ..log.server_keys import KeysProblem, load_authority
 from . import serve
 from .setup import no_answer, opened, read_settings, stop
@@ -25,7 +25,7 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
         migrate.require_current(store.engine)
         authority = load_authority(settings.origin, settings.keys_folder)
         with store.writing() as session:
-            log.begin(session, authority)
+            writer.begin(session, authority)
         if settings.workers > 1:
             store.close()
             # Workers read the environment; options stand in it too.

@@ -28,7 +28,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 from sqlalchemy.types import TypeEngine
 
-# So many questions are asked in one statement.
+# How many questions one statement asks.
 TOGETHER = 8
 
 
@@ -50,7 +50,7 @@ class ListParameter(TypeDecorator[Any]):
 
 
 class InList(FunctionElement[bool]):
-    """Is a column's value in a list?"""
+    """SQL: whether a column's value is in a list."""
 
     type = Boolean()
     inherit_cache = True
@@ -73,7 +73,7 @@ def _in_json(element: InList, compiler: Any, **kwargs: Any) -> str:
 
 
 def among(column: Any, name: str) -> ColumnElement[bool]:
-    """Is the column's value one of those that the statement is given under this name?"""
+    """SQL: whether the column's value is in the list parameter of this name."""
     return InList(column, bindparam(name, type_=ListParameter(column.type)))
 
 
@@ -124,7 +124,7 @@ class _Compiled(NamedTuple):
 
 
 class BulkWrite:
-    """An insert or update of many rows."""
+    """An insert or update of many rows, without SQLAlchemy's cost for each value."""
 
     def __init__(self, statement: Insert | Update) -> None:
         self._statement = statement

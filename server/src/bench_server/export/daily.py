@@ -9,7 +9,7 @@ from ..answers.filters import ResultFilters
 from ..db.store import Store
 from ..errors import NotFound
 from . import formats
-from . import rows as flat
+from . import rows as export_rows
 from .formats import Format
 
 FORMATS: tuple[Format, ...] = ("csv", "jsonl", "parquet")
@@ -63,7 +63,7 @@ def write(store: Store, form: Format, target: Path) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     with store.reading() as session, partial.open("wb") as file:
-        answer, rows = flat.results(session, ResultFilters.model_validate({}))
+        answer, rows = export_rows.results(session, ResultFilters.model_validate({}))
         for chunk in formats.stream(form, formats.columns_of(answer), rows):
             file.write(chunk)
     partial.replace(target)

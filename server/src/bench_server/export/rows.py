@@ -7,7 +7,7 @@ from typing import Any
 from sqlmodel import Session
 
 from ..answers import comparison, queries
-from ..answers import leaderboard as boards
+from ..answers import leaderboard as leaderboards
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import HistoryPoint, history
 from ..answers.types import FigureAnswer, ResultAnswer, result_fields
@@ -80,10 +80,10 @@ def machine_history(
 
 
 def _board_rows(session: Session, filters: BoardFilters) -> Rows:
-    for workload in boards.asked_for(filters):
+    for workload in leaderboards.asked_for(filters):
         page = filters.model_copy(update={"workload": workload.name, "limit": PAGE})
         while True:
-            board = boards.board(session, workload, page)
+            board = leaderboards.board(session, workload, page)
             for row in board.rows:
                 yield {**vars(row), "baseline_slug": board.baseline_slug}
             if board.next_cursor is None:

@@ -16,14 +16,14 @@ from sqlalchemy.exc import OperationalError
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST_TOGETHER = 192
-# Who is about to hand something over does so within this.
+# How long a submitter that is about to post gets to do so, in seconds.
 SOON_SECONDS = 0.001
-# Groups that are remembered.
+# How many recent batches decide the expected size of the next.
 RECENT = 4
 
 
 class PendingItem(NamedTuple, Generic[Item, Answer]):
-    """An item, and who waits for what becomes of it."""
+    """An item, and the future of its outcome."""
 
     item: Item
     future: "Future[Answer]"
@@ -67,9 +67,9 @@ class GroupCommit(Generic[Item, Answer]):
             self._save([self._waiting.popleft() for _ in range(together)])
 
     def _let_come(self) -> None:
-        """Wait for as many as came together lately, as long as more keep coming. Those who were
-        answered together come back one after the other; the first alone and then all others would
-        make two groups of one."""
+        """Wait up to 1 ms at a time while the batch is smaller than recent batches and still
+        growing. Clients that were answered together post again almost together; without the wait
+        they would be split into two batches."""
         came = 0
         while came < len(self._waiting) < max(self._recent):
             came = len(self._waiting)

@@ -20,7 +20,7 @@ from bench_protocol.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version
 from ..db.tables import NewRow, SigningKey, Submission
-from ..ranking.efficiency import mfu
+from ..ranking.peaks import mfu
 from ..ranking.rows import lineage
 from . import result_checks
 

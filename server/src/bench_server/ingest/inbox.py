@@ -20,7 +20,7 @@ from bench_protocol.errors import InvalidEnvelope, ProtocolError
 
 from ..db.store import Store
 from ..db.tables import NewRow
-from ..log import log
+from ..log import writer
 from ..log.server_keys import Authority
 from . import columns, key_registry, result_checks, verdicts
 from . import save as saving
@@ -121,5 +121,5 @@ class Inbox:
 
     def _save_all(self, arrived: Sequence[CheckedResult]) -> list[Accepted | ProtocolError]:
         with self.store.writing_in_turn() as session:
-            log.take_turn(session)
+            writer.take_turn(session)
             return saving.save_all(session, self.authority, arrived)

@@ -17,7 +17,7 @@ from bench_protocol.units import Wire
 from ..db.store import Store
 from ..db.tables import LogEntry, SigningKey
 from ..errors import NotFound
-from ..log import log
+from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
 from . import eligibility, key_registry, moderation
 
@@ -69,7 +69,7 @@ def tell(
     if acts.event_kind(opened.payload) == "enroll":
         key_registry.enrolled_key(opened, now)  # before the writing transaction: it takes a while
     with store.writing() as session:
-        log.take_turn(session)
+        writer.take_turn(session)
         known = logged(session, opened)
         if known is not None:
             return KeyEventResult(*known, created=False)
@@ -77,14 +77,14 @@ def tell(
         if key is None:  # enrolled before, by another event
             key = session.get_one(SigningKey, opened.signatures[0].key_id)
             return KeyEventResult(key, _first_receipt(session, key), created=False)
-        leaves = [log.Leaf("key_event", opened, key_chain=key.first_key_id)]
+        leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
             if owner is not None:
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
-                leaves.append(log.Leaf("act", assigned, key_chain=key.first_key_id))
-        receipt = log.append(session, authority, log.size(session), leaves, now)[0]
+                leaves.append(writer.Leaf("act", assigned, key_chain=key.first_key_id))
+        receipt = writer.append(session, authority, reader.size(session), leaves, now)[0]
         return KeyEventResult(key, receipt, created=True)
 
 
@@ -174,7 +174,7 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
         of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
         chains = set(session.exec(of_signers)) - known
     ordered = [entries[index] for index in sorted(entries)]
-    found_receipts = log.receipts(session, ordered)
+    found_receipts = reader.receipts(session, ordered)
     return key, list(zip(map(_kept, ordered), found_receipts, strict=True))
 
 
@@ -187,7 +187,7 @@ def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | N
         return None
     document = strict_json.loads(opened.payload)
     key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
-    return session.get_one(SigningKey, key_id), log.receipts(session, [entry])[0]
+    return session.get_one(SigningKey, key_id), reader.receipts(session, [entry])[0]
 
 
 def _first_receipt(session: Session, key: SigningKey) -> Receipt:
@@ -197,7 +197,7 @@ def _first_receipt(session: Session, key: SigningKey) -> Receipt:
         .order_by(col(LogEntry.log_index))
         .limit(1)
     ).one()
-    return log.receipts(session, [first])[0]
+    return reader.receipts(session, [first])[0]
 
 
 def _kept(entry: LogEntry) -> Envelope:

@@ -1,4 +1,4 @@
-"""What the database holds of some results already: asked once for all of them."""
+"""Look up rows that a batch of results refers to or duplicates, in one query for each table."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -35,7 +35,7 @@ class StoredRows(NamedTuple):
 
 
 def known(connection: Connection, results: Sequence[Result], digests: Sequence[str]) -> StoredRows:
-    """Look for whatever these results name. ``digests`` are of their payloads."""
+    """Look up everything that these results name. ``digests``: SHA-256 of their payloads."""
     return StoredRows(
         keys_with_ids(connection, {result.agent.key_id for result in results}),
         challenges_of(connection, results),
@@ -55,7 +55,7 @@ def challenges_of(connection: Connection, results: Iterable[Result]) -> dict[str
 
 
 def repeats_of(row: Any) -> list[Repeat]:
-    """What a result is the only one of: its repeat in its run, and under its challenge."""
+    """The unique keys of a result: its repeat within the run, and under the challenge."""
     cell = (row.cell_digest, row.repeat)
     bound = [(row.challenge_id, *cell)] if row.challenge_id is not None else []
     return [(row.key_id, row.run_id, *cell), *bound]
@@ -73,7 +73,7 @@ def _repeats(connection: Connection, results: Sequence[Result]) -> dict[Repeat, 
     return {repeat: row for row in kept for repeat in repeats_of(row)}
 
 
-# Statements of every ingest, put together once.
+# Statements that every batch runs, built once.
 _KEYS = SigningKey.__table__.c  # type: ignore[attr-defined]
 KEYS = select(
     *(_KEYS[name] for name in ("key_id", "owner", "first_key_id", "status")),
@@ -87,8 +87,8 @@ WANTED = TextRows("run_id", "key_id", "challenge_id", "cell_digest")
 
 
 def _same(wanted: FromClause, columns: Mapping[str, ColumnElement[str]]) -> Select[Any]:
-    """For each that is wanted the kept results with the same in these columns; a row of nothing
-    where there are none: else SQLite, by its statistics, may begin with all that is kept."""
+    """For each wanted key the stored results with equal columns, or a row of nulls. The outer join
+    keeps SQLite's planner from starting with all stored results."""
     c = _RESULTS.c
     same = and_(*(c[name] == value for name, value in columns.items()))
     kept = wanted.outerjoin(_RESULTS, same)

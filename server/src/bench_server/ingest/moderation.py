@@ -24,7 +24,7 @@ from bench_protocol.units import Wire
 from ..db.store import Store
 from ..db.tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
-from ..log import log
+from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
 from . import eligibility, key_registry
 
@@ -62,20 +62,22 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
         raise first_invalid_field(error) from None
     opened = envelope.read(strict_json.dumps(body.envelope))
     with store.writing() as session:
-        log.take_turn(session)
+        writer.take_turn(session)
         act = verified(session, authority.identity, opened)
         known = session.exec(
             select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
         ).first()
         if known is not None:
-            kept = log.receipts(session, [known])
+            kept = reader.receipts(session, [known])
             return ActResult(act, kept[0] if kept else None)
         if act.act in acts.READING_ACTS:
             _require_fresh(act, now)
             return ActResult(act, None)
         apply(session, act, now, body.display_name)
-        leaf = log.Leaf("act", opened, submission_id=act.result, key_chain=_key_chain(session, act))
-        (receipt,) = log.append(session, authority, log.size(session), [leaf], now)
+        leaf = writer.Leaf(
+            "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
+        )
+        (receipt,) = writer.append(session, authority, reader.size(session), [leaf], now)
         if act.act == "withdraw" and act.result is not None:
             erase(session, act.result)
         return ActResult(act, receipt)

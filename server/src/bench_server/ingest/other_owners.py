@@ -19,17 +19,17 @@ from ..ranking.rows import TABLE
 # Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
 FEW = 30
 QUARTERS = (1, 2, 3)
-# The median absolute deviation of a normal distribution times this is its standard deviation.
+# Standard deviation of a normal distribution over its median absolute deviation.
 MAD_TO_SIGMA = 1.4826
-# The range between the quartiles of a normal distribution is so many standard deviations.
+# Interquartile range of a normal distribution over its standard deviation.
 QUARTILES_TO_SIGMA = 1.349
 # The ids of a hardware's standing in a set-up, and of one's own below it (standing_rows.lineage).
 Asked = tuple[str, str]
 
 
 class OtherOwners(NamedTuple):
-    """How many owners, the middle of the logarithms of their times, and their standard deviation,
-    estimated so that a few wild ones do not matter."""
+    """Number of owners, median of their log times, and a robust estimate of the standard
+    deviation."""
 
     owners: int
     middle: float
@@ -54,14 +54,14 @@ def of_times(times_ns: Sequence[float]) -> OtherOwners:
 
 
 def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
-    """So many owners, by the quartiles of their times."""
+    """Statistics of owners from the quartiles of their times."""
     low, middle, high = map(math.log, quartiles_ns)
     return OtherOwners(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
 
 
 def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, OtherOwners]:
-    """The owners besides one's own; an owner whose results come together, and who may have a
-    standing by then or not, finds the same for each."""
+    """Statistics over all owners except ``own``. The answer is the same whether or not ``own``
+    already has an aggregate."""
     wanted = set(asked)
     times: defaultdict[str, dict[str, float]] = defaultdict(dict)
     counts: dict[str, int] = {}
@@ -103,7 +103,7 @@ THERE = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))
 
 
 def _quartiles(number: int) -> Select[Any]:
-    """The quartiles of one question of several that a statement asks."""
+    """The quartiles of one of the set-ups that a statement asks for."""
     place = bindparam(f"place_{number}", type_=String)
     own = bindparam(f"own_{number}", type_=String)
     in_order = (

@@ -17,7 +17,7 @@ from bench_protocol import acts, envelope
 
 from ..db.store import Store
 from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner, Submission
-from ..log import log
+from ..log import writer
 from ..ranking import published
 from . import key_events, moderation
 from . import save as saving
@@ -36,7 +36,7 @@ def reindex(store: Store, origin: str) -> int:
         The number of results.
     """
     with store.writing() as session:
-        log.take_turn(session)
+        writer.take_turn(session)
         for table in (Aggregate, Measurement, EnvironmentRow):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False))

@@ -1,4 +1,4 @@
-"""Saves results that come together, in one transaction: check -> save -> log.
+"""Save a batch of results in one transaction: check -> save -> log.
 
 What the database holds of them already is asked once for all of them (:mod:`.lookup`). Results are
 judged one after the other in the log's order, so that no verdict depends on which results came
@@ -23,7 +23,7 @@ from ..db.bulk import BulkWrite, among
 from ..db.environments import environment_row
 from ..db.tables import Challenge, EnvironmentRow, Measurement, NewRow, Submission
 from ..errors import Conflict, Gone
-from ..log import log
+from ..log import reader, writer
 from ..log.server_keys import Authority
 from ..ranking import aggregates
 from ..ranking.rows import lineage
@@ -36,7 +36,7 @@ from . import (
     result_checks,
     submission_checks,
 )
-from . import verdicts as findings
+from . import verdicts as check_verdicts
 from .lookup import Repeat, challenges_of, keys_with_ids, known, repeats_of
 from .other_owners import OtherOwners
 from .submission_checks import SubmissionFacts
@@ -59,7 +59,7 @@ class CheckedResult:
 
 
 class StoredResult(NamedTuple):
-    """The rows of a result, what its checks found, and whether it is new."""
+    """The rows of a result, its verdicts, and whether it is new."""
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
@@ -69,7 +69,7 @@ class StoredResult(NamedTuple):
 
 @dataclass(frozen=True)
 class Accepted:
-    """A kept result. ``created``: it is new; False where this payload was kept before."""
+    """A stored result. ``created``: False where the payload was stored before."""
 
     submission: NewRow | Submission
     measurement: NewRow | Measurement
@@ -79,7 +79,7 @@ class Accepted:
 
 
 def attempt(step: Callable[[Given], Found], given: Given) -> Found | ProtocolError:
-    """What a step makes of one of several, or why it makes nothing of it."""
+    """The outcome of a step for each item of a batch: a value, or the error that refuses it."""
     try:
         return step(given)
     except ProtocolError as error:
@@ -89,20 +89,20 @@ def attempt(step: Callable[[Given], Found], given: Given) -> Found | ProtocolErr
 def save_all(
     session: Session, authority: Authority, arrived: Sequence[CheckedResult]
 ) -> list[Accepted | ProtocolError]:
-    """Save and log each; what is refused does not spoil the others."""
+    """Save and log each result; a refused result does not affect the others."""
     group = Group(session, authority.origin, arrived)
     found = [attempt(group.keep, one) for one in arrived]
     group.save()
     receipts: dict[str | None, Receipt] = {}
     if group.leaves:
         now = max(one.submission.received_at for one in arrived)
-        logged = log.append(session, authority, group.first, group.leaves, now)
+        logged = writer.append(session, authority, group.first, group.leaves, now)
         receipts = {
             leaf.submission_id: receipt for leaf, receipt in zip(group.leaves, logged, strict=True)
         }
     kept = {one.submission.id for one in found if isinstance(one, StoredResult)}
     if earlier := kept - receipts.keys():
-        receipts.update(log.receipts_of_results(session, earlier))
+        receipts.update(reader.receipts_of_results(session, earlier))
     return [
         one
         if isinstance(one, ProtocolError)
@@ -131,7 +131,7 @@ def derived(
     row.log_index = log_index
     columns.set_key(row, result, key)
     found = result_checks.of_result(result)
-    row.verdicts = findings.as_text(found)
+    row.verdicts = check_verdicts.as_text(found)
     arrival = _arrival(row, result, challenges_of(connection, [result]), origin)
     if submission.outlier is None:
         asked = _asked(row)
@@ -159,13 +159,13 @@ def save_rows(session: Session, rows: Sequence[tuple[NewRow, Result]]) -> None:
 
 
 class Group:
-    """Results of one transaction. What they need of the database is loaded at once and held."""
+    """A batch of results in one transaction. The rows they need are loaded once."""
 
     def __init__(self, session: Session, origin: str, arrived: Sequence[CheckedResult]) -> None:
         self.session = session
         self.origin = origin
-        self.leaves: list[log.Leaf] = []
-        self.first = log.size(session)
+        self.leaves: list[writer.Leaf] = []
+        self.first = reader.size(session)
         self._unsaved: list[CheckedResult] = []
         self._unsaved_owners: defaultdict[str, set[str]] = defaultdict(set)
         digests = [one.submission.payload_sha256 for one in arrived]
@@ -179,7 +179,7 @@ class Group:
         self._peers = other_owners.others(session.connection(), self._asked.values())
 
     def keep(self, arrived: CheckedResult) -> StoredResult:
-        """Keep one, or find that it is kept.
+        """Store one result, or return the stored one.
 
         Raises:
             Gone: it was withdrawn.
@@ -206,13 +206,13 @@ class Group:
         found = _judge(row, submission, key, arrived.result, arrived.verdicts, arrival)
         self._unsaved.append(arrived)
         self._unsaved_owners[place].add(row.owner)
-        self.leaves.append(log.Leaf("result", arrived.envelope, submission.id))
+        self.leaves.append(writer.Leaf("result", arrived.envelope, submission.id))
         self._kept[digest] = StoredResult(submission, row, found, False)
         self._taken |= dict.fromkeys(repeats_of(row), row)
         return StoredResult(submission, row, found, True)
 
     def save(self) -> None:
-        """Write what is not written yet."""
+        """Write pending rows."""
         if not self._unsaved:
             return
         connection = self.session.connection()
@@ -225,7 +225,7 @@ class Group:
         self._unsaved_owners.clear()
 
     def _refuse_second(self, row: NewRow) -> None:
-        """One payload for a repeat: what a second one would mean, nobody could say."""
+        """Allow one payload for a repeat: a second one would have no defined meaning."""
         found = next((self._taken[r] for r in repeats_of(row) if r in self._taken), None)
         if found is not None:
             which = f"run {row.run_id}" if found.run_id == row.run_id else "this challenge"
@@ -238,7 +238,7 @@ class Group:
 
 
 def _asked(row: NewRow) -> other_owners.Asked:
-    """Whose others a result is held against."""
+    """The set-up and owner for which the outlier check reads other owners' times."""
     whose = lineage(row)
     return whose["hardware"].id, whose["owner"].id
 
@@ -246,14 +246,14 @@ def _asked(row: NewRow) -> other_owners.Asked:
 def _arrival(
     row: NewRow, result: Result, given: Mapping[str, Row[Any]], origin: str
 ) -> SubmissionFacts:
-    """How a result came in; it is bound to its challenge now."""
+    """The facts of a submission; binds the result to its challenge."""
     challenge = given.get(result.challenge.id) if result.challenge is not None else None
     arrival, row.challenge_id = challenges.arrival(result, challenge, origin, row.received_at)
     return arrival
 
 
 def _observe(submission: NewRow | Submission, result: Result, others: OtherOwners) -> None:
-    """Store with a submission what the outlier check finds now."""
+    """Store the finding of the outlier check with the submission."""
     found = submission_checks.outlier(result, others)
     submission.outlier = found.as_text() if found is not None else None
 
@@ -272,14 +272,14 @@ def _judge(
         *submission_checks.of_arrival(result, arrival),
         *submission_checks.of_outlier(outlier),
     )
-    row.verdicts = findings.joined(row.verdicts, findings.as_text(of_arrival))
+    row.verdicts = check_verdicts.joined(row.verdicts, check_verdicts.as_text(of_arrival))
     every = (*found, *of_arrival)
     eligibility.judge(row, key, every)
     return every
 
 
 def _kept(session: Session, digests: Iterable[str]) -> dict[str, StoredResult]:
-    """What is kept of these payloads, by their digests."""
+    """Stored results of these payloads, by their digests."""
     query = (
         select(Submission, Measurement)
         .where(col(Submission.payload_sha256).in_(digests))
@@ -287,13 +287,13 @@ def _kept(session: Session, digests: Iterable[str]) -> dict[str, StoredResult]:
     )
     return {
         submission.payload_sha256: StoredResult(
-            submission, row, findings.from_text(row.verdicts), False
+            submission, row, check_verdicts.from_text(row.verdicts), False
         )
         for submission, row in session.execute(query)
     }
 
 
-# Statements of every ingest, put together once.
+# Statements that every batch runs, built once.
 NEW_SUBMISSIONS = BulkWrite(insert(Submission.__table__))  # type: ignore[attr-defined]
 NEW_MEASUREMENTS = BulkWrite(insert(Measurement.__table__))  # type: ignore[attr-defined]
 ENVIRONMENTS = select(col(EnvironmentRow.id)).where(among(EnvironmentRow.id, "ids"))

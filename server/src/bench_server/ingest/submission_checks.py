@@ -1,4 +1,4 @@
-"""What is checked of how a result came in: what the server itself saw, and what others measured.
+"""Checks on submission: challenge freshness, clock agreement, outliers among other owners.
 
 Otherwise as in :mod:`.result_checks`.
 """
@@ -27,7 +27,7 @@ LEAST_DEVIATION = 0.02
 
 @dataclass(frozen=True)
 class SubmissionFacts:
-    """What the server itself saw.
+    """The server's own observations of a submission.
 
     ``challenge``: what became of the challenge the result names: ``none`` named, ``fresh``,
     ``expired`` when it arrived, or ``foreign`` (not given by this server to this key).
@@ -40,7 +40,7 @@ class SubmissionFacts:
 
 
 def of_arrival(result: Result, arrival: SubmissionFacts) -> tuple[CheckVerdict, ...]:
-    """Run every check of how what was measured came in; none where nothing was."""
+    """Run every submission check. A failed repeat has none."""
     measured = result.measurement
     if measured is None:
         return ()

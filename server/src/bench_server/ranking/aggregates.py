@@ -1,11 +1,11 @@
-"""Keeps the ``standing`` table: figures of machines, owners and hardware, up to date at ingest.
+"""Aggregates: figures of machines, owners and hardware, updated at ingest (table ``standing``).
 
 :func:`add` takes new results in. Each level's median moves by a step or two along an index, so the
 cost grows with the logarithm of the results there are, not with their number. :func:`refresh`
 computes anew, by :func:`.figures.combine`, where results ceased to count, count again, or changed
 their owner or trust. Both give the same rows; a property test holds them to it.
 
-Whoever writes here has the log's turn (:func:`.log.take_turn`), so no two do at a time.
+A writer holds the log's turn (:func:`.writer.take_turn`), so writers never overlap.
 """
 
 import math

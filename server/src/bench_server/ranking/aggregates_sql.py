@@ -1,4 +1,4 @@
-"""What :mod:`.aggregates` asks and tells the database: statements put together once."""
+"""SQL statements of :mod:`.aggregates`, built once."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -158,7 +158,7 @@ def _order(child: Child) -> tuple[float, str]:
     return child.ns_per_sample, child.id
 
 
-# Statements of every ingest, put together once.
+# Statements that every batch runs, built once.
 # What the arithmetic of an arrival takes; whose a standing is, the arrival knows.
 HELD = select(
     *(TABLE.c[name] for name in ("id", "level", "ns_per_sample", "fastest_ns", "slowest_ns")),
@@ -180,8 +180,8 @@ STANDINGS_OF = select(*_STANDINGS.child_columns, TABLE.c.parent_id).where(
 
 
 def _around(of: Children, number: int) -> list[Select[Any]]:
-    """Children of one standing of several, from where its middle was: those some steps before it,
-    and those some steps on, itself at none."""
+    """For one of several aggregates: the rows at given offsets before and after its previous
+    median."""
     key = tuple_(*of.key)
     middle = tuple_(
         *(

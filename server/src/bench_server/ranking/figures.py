@@ -1,4 +1,4 @@
-"""From repeats to figures to ranks: pure functions.
+"""Medians of repeats, machines, owners and hardware: pure functions.
 
 A repeat is one process: the median of its blocks. A machine's figure is the median over its
 repeats, an owner's over machines, a hardware's over owners: one value each, so that nobody counts
@@ -32,7 +32,7 @@ UNITS: tuple[Unit, ...] = ("repeats", "machines", "owners")
 
 
 class Setup(NamedTuple):
-    """How a workload was trained: the axes of a cell besides workload and hardware."""
+    """How a workload was trained: the axes of a cell except workload and hardware."""
 
     framework: str
     device: str
@@ -51,8 +51,11 @@ class Setup(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Whose figure it is, in what. ``owner`` and ``machine_id`` are empty above their level,
-    ``environment_id`` but where figures are of one environment."""
+    """What a figure describes: hardware, owner or machine, in one set-up.
+
+    ``owner`` and ``machine_id`` are empty above their level; ``environment_id`` is set only where
+    figures are of one environment.
+    """
 
     hardware: str
     hardware_slug: str
@@ -72,7 +75,7 @@ class Subject:
 
     @property
     def id(self) -> str:
-        """32 hex digits, the same for the same subject; a machine's whoever owns it."""
+        """32 hex digits, equal for equal subjects; a machine keeps it when its owner changes."""
         whose = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
         named = (self.hardware_slug, self.workload_digest, *self.setup, *whose)
         return _digest((*named, self.environment_id))
@@ -135,12 +138,13 @@ class Figure:
 
     @property
     def provisional(self) -> bool:
-        """Fewer owners than a figure needs to be more than one person's word."""
+        """Whether too few owners measured it for the figure to be independent of one of them."""
         return self.owners < OWNERS_FOR_A_FIGURE
 
     @property
     def unsteady(self) -> bool:
-        """The block times within a run differ so much that the figure says little; it counts."""
+        """Whether block times within a run differ so much that the figure says little. It counts
+        all the same."""
         return unsteady(self.evidence.spread)
 
 
@@ -190,7 +194,7 @@ def of_environments(environments: Iterable[Figure]) -> list[Figure]:
 
 
 def names_machine(figures: Sequence[Figure]) -> Figure:
-    """The figure whose hardware a machine goes by: a GPU's where it has one, else the first."""
+    """The figure that names a machine's hardware: a GPU's if there is one, else the first."""
     return min(figures, key=lambda figure: figure.setup.device == "cpu")
 
 
@@ -198,72 +202,6 @@ def of_machines(machines: Iterable[Figure]) -> list[Figure]:
     """Figures of hardware from figures of machines."""
     owners = _grouped(machines, "machines", lambda subject: replace(subject, machine_id=""))
     return _grouped(owners, "owners", lambda subject: replace(subject, machine_id="", owner=""))
-
-
-@dataclass(frozen=True)
-class RankedRow:
-    """A place on the board; published figures have none. ``others``: the same hardware's (or
-    machine's) further set-ups, fastest first."""
-
-    rank: int | None
-    figure: Figure
-    others: tuple[Figure, ...] = ()
-
-
-def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) -> list[RankedRow]:
-    """Ranks in the order of the figures given, after ``ranks_before`` on earlier pages. With
-    ``one_each``, every hardware or machine has one row: its first set-up, measured on real data
-    where there is any."""
-    groups: defaultdict[object, list[tuple[bool, int, Figure]]] = defaultdict(list)
-    for number, figure in enumerate(ordered):
-        subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
-        groups[subject if one_each else number].append(
-            (figure.setup.data != "real", number, figure)
-        )
-    best = sorted((sorted(group) for group in groups.values()), key=lambda group: group[0][1])
-    place, rows = ranks_before, []
-    for (_, _, first), *rest in best:
-        place += not first.published
-        others = tuple(figure for _, _, figure in rest)
-        rows.append(RankedRow(None if first.published else place, first, others))
-    return rows
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """How much faster ``a`` is than ``b``: times b / times a, with its interval where one can be
-    stated. ``n_a`` and ``n_b`` count independent values, each a ``unit``."""
-
-    speed_up: float
-    low: float | None
-    high: float | None
-    n_a: int
-    n_b: int
-    unit: Unit
-    kind: Kind
-    verdict: str
-
-
-def compare(a: Figure, b: Figure) -> Comparison:
-    """Compare two figures of the same cell.
-
-    The values are repeats where both sides are one machine each: repeats on one machine say nothing
-    about how machines differ. Else they are machines where both are one owner each, else owners.
-    See :mod:`bench_protocol.comparison`. With too few the speed-up is the ratio of the figures.
-    """
-    unit = max(a.unit, b.unit, key=UNITS.index)
-    times, base = _values(a, unit), _values(b, unit)
-    found = comparison.compare_samples(times, base, unit)
-    speed_up = found.speed_up
-    if found.kind == "too_few_runs":
-        speed_up = b.ns_per_sample / a.ns_per_sample
-    return Comparison(
-        speed_up, found.low, found.high, times.n, base.n, unit, found.kind, found.words
-    )
-
-
-def _values(figure: Figure, unit: Unit) -> LogSample:
-    return figure.values if figure.unit == unit else LogSample.of([figure.ns_per_sample])
 
 
 def _grouped(

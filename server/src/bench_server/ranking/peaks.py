@@ -1,9 +1,11 @@
-"""Vendors' peak rates: one data file, every figure with its source."""
+"""Vendors' peak rates, each with its source, and how much of them a training uses."""
 
 import json
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+
+from bench_protocol.workloads import Workload
 
 FILE = Path(__file__).resolve().parent / "data" / "peaks.json"
 
@@ -31,3 +33,17 @@ def peak_flops(hardware: str, precision: str) -> float | None:
 def _table() -> dict[str, dict[str, Any]]:
     table: dict[str, dict[str, Any]] = json.loads(FILE.read_text())["hardware"]
     return table
+
+
+def mfu(
+    workload: Workload, hardware: str, precision: str, ns_per_sample: float | None
+) -> float | None:
+    """Model FLOP utilisation: FLOPs of the model's own products a second over the vendor's peak
+    (Chowdhery et al., PaLM, 2022, appendix B); None where no peak is known.
+
+    Above 1 is possible: Winograd and FFT convolutions do with fewer products than are counted.
+    """
+    peak = peak_flops(hardware, precision)
+    if peak is None or ns_per_sample is None:
+        return None
+    return workload.training_flops_per_sample * 1e9 / ns_per_sample / peak

@@ -1,4 +1,4 @@
-"""What stands before every request: so many an address, and a token where reading is private."""
+"""Middleware: rate limit per client address and an optional read token."""
 
 import hmac
 import math
@@ -14,19 +14,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..errors import TooManyRequests
 from . import problems
 
-# Open to whoever asks, so that a balancer, a proxy and an agent that posts need no token.
+# Open without a token, for load balancers, proxies and agents that post.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
 
 
 class Rate:
-    """A moving window for each who, in this process's memory. ``off`` lets everything through."""
+    """A sliding window per client, in this process's memory. ``off`` disables the limit."""
 
     def __init__(self, limit: str) -> None:
         self._item = None if limit == "off" else parse(limit)
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
 
     def spend(self, who: str, name: str, cost: int = 1) -> None:
-        """Count ``cost`` requests of this one.
+        """Count ``cost`` requests of a client.
 
         Raises:
             TooManyRequests: there is no room for them in the window.
@@ -38,7 +38,7 @@ class Rate:
 
 
 class AccessLimits:
-    """Refuses before anything else is done."""
+    """Refuses a request before any other work."""
 
     def __init__(self, app: ASGIApp, rate: Rate, read_token: str | None) -> None:
         self.app = app

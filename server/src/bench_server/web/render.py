@@ -64,8 +64,8 @@ def environment() -> Environment:
 
 @lru_cache(maxsize=2_000)
 def part(template: str, **variables: Any) -> Markup:
-    """A part of a page, rendered once for the same variables, all of which have a hash: of a
-    board's rows a result moves few."""
+    """Render a template fragment and cache it by its (hashable) variables. A new result changes
+    few rows of a board."""
     return Markup(environment().get_template(template).render(variables))  # noqa: S704 - escaped
 
 

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..db.store import Store
-from ..log import log
+from ..log import reader
 
 KEPT_IN_304 = ("cache-control", "etag", "vary")
 KEPT_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
@@ -89,7 +89,7 @@ class ResponseCache:
 
 def _log_size(store: Store) -> int:
     with store.reading() as session:
-        return log.size(session)
+        return reader.size(session)
 
 
 class EntityTags:

@@ -14,7 +14,7 @@ from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import available_cores, why_not_here
 from ..cpu import blas
-from ..cpu import chains as _chains
+from ..cpu import chains as cpu_chains
 from ..seam import Data, Engine, Session
 
 
@@ -52,8 +52,8 @@ class Mlx:
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
-            chains = _chains.chains(cell.batch_size, workload.trained_parameter_count)
-            threads = _chains.threads_each(chains)
+            chains = cpu_chains.chains(cell.batch_size, workload.trained_parameter_count)
+            threads = cpu_chains.threads_each(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
@@ -113,11 +113,11 @@ class Mlx:
         import mlx.core as mx
 
         from .. import common
-        from . import model as _mlx_model
+        from . import model as mlx_model
         from .sessions import FedSession, TunedSession
 
         mx.random.seed(common.FRAMEWORK_SEED)
-        model = _mlx_model.build(workload, weights)
+        model = mlx_model.build(workload, weights)
         if cell.recipe != "tuned":
             pipeline = cell.recipe == "pipeline"
             return FedSession(

@@ -17,11 +17,11 @@ from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, evaluation_batches, resident
-from ..cpu import chains as _chains
+from ..cpu import chains as cpu_chains
 from ..cpu import malloc, subnormals
 from ..loop import SlicedLoop, host_batches, orders
 from ..seam import Data
-from . import model as _mlx_model
+from . import model as mlx_model
 
 # Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
 STEPS_PER_EVALUATION = 8
@@ -37,7 +37,7 @@ class MlxSession:
         self._model = model
         self._data = data
         self._loss: Any = mx.array(float("nan"))
-        self._optimizer = _mlx_model.optimizer(workload.optimizer)
+        self._optimizer = mlx_model.optimizer(workload.optimizer)
         self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
@@ -179,7 +179,7 @@ class TunedSession(SlicedLoop, MlxSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
-        chains = _chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
+        chains = cpu_chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
         memory_kept = on_cpu and malloc.keep()
         device = mx.default_device()
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]

@@ -21,7 +21,7 @@ from ..cpu import malloc
 from ..loop import SlicedLoop, orders
 from ..seam import Data
 from . import dropout, shared, units, update
-from . import forward as _tf_forward
+from . import forward as tf_forward
 
 # A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
 UNROLL_BELOW_FLOPS = ((0.5e9, 16), (5e9, 4))
@@ -154,13 +154,13 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._update(gradients, tf.cast(number, tf.float32))
         return loss
 
-    def _losses(self, rows: Any, drop: _tf_forward.Drop) -> list[Any]:
+    def _losses(self, rows: Any, drop: tf_forward.Drop) -> list[Any]:
         """What the samples of each chain add to the batch's mean loss."""
         import tensorflow as tf
 
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
-            return _tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
+            return tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
 
         # Before a first dense layer there is nothing to share.
         whole = isinstance(self._cut, units.DensePair)

@@ -19,7 +19,7 @@ from typing import Any
 from bench_protocol.layers import Conv2D, Dense, Dropout, MaxPool2D
 from bench_protocol.workloads import Workload
 
-from ..cpu import chains as _chains
+from ..cpu import chains as cpu_chains
 from .forward import bias_and_activation, product
 
 # 784 x 64 took a quarter longer by units, 784 x 128 a fifth less.
@@ -38,7 +38,7 @@ def chains(workload: Workload, batch_size: int) -> int:
     large = large_layers(workload)
     first = large[0] if large else len(workload.layers)
     weights = sum(_weights(workload, i) for i in range(workload.frozen_layers, first))
-    return _chains.chains(batch_size, weights, [_units(workload.layers[i]) for i in large])
+    return cpu_chains.chains(batch_size, weights, [_units(workload.layers[i]) for i in large])
 
 
 def large_layers(workload: Workload) -> list[int]:

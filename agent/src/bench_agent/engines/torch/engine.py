@@ -121,13 +121,13 @@ class Torch:
         import torch
 
         from .. import common
-        from . import model as _torch_model
+        from . import model as torch_model
         from .sessions import FedSession, TunedSession
 
         torch.manual_seed(common.FRAMEWORK_SEED)
         device = self._device
         if cell.recipe != "tuned":
-            model = _torch_model.build(workload, weights)
+            model = torch_model.build(workload, weights)
             return FedSession(
                 workload,
                 model,
@@ -142,7 +142,7 @@ class Torch:
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
         # oneDNN is a third faster with it; on GPUs in float32 nobody has measured it for us yet.
         channels_last = convolves and device.type == "cpu"
-        model = _torch_model.build(workload, weights, channels_last=channels_last)
+        model = torch_model.build(workload, weights, channels_last=channels_last)
         return TunedSession(
             workload,
             model,

@@ -15,7 +15,7 @@ from ..common import Score, as_floats, evaluation_batches, resident
 from ..cpu import malloc
 from ..loop import SlicedLoop, orders
 from ..seam import Data
-from . import model as _torch_model
+from . import model as torch_model
 from .optimizer import optimizer
 
 
@@ -80,7 +80,7 @@ class TorchSession:
         score = Score()
         with torch.no_grad():
             for x, y in evaluation_batches(self._data):
-                inputs = torch.from_numpy(_torch_model.as_channels_first(x))
+                inputs = torch.from_numpy(torch_model.as_channels_first(x))
                 score.add(self._logits(inputs.to(self._device)).cpu().numpy(), y)
         self._model.train()
         return score.result()
@@ -140,7 +140,7 @@ class FedSession(TorchSession):
         import torch
         from torch.utils.data import TensorDataset
 
-        pictures = _torch_model.as_channels_first(as_floats(data.train_x))
+        pictures = torch_model.as_channels_first(as_floats(data.train_x))
         labels = torch.from_numpy(data.train_y.astype(np.int64))
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
         self._batch_size = batch_size
@@ -209,7 +209,7 @@ class TunedSession(SlicedLoop, TorchSession):
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
         pictures = resident(data.train_x)
-        self._x = torch.from_numpy(_torch_model.as_channels_first(pictures)).to(device)
+        self._x = torch.from_numpy(torch_model.as_channels_first(pictures)).to(device)
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)

@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlmodel import Session
 
 from ...errors import NotFound
-from ...ranking import figures as rank
-from ...ranking.figures import Figure
+from ...ranking.compare import compare
+from ...ranking.figures import Figure, Kind
 from ...ranking.rows import TABLE
 from .. import queries
 from ..filters import AHardware
@@ -30,7 +30,7 @@ class FigureComparison:
     speed_up: float
     low: float | None
     high: float | None
-    kind: rank.Kind
+    kind: Kind
     verdict: str
 
 
@@ -112,5 +112,5 @@ def setup_figure(one: Figure, base: Figure | None) -> SetupFigure:
 
 
 def hold(one: Figure, base: Figure) -> FigureComparison:
-    found = rank.compare(one, base)
+    found = compare(one, base)
     return FigureComparison(found.speed_up, found.low, found.high, found.kind, found.verdict)

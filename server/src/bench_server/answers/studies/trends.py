@@ -15,8 +15,7 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
-from ...ranking import figures as rank
-from ...ranking.figures import Figure, Setup
+from ...ranking.figures import Figure, Setup, of_environments, of_machines
 from ...ranking.rows import TABLE, figure
 from ..filters import AFramework, AWorkload
 from .common import FigureComparison, HardwareChoice, hold
@@ -143,4 +142,4 @@ def _by_version(
 
 
 def _combined(environments: Iterable[Figure]) -> Figure:
-    return rank.of_machines(rank.of_environments(environments))[0]
+    return of_machines(of_environments(environments))[0]

@@ -6,8 +6,8 @@ from typing import Any, Literal
 
 from bench_protocol.workloads import Workload
 
-from ...ranking.efficiency import mfu
 from ...ranking.figures import Figure
+from ...ranking.peaks import mfu
 
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
 

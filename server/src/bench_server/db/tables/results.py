@@ -1,4 +1,4 @@
-"""What was received, and what follows from each."""
+"""Tables of submissions as received, of measurements derived from them, and of environments."""
 
 from datetime import datetime
 from typing import Any
@@ -63,7 +63,7 @@ class Measurement(InCell, Table, table=True):
 
     __tablename__ = "measurement"
     __table_args__ = (
-        # One payload for a repeat: what a second one would mean, nobody could say.
+        # One payload for a repeat: a second one would have no defined meaning.
         UniqueConstraint("run_id", "key_id", "cell_digest", "repeat"),
         UniqueConstraint("challenge_id", "cell_digest", "repeat"),
         UniqueConstraint("log_index"),
@@ -78,11 +78,11 @@ class Measurement(InCell, Table, table=True):
             name="moderation_known",
         ),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
-        # Those that count in a standing, in the order of their times; the median is among them.
+        # Measurements that count in an aggregate, in the order of their times, for its median.
         Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
         Index("ix_measurement_environment_standing", "environment_standing", *COUNTED),
-        # The boards' results, those that do not count, and the lists, newest first: so that one of
-        # what few results are finds them.
+        # For boards of results, unranked rows and lists, newest first: a rare value (workload,
+        # precision, ...) is found by its index.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
         Index("ix_measurement_unranked", "workload_digest", *NEWEST, **UNRANKED),
         Index("ix_measurement_unranked_newest", *NEWEST, **UNRANKED),
@@ -96,7 +96,7 @@ class Measurement(InCell, Table, table=True):
                 *("device", "recipe", "data"),
             )
         ),
-        # What few results have, for boards of results in that order.
+        # Rare values, for boards of results in that order.
         *(
             Index(
                 f"ix_measurement_{name}",

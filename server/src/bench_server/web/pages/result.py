@@ -13,7 +13,7 @@ from ...answers import queries
 from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
-from ...log import log
+from ...log import reader
 from ..description_lists import (
     Fact,
     condition_facts,
@@ -79,7 +79,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     signed = stored_result(submission.payload)
     measured = signed.measurement
     key = session.get_one(SigningKey, submission.key_id)
-    receipt = log.receipts_of_results(session, [submission.id])[submission.id]
+    receipt = reader.receipts_of_results(session, [submission.id])[submission.id]
     api = f"/api/v1/results/{submission.id}"
     return ResultPage(
         title=f"{row.hardware}, {row.workload}",

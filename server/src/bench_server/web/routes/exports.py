@@ -12,7 +12,7 @@ from sqlmodel import Session
 from ...answers.comparison import compare
 from ...answers.filters import BoardFilters, HistoryFilters, ResultFilters, compared_ids
 from ...export import formats
-from ...export import rows as flat
+from ...export import rows as export_rows
 from ...export.formats import Format
 from .compare import PRICE_PARAMETER, AnyAcross, Ids, prices
 from .deps import StoreDep, problems
@@ -31,7 +31,10 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 
 def _file(
-    store: StoreDep, form: Format, name: str, ask: Callable[[Session], tuple[type, flat.Rows]]
+    store: StoreDep,
+    form: Format,
+    name: str,
+    ask: Callable[[Session], tuple[type, export_rows.Rows]],
 ) -> StreamingResponse:
     """Ask on a session that stays open while the rows are sent. The first of them are asked for
     at once, so that what cannot be answered is refused before the first byte."""
@@ -60,7 +63,7 @@ def _file(
 def results(
     store: StoreDep, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
 ) -> StreamingResponse:
-    return _file(store, form, "results", lambda session: flat.results(session, filters))
+    return _file(store, form, "results", lambda session: export_rows.results(session, filters))
 
 
 @router.get(
@@ -71,7 +74,9 @@ def results(
 def leaderboard(
     store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]
 ) -> StreamingResponse:
-    return _file(store, form, "leaderboard", lambda session: flat.leaderboard(session, filters))
+    return _file(
+        store, form, "leaderboard", lambda session: export_rows.leaderboard(session, filters)
+    )
 
 
 @router.get(
@@ -92,7 +97,7 @@ def comparison(
         store,
         form,
         "compare",
-        lambda session: flat.compare(compare(session, chosen, priced, across)),
+        lambda session: export_rows.compare(compare(session, chosen, priced, across)),
     )
 
 
@@ -108,5 +113,8 @@ def machine_history(
     filters: Annotated[HistoryFilters, Query()],
 ) -> StreamingResponse:
     return _file(
-        store, form, "history", lambda session: flat.machine_history(session, machine_id, filters)
+        store,
+        form,
+        "history",
+        lambda session: export_rows.machine_history(session, machine_id, filters),
     )

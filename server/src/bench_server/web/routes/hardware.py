@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from ...answers import hardware as catalog
+from ...answers import hardware as hardware_answers
 from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
 from ...answers.filters import MachineId as AnyMachine
 from ...answers.history import HistoryAnswer, history
@@ -20,8 +20,8 @@ MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["
 @router.get("/hardware", summary="Hardware that was measured, by slug", responses=problems(422))
 def hardware_page(
     session: Reading, filters: Annotated[ListFilters, Query()]
-) -> catalog.HardwarePage:
-    return catalog.hardware_page(session, filters)
+) -> hardware_answers.HardwarePage:
+    return hardware_answers.hardware_page(session, filters)
 
 
 @router.get(
@@ -29,18 +29,20 @@ def hardware_page(
     summary="One hardware: its score and its figure in every cell",
     responses=problems(404, 422),
 )
-def hardware(session: Reading, slug: Slug) -> catalog.HardwareAnswer:
-    return catalog.hardware(session, slug)
+def hardware(session: Reading, slug: Slug) -> hardware_answers.HardwareAnswer:
+    return hardware_answers.hardware(session, slug)
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")
-def published_figures(session: Reading) -> list[catalog.PublishedAnswer]:
-    return catalog.published_figures(session)
+def published_figures(session: Reading) -> list[hardware_answers.PublishedAnswer]:
+    return hardware_answers.published_figures(session)
 
 
 @router.get("/machines", summary="Machines that measured, by id", responses=problems(422))
-def machine_page(session: Reading, filters: Annotated[ListFilters, Query()]) -> catalog.MachinePage:
-    return catalog.machine_page(session, filters)
+def machine_page(
+    session: Reading, filters: Annotated[ListFilters, Query()]
+) -> hardware_answers.MachinePage:
+    return hardware_answers.machine_page(session, filters)
 
 
 @router.get(
@@ -48,8 +50,8 @@ def machine_page(session: Reading, filters: Annotated[ListFilters, Query()]) -> 
     summary="One machine: what it is and its figure in every cell",
     responses=problems(404, 422),
 )
-def machine(session: Reading, machine_id: MachineId) -> catalog.MachineAnswer:
-    return catalog.machine(session, machine_id)
+def machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:
+    return hardware_answers.machine(session, machine_id)
 
 
 @router.get(

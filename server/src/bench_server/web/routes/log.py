@@ -7,7 +7,7 @@ from fastapi.responses import PlainTextResponse
 
 from ...answers import log_entries
 from ...answers.types import LogAnswer, LogPage
-from ...log import log
+from ...log import reader
 from .deps import AuthorityDep, Reading, SettingsDep, problems
 
 router = APIRouter(tags=["log"])
@@ -53,7 +53,7 @@ def entries(
     response_class=PlainTextResponse,
 )
 def checkpoint(session: Reading) -> Response:
-    note = log.newest_checkpoint(session).note
+    note = reader.newest_checkpoint(session).note
     return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
 
@@ -64,7 +64,7 @@ def checkpoint(session: Reading) -> Response:
     responses=problems(404) | TILE,
 )
 def entry_tile(session: Reading, number: TileNumber) -> Response:
-    return Tile(log.entry_tile(session, number), headers=FOREVER)
+    return Tile(reader.entry_tile(session, number), headers=FOREVER)
 
 
 @router.get(
@@ -74,4 +74,4 @@ def entry_tile(session: Reading, number: TileNumber) -> Response:
     responses=problems(404, 422) | TILE,
 )
 def hash_tile(session: Reading, level: TileLevel, number: TileNumber) -> Response:
-    return Tile(log.hash_tile(session, level, number), headers=FOREVER)
+    return Tile(reader.hash_tile(session, level, number), headers=FOREVER)

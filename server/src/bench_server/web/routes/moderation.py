@@ -9,7 +9,7 @@ from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...ingest import challenges, moderation
 from ...ingest.challenges import ChallengeAnswer
-from ...log import log
+from ...log import reader
 from .deps import (
     AuthorityDep,
     Body,
@@ -61,7 +61,7 @@ async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> 
 
 def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
     found = moderation.own_results(session, key_id)
-    receipts = log.receipts_of_results(session, [s.id for s, _ in found]) if whole else {}
+    receipts = reader.receipts_of_results(session, [s.id for s, _ in found]) if whole else {}
     return tuple(
         OwnResult(
             id=submission.id,
@@ -72,7 +72,7 @@ def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
             received_at=row.received_at,
             trust_level=row.trust_level,
             unranked_reason=row.unranked_reason,
-            envelope=envelope_document(log.envelope_of_result(submission)) if whole else None,
+            envelope=envelope_document(reader.envelope_of_result(submission)) if whole else None,
             receipt=receipt_answer(receipts[submission.id]) if whole else None,
         )
         for submission, row in found

@@ -12,8 +12,8 @@ from .. import render
 from ..pages import compare as comparing
 from ..pages import docs as api
 from ..pages import guides
-from ..pages import hardware as places
-from ..pages import leaderboard as boards
+from ..pages import hardware as hardware_pages
+from ..pages import leaderboard as leaderboards
 from ..pages import result as results
 from ..pages import studies as study_pages
 from .compare import prices
@@ -27,17 +27,17 @@ router = APIRouter(include_in_schema=False)
 def leaderboard(
     request: Request, session: Reading, filters: Annotated[BoardPageFilters, Query()]
 ) -> HTMLResponse:
-    return render.page(request, "leaderboard.html", boards.leaderboard_page(session, filters))
+    return render.page(request, "leaderboard.html", leaderboards.leaderboard_page(session, filters))
 
 
 @router.get("/workloads/{name}")
 def workload(request: Request, session: Reading, name: str) -> HTMLResponse:
-    return render.page(request, "workload.html", places.workload_page(session, name))
+    return render.page(request, "workload.html", hardware_pages.workload_page(session, name))
 
 
 @router.get("/hardware/{slug}")
 def hardware(request: Request, session: Reading, slug: Slug) -> HTMLResponse:
-    return render.page(request, "hardware.html", places.hardware_page(session, slug))
+    return render.page(request, "hardware.html", hardware_pages.hardware_page(session, slug))
 
 
 @router.get("/machines/{machine_id}")
@@ -47,7 +47,7 @@ def machine(
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> HTMLResponse:
-    context = places.machine_page(session, machine_id, filters)
+    context = hardware_pages.machine_page(session, machine_id, filters)
     return render.page(request, "machine.html", context)
 
 

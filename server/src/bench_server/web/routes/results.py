@@ -22,7 +22,7 @@ from ...answers.types import (
 )
 from ...ingest.inbox import Inbox
 from ...ingest.save import Accepted
-from ...log import log
+from ...log import reader
 from ..problems import problem_of
 from ..rate_limit import Rate
 from .deps import (
@@ -118,7 +118,7 @@ def result(session: Reading, result_id: ResultId) -> ResultDetail:
 )
 def signed(session: Reading, result_id: ResultId) -> Response:
     submission, _ = queries.result_with_id(session, result_id)
-    return Response(envelope.encode(log.envelope_of_result(submission)), media_type=DSSE)
+    return Response(envelope.encode(reader.envelope_of_result(submission)), media_type=DSSE)
 
 
 @router.get(
@@ -128,7 +128,7 @@ def signed(session: Reading, result_id: ResultId) -> Response:
 )
 def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     submission, _ = queries.result_with_id(session, result_id)
-    return receipt_answer(log.receipts_of_results(session, [submission.id])[submission.id])
+    return receipt_answer(reader.receipts_of_results(session, [submission.id])[submission.id])
 
 
 def _one(answer: Accepted | ProtocolError) -> Response:

@@ -1,0 +1,127 @@
+"""Append to the transparency log and sign its checkpoints.
+
+An entry is appended in the transaction that stores what it commits to, and the checkpoint over the
+new size is signed in it too: what is acknowledged is logged, and no size is ever signed twice.
+"""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import insert, text
+from sqlmodel import Session, col, select
+
+from bench_protocol import envelope, merkle
+from bench_protocol import receipts as log
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import InvalidProof
+from bench_protocol.merkle import Node
+from bench_protocol.receipts import Checkpoint, Receipt
+
+from ..db.bulk import BulkWrite
+from ..db.tables import LogCheckpoint, LogEntry, LogNode
+from . import reader
+from .server_keys import Authority, KeysProblem
+
+# PostgreSQL: writers of the log wait for each other; any number that nobody else uses.
+ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
+# Statements of every ingest, put together once.
+# All that is looked for has an index; of a small table the planner may think it not worth its use.
+TURN = text("SELECT pg_advisory_xact_lock(:lock), set_config('enable_seqscan', 'off', true)")
+NEW_ENTRIES = BulkWrite(insert(LogEntry.__table__))  # type: ignore[attr-defined]
+NEW_NODES = BulkWrite(insert(LogNode.__table__))  # type: ignore[attr-defined]
+NEW_CHECKPOINTS = BulkWrite(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """What is to be logged. A result's envelope is kept by its submission alone."""
+
+    kind: str
+    envelope: Envelope
+    submission_id: str | None = None
+    key_chain: str | None = None
+
+
+def take_turn(session: Session) -> None:
+    """Wait until no other transaction writes to the log; on SQLite every writer has waited."""
+    if session.get_bind().dialect.name == "postgresql":
+        session.connection().execute(TURN, {"lock": ADVISORY_LOCK})
+
+
+def append(
+    session: Session, authority: Authority, first: int, leaves: Sequence[Leaf], now: datetime
+) -> list[Receipt]:
+    """Append entries and sign one checkpoint over them all, in the session's transaction, which has
+    the log's turn.
+
+    Args:
+        first: the log's size.
+
+    Returns:
+        The receipt of each, in their order.
+    """
+    edge = merkle.subtrees(0, first)
+    # The edge of the old tree and what grows on it are all that the new entries' paths are of.
+    tree = reader.nodes(session, edge)
+    frontier = merkle.Frontier(first, [tree[node] for node in edge])
+    entries: list[dict[str, Any]] = []
+    complete: list[tuple[Node, bytes]] = []
+    for at, leaf in enumerate(leaves, first):
+        salt = secrets.token_bytes(log.SALT_BYTES)
+        result = leaf.kind == "result"
+        entry: dict[str, Any] = {
+            "log_index": at,
+            "kind": leaf.kind,
+            "commitment": log.commitment(salt, leaf.envelope),
+            "salt": salt,
+            "payload_sha256": None if result else leaf.envelope.payload_sha256,
+            "envelope": None if result else envelope.encode(leaf.envelope),
+            "submission_id": leaf.submission_id,
+            "key_chain": leaf.key_chain,
+            "logged_at": now,
+        }
+        entries.append(entry)
+        complete += frontier.add(merkle.leaf_hash(entry["commitment"]))
+    tree |= dict(complete)
+    note = _sign(session, authority, frontier)
+    rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
+    NEW_NODES.rows(session.connection(), rows)
+    NEW_ENTRIES.rows(session.connection(), entries)
+    return [
+        Receipt(at, entry["salt"], reader.path(tree, at, frontier.size), note)
+        for at, entry in enumerate(entries, first)
+    ]
+
+
+def begin(session: Session, authority: Authority) -> None:
+    """At the server's start: hold the newest checkpoint against the keys, or sign the first one.
+
+    Raises:
+        KeysProblem: the log was signed by another key, or under another name.
+    """
+    take_turn(session)
+    newest = session.exec(
+        select(LogCheckpoint).order_by(col(LogCheckpoint.size).desc()).limit(1)
+    ).first()
+    count = reader.size(session)
+    if newest is not None:
+        try:
+            log.open_checkpoint(newest.note, authority.log_key)
+        except InvalidProof as error:
+            raise KeysProblem(
+                f"the log in this database is not this server's: {error.detail}; set "
+                "BENCH_SERVER_ORIGIN and BENCH_SERVER_KEYS_DIR to what they were"
+            ) from None
+    if newest is None or newest.size < count:
+        edge = merkle.subtrees(0, count)
+        stored = reader.nodes(session, edge)
+        _sign(session, authority, merkle.Frontier(count, [stored[node] for node in edge]))
+
+
+def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> str:
+    note = Checkpoint(authority.origin, frontier.size, frontier.root).signed(authority.log)
+    NEW_CHECKPOINTS.rows(session.connection(), [{"size": frontier.size, "note": note}])
+    return note
