@@ -120,6 +120,6 @@ def test_an_nvidia_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_an_apple_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(macos, "accelerators", lambda: (Accelerator("Apple M2", 10, 44),))
-    monkeypatch.setattr(idle_gate.senses, "thermal_pressure", lambda: "moderate")
+    monkeypatch.setattr(idle_gate.sensors, "thermal_pressure", lambda: "moderate")
     seen = look(Device(kind="metal"), "Darwin")
     assert (seen.gpu_utilisation_percent, seen.thermal_pressure) == (44, "moderate")

@@ -9,9 +9,9 @@ import pytest
 FAULTS = """
 import resource
 import numpy as np
-from bench_agent.engines import _malloc
+from bench_agent.engines.cpu import malloc
 
-kept = {keep} and _malloc.keep()
+kept = {keep} and malloc.keep()
 def use():
     np.ones(2**21).sum()
 use()

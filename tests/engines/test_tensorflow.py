@@ -206,10 +206,13 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
         runs[-1].extend(session.evaluate())
         after = session._model.get_weights()  # type: ignore[attr-defined]
         moved.append([new - old for new, old in zip(after, before, strict=True)])
+        # Each step rounds a weight to float32.
+        rounding = [2 * np.finfo(np.float32).eps * np.linalg.norm(weight) for weight in before]
     assert runs[0] == pytest.approx(runs[1], rel=1e-5)
-    # Losses of a deep model that has seen little all lie near guessing: its weights say more.
-    for by_units, whole in zip(*moved, strict=True):
-        assert np.linalg.norm(by_units - whole) < 1e-3 * np.linalg.norm(whole)
+    # The losses of an untrained deep model all lie near chance, so the weights are compared too.
+    for by_units, whole, rounded in zip(*moved, rounding, strict=True):
+        assert np.linalg.norm(by_units - whole) < 1e-3 * np.linalg.norm(whole) + rounded
+        assert np.linalg.norm(whole) == 0 or rounded < 0.1 * np.linalg.norm(whole)
 
 
 @pytest.mark.parametrize(
