@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import bench_agent
 import bench_server
-from bench_agent.cli.main import app
+from bench_agent.cli.main import COMMANDS, app, load
 from bench_server.cli.main import main
 
 ROOT = Path(__file__).parents[2]
@@ -21,8 +21,8 @@ LINES = re.findall(r"^bench-agent .*", README, re.MULTILINE)
 
 @pytest.mark.parametrize("line", LINES)
 def test_every_command_of_the_readme_has_the_options_it_is_shown_with(line: str) -> None:
-    command = get_command(app)
     words = shlex.split(line, comments=True)[1:]
+    command = load(words.pop(0)) if words[0] in COMMANDS else get_command(app)
     while words and words[0] in getattr(command, "commands", {}):
         command = command.commands[words.pop(0)]  # type: ignore[attr-defined]
     there = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
@@ -31,11 +31,11 @@ def test_every_command_of_the_readme_has_the_options_it_is_shown_with(line: str)
 
 @pytest.mark.parametrize("name", ["plan", "run", "ab"])
 def test_help_explains_every_option_that_measuring_takes(name: str) -> None:
-    options = {option.name: option for option in get_command(app).commands[name].params}  # type: ignore[attr-defined]
+    options = {option.name: option for option in load(name).params}
     assert [option for option in options.values() if not option.help] == []
     assert "a process of its own" in options["repeats"].help
     if name == "run":
-        assert "begin a new one" in options["resume"].help
+        assert "start a new run" in options["resume"].help
 
 
 def test_both_programs_tell_their_version() -> None:

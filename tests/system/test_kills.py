@@ -16,8 +16,8 @@ from tests.fakes.quick_agent import a_plan
 from tests.system.conftest import BIN, Agent, Server
 
 from bench_agent.base.home import Home
-from bench_agent.cli.options import open_client
-from bench_agent.cli.submit import agree
+from bench_agent.cli.setup import open_client
+from bench_agent.cli.submit import ask_consent
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import journal
 
@@ -88,7 +88,7 @@ def test_two_hundred_kills_lose_and_double_nothing(
     address = server.start()
     home = Home(tmp_path / "agent")
     client = open_client(address, home)
-    agree(client, None, yes=True)
+    ask_consent(client, None, yes=True)
     client.close()
     log = (tmp_path / "agent.log").open("wb")
 

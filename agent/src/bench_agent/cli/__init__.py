@@ -1,4 +1,1 @@
-"""One module for each group of commands; ``cli.py`` gathers them.
-
-Imports stand inside the commands, so that ``--help`` answers at once.
-"""
+"""The command line: a module for each group of commands, which :mod:`.main` lists."""

@@ -1,16 +1,27 @@
-"""``ab``: two cells, or two environments, in turns."""
+"""``ab``: compare two cells, or two environments, in turns."""
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from .options import Exit, Json, choosing_cells, open_home, print_json, stop
+from bench_protocol import doubts
 
-if TYPE_CHECKING:
-    from ..base.home import Home
-    from ..plan.plan import Selection
-    from ..run.ab import Choice, Side
+from .. import data
+from ..base.home import Home
+from ..doctor.unfit import refuse_unfit
+from ..output.ab_table import AbDisplay, document, lines
+from ..output.live import failure
+from ..plan import estimates
+from ..plan.plan import Selection, check_names
+from ..run import idle_gate
+from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, judge, pairs, side
+from ..run.probe import probe_all
+from ..run.run_lock import alone
+from .exits import Exit, stop
+from .options import Json, choosing_cells
+from .setup import open_home, print_json
 
 SideA = Annotated[
     list[str],
@@ -33,7 +44,7 @@ WholeRuns = Annotated[
 
 @choosing_cells
 def ab(
-    selection: "Selection",
+    selection: Selection,
     a: SideA = [],
     b: SideB = [],
     a_python: PythonA = None,
@@ -41,46 +52,36 @@ def ab(
     whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two cells or two environments in turns: a ratio, its interval, a verdict.
+    """Compare two cells or two environments in turns: a ratio with its interval.
 
-    Pairs of fresh processes, a block of one beside a block of the other. The usual filters hold
-    for both sides; what --a or --b does not name is as in a run, the recipe tuned. --repeats: how
-    many pairs (8). --budget-seconds: how long each process is timed (3). Nothing is kept or sent.
+    Each pair is two fresh processes that run their blocks in turns. The usual filters apply to
+    both sides. Options that neither --a nor --b names are as in a run, with the tuned recipe.
+    --repeats: number of pairs (8). --budget-seconds: timed seconds of each process (3). Nothing
+    is stored or sent.
     """
-    from rich.console import Console
-
-    from bench_protocol import doubts
-
-    from ..doctor.unfit import refuse_unfit
-    from ..output.ab_table import AbDisplay, document, lines
-    from ..output.live import failure
-    from ..run import ab as compare
-    from ..run import idle_gate
-    from ..run.run_lock import alone
-
     home = open_home()
     refuse_unfit(home)
-    chosen_a = compare.choose(selection, a, a_python or sys.executable)
-    chosen_b = compare.choose(selection, b, b_python or sys.executable)
+    chosen_a = choose(selection, a, a_python or sys.executable)
+    chosen_b = choose(selection, b, b_python or sys.executable)
     side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
-    count = selection.repeats or compare.PAIRS
-    done: list[compare.Pair] = []
+    count = selection.repeats or PAIRS
+    done: list[Pair] = []
     before = doubts.of_conditions(idle_gate.look(side_a.cell.device))
     try:
         console = Console(stderr=as_json)
         with alone(home), AbDisplay(console, side_a, side_b, count) as display:
-            runs = compare.pairs(
+            runs = pairs(
                 side_a, side_b, count, home.logs / "ab", display.heard, whole_runs=whole_runs
             )
             for pair in runs:
                 done.append(pair)
                 display.finished(pair)
-    except compare.RunFailed as error:
+    except RunFailed as error:
         message = f"side {error.side.name} ({error.side.cell}) failed: {failure(error.failed)}"
         stop(Exit.SOME_FAILED, f"{message}; its log is {error.log}")
     except KeyboardInterrupt:
         stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is kept")
-    answer = document(side_a, side_b, done, compare.judge(done), before)
+    answer = document(side_a, side_b, done, judge(done), before)
     if as_json:
         print_json(answer)
     else:
@@ -88,15 +89,10 @@ def ab(
             typer.echo(line)
 
 
-def _side(name: str, choice: "Choice", home: "Home") -> "Side":
-    from .. import data
-    from ..plan import estimates
-    from ..plan.plan import check_names
-    from ..run import ab, probe
-
+def _side(name: str, choice: Choice, home: Home) -> Side:
     check_names(choice.selection)
-    answers = probe.probe_all(home.logs, choice.selection.frameworks, choice.command)
-    side = ab.side(name, choice, answers, estimates.load(home.paces))
-    if side.cell.data == "real":
-        data.require({side.planned.workload.data_set.name: None})
-    return side
+    answers = probe_all(home.logs, choice.selection.frameworks, choice.command)
+    chosen = side(name, choice, answers, estimates.load(home.paces))
+    if chosen.cell.data == "real":
+        data.require({chosen.planned.workload.data_set.name: None})
+    return chosen

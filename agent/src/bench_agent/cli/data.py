@@ -1,15 +1,23 @@
 """``data fetch``, ``data list`` and ``data verify``: the real data sets on this machine."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console
 
-from .options import Exit, Json, print_json, stop
+from ..base.errors import UsageProblem
+from ..data import inventory
+from ..data.manifest import MANIFEST, RealData, real_data_named
+from .exits import Exit, stop
+from .options import Json
+from .setup import print_json
 
-if TYPE_CHECKING:
-    from ..data.manifest import RealData
-
-app = typer.Typer(help="The real data sets: bring them, list them, verify them.")
+app = typer.Typer(
+    help="The real data sets: fetch, list and verify them.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
 
 Names = Annotated[
     list[str] | None, typer.Argument(help="mnist, fashion-mnist or cifar-100; all by default.")
@@ -18,20 +26,14 @@ Names = Annotated[
 
 @app.command()
 def fetch(names: Names = None) -> None:
-    """Bring data sets from their mirrors; goes on where an interrupted download stopped."""
-    from rich.console import Console
-
-    from ..data import inventory
-
+    """Download data sets from their mirrors. An interrupted download continues where it stopped."""
     if inventory.fetch_all(_chosen(names), Console(stderr=True)):
         stop(Exit.SOME_FAILED, "generated data needs no files: --data generated")
 
 
 @app.command(name="list")
 def list_(as_json: Json = False) -> None:
-    """Show which data sets are here, where, and where they belong."""
-    from ..data import inventory
-
+    """Show which data sets are on this machine, and the folder each belongs in."""
     document = inventory.list_document(_chosen(None))
     if as_json:
         print_json(document)
@@ -41,9 +43,7 @@ def list_(as_json: Json = False) -> None:
 
 @app.command()
 def verify(names: Names = None, as_json: Json = False) -> None:
-    """Check size and SHA-256 of every file, read it, and tell the digests of its arrays."""
-    from ..data import inventory
-
+    """Check the size and SHA-256 of each file, read it, and show the digests of its arrays."""
     document = inventory.verify_document(_chosen(names))
     if as_json:
         print_json(document)
@@ -53,15 +53,12 @@ def verify(names: Names = None, as_json: Json = False) -> None:
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _chosen(names: list[str] | None) -> "tuple[RealData, ...]":
-    from ..base.errors import UsageProblem
-    from ..data.manifest import MANIFEST, real_data_named
-
-    known = ", ".join(item.name for item in MANIFEST)
+def _chosen(names: list[str] | None) -> tuple[RealData, ...]:
+    names_known = ", ".join(item.name for item in MANIFEST)
     chosen: dict[str, Any] = {}
     for name in names or [item.name for item in MANIFEST]:
-        found = real_data_named(name)
-        if found is None:
-            raise UsageProblem(f"unknown data set {name!r}; choose one of: {known}")
-        chosen[name] = found
+        data_set = real_data_named(name)
+        if data_set is None:
+            raise UsageProblem(f"unknown data set {name!r}; choose one of: {names_known}")
+        chosen[name] = data_set
     return tuple(chosen.values())

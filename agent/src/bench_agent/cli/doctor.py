@@ -1,17 +1,20 @@
-"""``devices`` and ``doctor``: what this machine is and what runs on it."""
+"""``devices`` and ``doctor``: what this machine is, what runs on it, and how to fix the rest."""
 
 from typing import Annotated
 
 import typer
 
-from .options import Json, Server, open_home, print_json, probe_frameworks
+from ..base.home import find_home
+from ..doctor import examine, exit_code, show
+from ..doctor.surroundings import Surroundings
+from ..machine import read_machine
+from ..output import documents
+from .options import Json, Server
+from .setup import open_home, print_json, probe_frameworks
 
 
 def devices(as_json: Json = False) -> None:
-    """Show this machine and the devices each framework sees."""
-    from ..machine import read_machine
-    from ..output import documents
-
+    """Show this machine and the devices that each framework sees."""
     document = documents.devices_document(read_machine(open_home()), probe_frameworks())
     if as_json:
         print_json(document)
@@ -24,11 +27,7 @@ def doctor(
     server: Server = None,
     as_json: Json = False,
 ) -> None:
-    """Tell what runs here and what does not, why, and the command that mends it."""
-    from ..base.home import find_home
-    from ..doctor import examine, exit_code, show
-    from ..doctor.surroundings import Surroundings
-
+    """Say what runs here, what does not and why, and the command that fixes it."""
     findings = list(examine(Surroundings(find_home(), server), tuple(only)))
     if as_json:
         print_json(show.document(findings))

@@ -1,23 +1,75 @@
-"""``bench-agent``: the commands, gathered from ``commands/``."""
+"""``bench-agent``: the list of commands. A command's module is imported when the command runs."""
 
 import os
 import sys
-from typing import Annotated, NoReturn
+from importlib import import_module
+from typing import Annotated, Any, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem
-from . import ab, conformance, data, owning
-from . import doctor as looking
-from . import report as reporting
-from . import run as measuring
-from . import submit as sending
-from . import verify as verifying
-from .options import Exit
+from .exits import Exit
+
+# Name: the function or group in this folder, the line that --help shows.
+COMMANDS = {
+    "devices": ("doctor:devices", "Show this machine and the devices that each framework sees."),
+    "doctor": ("doctor:doctor", "Say what runs here, what does not and why, and how to fix it."),
+    "plan": (
+        "run:plan",
+        "Show each cell of a run, how long it takes, and what is left out and why.",
+    ),
+    "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
+    "ab": ("ab:ab", "Compare two cells or two environments in turns: a ratio with its interval."),
+    "report": (
+        "report:report",
+        "Write the last run as one self-contained HTML file, or otherwise.",
+    ),
+    "conformance": ("conformance:conformance", "Check that every framework trains the same."),
+    "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
+    "status": ("submit:status", "Show the outbox: pending, sent and refused results."),
+    "enroll": ("submit:enroll", "Make this machine's key known to a server."),
+    "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
+    "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
+    "results": ("results:app", "Your own results on a server: list, export, hide, show, withdraw."),
+    "data": ("data:app", "The real data sets: fetch, list and verify them."),
+}
+
+
+class LazyCommands(TyperGroup):
+    """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        return TyperCommand(cmd_name, help=COMMANDS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _listed, rest = super().resolve_command(ctx, args)
+        return name, name and load(name), rest
+
+
+def load(name: str) -> Any:
+    """Import one of :data:`COMMANDS` and return it as a Click command."""
+    module, attribute = COMMANDS[name][0].split(":")
+    target = getattr(import_module(f".{module}", __package__), attribute)
+    if isinstance(target, typer.Typer):
+        group = target
+    else:
+        group = typer.Typer(add_completion=False, rich_markup_mode="markdown")
+        group.command(name)(target)
+    command = typer.main.get_command(group)
+    command.name = name
+    return command
+
 
 app = typer.Typer(
     name="bench-agent",
+    cls=LazyCommands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",  # lines of a paragraph belong together
@@ -25,15 +77,15 @@ app = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _print_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"bench-agent {__version__}")
         raise typer.Exit
 
 
 Version = Annotated[
     bool,
-    typer.Option("--version", is_eager=True, callback=_say_version, help="Show the version."),
+    typer.Option("--version", is_eager=True, callback=_print_version, help="Show the version."),
 ]
 
 
@@ -42,24 +94,8 @@ def program(version: Version = False) -> None:
     """Measure how fast this machine trains neural networks; sign and share the results."""
 
 
-app.command()(looking.devices)
-app.command()(looking.doctor)
-app.command()(measuring.plan)
-app.command()(measuring.run)
-app.command()(ab.ab)
-app.command()(reporting.report)
-app.command()(conformance.conformance)
-app.command()(sending.submit)
-app.command()(sending.status)
-app.command()(sending.enroll)
-app.command()(verifying.verify)
-app.add_typer(owning.keys, name="keys")
-app.add_typer(owning.results, name="results")
-app.add_typer(data.app, name="data")
-
-
 def main() -> None:
-    """Run the command line; problems a person can mend end in one line, not in a traceback."""
+    """Run the command line. A problem that the user can fix ends in one line and an exit code."""
     try:
         app()
     except (UsageProblem, HomeProblem, DataProblem) as problem:

@@ -1,15 +1,16 @@
-"""``report``: the last run as a document."""
+"""``report``: write the last run as HTML, Markdown, JSON, CSV or PNG."""
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from .options import Exit, open_home, stop
-
-if TYPE_CHECKING:
-    from ..output.report.figures import Report
+from ..output.report import page, picture, tables
+from ..output.report.figures import Report, report_of
+from ..remote.outbox import Outbox
+from .exits import Exit, stop
+from .setup import open_home
 
 FORMATS = ("html", "markdown", "json", "csv", "png")
 # Written to a file where none is named; the others are text for the terminal.
@@ -32,9 +33,6 @@ def report(
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write the last run as one self-contained HTML file, or in another format."""
-    from ..output.report.figures import report_of
-    from ..remote.outbox import Outbox
-
     chosen = "json" if as_json else format
     if chosen not in FORMATS:
         stop(Exit.WRONG_USAGE, f"unknown format {chosen!r}; choose one of: {', '.join(FORMATS)}")
@@ -54,9 +52,7 @@ def report(
     typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
 
 
-def _writer(name: str) -> "Callable[[Report], str | bytes]":
-    from ..output.report import page, picture, tables
-
+def _writer(name: str) -> Callable[[Report], str | bytes]:
     writers: dict[str, Callable[[Report], str | bytes]] = {
         "html": page.html,
         "markdown": tables.markdown,

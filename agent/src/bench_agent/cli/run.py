@@ -1,30 +1,43 @@
-"""``plan`` and ``run``: what would be measured, and measuring it."""
+"""``plan`` and ``run``: show what a run measures, and measure it."""
 
 import os
 import secrets
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
-from .options import (
-    Exit,
-    Json,
-    Like,
-    PresetName,
-    Server,
-    ask,
-    choosing_cells,
-    open_home,
-    print_json,
-    probe_frameworks,
-    stop,
-)
+from bench_protocol.format import rough
+from bench_protocol.seeded import DEFAULT_SEED
 
-if TYPE_CHECKING:
-    from ..base.home import Home
-    from ..plan.plan import Plan, Selection
-    from ..run.journal import Journal
+from .. import data
+from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.home import Home
+from ..base.keys import load_or_create_key
+from ..doctor.unfit import refuse_unfit
+from ..machine import read_facts
+from ..output import documents
+from ..output.documents import LONG_PLAN_SECONDS, left_out, plan_warnings, summary_document
+from ..output.events import EventLines
+from ..output.live import LiveDisplay
+from ..output.summary import show_end
+from ..plan import estimates
+from ..plan.memory_fit import room_of
+from ..plan.plan import Plan, Selection, check_names, make_plan
+from ..plan.presets import like_named, preset_named
+from ..remote.connection import token_for
+from ..run import calibration
+from ..run.idle_gate import IdleGate
+from ..run.interrupt import gentle_interrupt
+from ..run.journal import Journal, begin, unfinished
+from ..run.run import run_plan
+from ..run.run_lock import alone
+from ..worker import pretrained
+from .exits import Exit, stop
+from .options import Json, Like, PresetName, Server, choosing_cells
+from .setup import ask, open_client, open_home, print_json, probe_frameworks
+from .submit import ask_consent
 
 Yes = Annotated[
     bool,
@@ -36,11 +49,10 @@ Resume = Annotated[
     bool,
     typer.Option(
         "--resume/--fresh",
-        help="Go on with a run that was cut off (it keeps its own filters); where none was, as "
-        "with --fresh, begin a new one.",
+        help="Continue a run that was cut off, with its own filters. Without one, or with --fresh, "
+        "start a new run.",
     ),
 ]
-
 
 Events = Annotated[
     bool,
@@ -50,7 +62,7 @@ Events = Annotated[
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait-seconds", min=0, help="Wait so long for an idle and cool machine."),
+    typer.Option("--wait-seconds", min=0, help="Longest wait for an idle and cool machine."),
 ]
 Strict = Annotated[
     bool,
@@ -60,14 +72,12 @@ Strict = Annotated[
 
 @choosing_cells
 def plan(
-    selection: "Selection",
+    selection: Selection,
     preset: PresetName = None,
     like: Like = None,
     as_json: Json = False,
 ) -> None:
-    """Show every cell a run would measure, how long it takes, and what is left out and why."""
-    from ..output import documents
-
+    """Show each cell of a run, how long it takes, and what is left out and why."""
     made = _make_plan(preset, like, selection)
     if as_json:
         print_json(documents.plan_document(made))
@@ -77,7 +87,7 @@ def plan(
 
 @choosing_cells
 def run(
-    selection: "Selection",
+    selection: Selection,
     preset: PresetName = None,
     like: Like = None,
     server: Server = None,
@@ -88,29 +98,15 @@ def run(
     strict: Strict = False,
     as_json: Json = False,
 ) -> None:
-    """Measure, sign and keep the results; with a server, post them."""
-    from rich.console import Console
-
-    from ..base.keys import load_or_create_key
-    from ..doctor.unfit import refuse_unfit
-    from ..output.documents import summary_document
-    from ..output.events import EventLines
-    from ..output.live import LiveDisplay
-    from ..output.summary import show_end
-    from ..remote.connection import token_for
-    from ..run.idle_gate import IdleGate
-    from ..run.interrupt import gentle_interrupt
-    from ..run.run import run_plan
-    from ..run.run_lock import alone
-    from ..worker import pretrained
+    """Measure, sign and store the results; with a server, post them."""
 
     home = open_home()
-    # Before anything long: a folder or file that cannot be used is said now.
+    # Before any long work: report a folder or file that cannot be used.
     refuse_unfit(home)
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     if server:
-        _agree(server, home, yes)
+        _ask_consent(server, home, yes)
     console, lines = Console(stderr=as_json), EventLines(sys.stdout)
     reporter = lines if events else LiveDisplay(console)
     with alone(home):
@@ -135,17 +131,14 @@ def run(
 
 
 def _begin(
-    home: "Home",
+    home: Home,
     preset: str | None,
     like: str | None,
-    selection: "Selection",
+    selection: Selection,
     yes: bool,
     resume: bool,
-) -> "Journal":
-    """The run that was cut off, or a new one."""
-    from bench_protocol.seeded import DEFAULT_SEED
-
-    from ..run.journal import begin, unfinished
+) -> Journal:
+    """The journal of the run that was cut off, or of a new one."""
 
     journal = unfinished(home) if resume else None
     if journal is None:
@@ -157,31 +150,18 @@ def _begin(
     return journal
 
 
-def _agree(server: str, home: "Home", yes: bool) -> None:
-    """Ask for consent before the measuring; where the server is away, submit asks later."""
-    from ..base.errors import ServerUnreachable
-    from .options import open_client
-    from .submit import agree
-
+def _ask_consent(server: str, home: Home, yes: bool) -> None:
+    """Ask for consent before the run. If the server does not answer, submit asks later."""
     client = open_client(server, home)
     try:
-        agree(client, None, yes)
+        ask_consent(client, None, yes)
     except ServerUnreachable:
-        pass  # said once the run begins; what is measured waits in the outbox
+        pass  # The run reports it; the results stay pending in the outbox.
     finally:
         client.close()
 
 
-def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> "Plan":
-    from .. import data
-    from ..base.errors import UsageProblem
-    from ..machine import read_facts
-    from ..plan import estimates
-    from ..plan.memory_fit import room_of
-    from ..plan.plan import check_names, make_plan
-    from ..plan.presets import like_named, preset_named
-    from ..run import calibration
-
+def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Plan:
     if preset and like:
         raise UsageProblem("--preset and --like each say what to run: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
@@ -197,14 +177,11 @@ def _make_plan(preset: str | None, like: str | None, selection: "Selection") -> 
     return made
 
 
-def _check_plan(made: "Plan", yes: bool) -> None:
-    from bench_protocol import format as people
-
-    from ..output.documents import LONG_PLAN_SECONDS, left_out, plan_warnings
+def _check_plan(made: Plan, yes: bool) -> None:
 
     if not made.cells:
         stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "nothing to run")))
     for line in plan_warnings(made):
         typer.echo(line, err=True)
     if made.estimate_seconds > LONG_PLAN_SECONDS:
-        ask(f"This takes about {people.rough(made.estimate_seconds)}. Go on?", yes)
+        ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

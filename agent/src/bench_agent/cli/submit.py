@@ -1,14 +1,17 @@
-"""``submit``, ``status`` and ``enroll``: results on their way."""
+"""``submit``, ``status`` and ``enroll``: post the outbox, show it, enroll the key."""
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .options import Exit, Json, Server, ask, open_client, open_home, print_json, stop
-
-if TYPE_CHECKING:
-    from ..remote.client import Client
-    from ..remote.outbox import Outbox
+from ..base.errors import ServerUnreachable
+from ..machine import read_machine
+from ..output import documents
+from ..remote.client import Client
+from ..remote.outbox import Outbox
+from .exits import Exit, stop
+from .options import Json, Server
+from .setup import ask, exchange, open_client, open_home, print_json
 
 Agree = Annotated[
     bool, typer.Option("--yes", "-y", help="Agree to the server's licence without being asked.")
@@ -16,11 +19,7 @@ Agree = Annotated[
 
 
 def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> None:
-    """Post the results that wait in the outbox, each once; the first time, show what is sent."""
-    from ..base.errors import ServerUnreachable
-    from ..machine import read_machine
-    from ..remote.outbox import Outbox
-
+    """Post the pending results in the outbox, each once. The first time, show what is sent."""
     home = open_home()
     outbox = Outbox(home.outbox)
     sent: list[dict[str, Any]] = []
@@ -29,7 +28,7 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     client = open_client(server, home)
     try:
         if waiting:
-            agree(client, outbox, yes)
+            ask_consent(client, outbox, yes)
             for delivery in client.submit(outbox, read_machine(home).machine_hash):
                 (sent if delivery.state == "sent" else refused).append(delivery.answer)
     except ServerUnreachable as error:
@@ -41,18 +40,18 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
         print_json({"sent": sent, "refused": refused})
     else:
         typer.echo(f"{len(sent)} sent, {len(refused)} refused" if waiting else "nothing waits")
-        if late := _late(sent):
-            typer.echo(late)
+        if note := _level_1_note(sent):
+            typer.echo(note)
         for problem in refused:
             typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
 
-def _late(answers: list[dict[str, Any]]) -> str | None:
-    """What lateness or a missing challenge cost, with the server's reason for the first."""
+def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
+    """How many results stay at trust level 1 for lack of a fresh challenge, and why the first."""
     reasons = [
-        next((found["sentence"] for found in answer.get("verdicts", ()) if _stale(found)), None)
+        next((check["sentence"] for check in answer.get("verdicts", ()) if _is_stale(check)), None)
         for answer in answers
     ]
     if not (stale := [reason for reason in reasons if reason]):
@@ -63,12 +62,12 @@ def _late(answers: list[dict[str, Any]]) -> str | None:
     )
 
 
-def _stale(verdict: dict[str, Any]) -> bool:
-    return verdict["effect"] == "stale" and not verdict["passed"]
+def _is_stale(check: dict[str, Any]) -> bool:
+    return check["effect"] == "stale" and not check["passed"]
 
 
-def agree(client: "Client", outbox: "Outbox | None", yes: bool) -> None:
-    """Before the first result goes to a server: show the exact body, name the licence, ask.
+def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
+    """Before a server gets its first result: show the exact body, name the licence, ask.
 
     Raises:
         ServerUnreachable: the server does not say under which licence it publishes.
@@ -93,10 +92,7 @@ def agree(client: "Client", outbox: "Outbox | None", yes: bool) -> None:
 
 
 def status(as_json: Json = False) -> None:
-    """Show what waits in the outbox, what was sent and what was refused."""
-    from ..output import documents
-    from ..remote.outbox import Outbox
-
+    """Show the outbox: pending, sent and refused results."""
     home = open_home()
     if as_json:
         print_json(documents.status_document(home, Outbox(home.outbox)))
@@ -115,11 +111,9 @@ def enroll(
     as_json: Json = False,
 ) -> None:
     """Make this machine's key known to a server."""
-    from ..machine import read_machine
-
     home = open_home()
     client = open_client(server, home)
-    with talking(client):
+    with exchange(client):
         answer = client.enroll(read_machine(home).machine_hash, name, invite)
         offered = client.license()
     if as_json:
@@ -139,27 +133,3 @@ def enroll(
             f"results sent there are published under {offered}; bench-agent run --server and "
             "submit ask whether you agree before the first is sent"
         )
-
-
-class talking:  # noqa: N801 - read as a word: with talking(client)
-    """Close the client at the end; say in one line why the server did not do what was asked."""
-
-    def __init__(self, client: "Client") -> None:
-        self._client = client
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
-        from bench_protocol.errors import InvalidField
-
-        from ..base.errors import ServerUnreachable
-        from ..remote.client import ServerRefused
-
-        self._client.close()
-        if isinstance(error, InvalidField):
-            stop(Exit.WRONG_USAGE, error.detail)
-        if isinstance(error, ServerUnreachable):
-            stop(Exit.SERVER_UNREACHABLE, str(error))
-        if isinstance(error, ServerRefused):
-            stop(Exit.SOME_FAILED, str(error))

@@ -1,22 +1,36 @@
-"""``verify``: is a result what its key signed, and does a log hold it?"""
+"""``verify``: is a result what its key signed, and does a log contain it?"""
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
-from .options import Exit, Json, open_home, open_reader, print_json, stop
-from .submit import talking
+from bench_protocol.errors import ProtocolError
 
-if TYPE_CHECKING:
-    from ..base.home import Home
-    from ..remote.outbox import Entry
-    from ..remote.verify import Verified
+from ..base.errors import LogContradiction, ServerUnreachable
+from ..base.home import Home, write_durably
+from ..base.keys import own_key
+from ..remote.client import ServerRefused
+from ..remote.log_witness import server_of
+from ..remote.outbox import Entry
+from ..remote.verify import (
+    Verified,
+    complete_bundle,
+    fetch_bundle,
+    parse_address,
+    parse_receipt,
+    read_file,
+    verify_own,
+)
+from ..remote.verify import verify as verify_bundle
+from .exits import Exit, stop
+from .options import Json
+from .setup import exchange, open_home, open_reader, print_json
 
-# What was verified, the bundle it was in (None where no server was asked), the trusted log key
-# (None: the bundle's own).
-Found = tuple["Verified", dict[str, Any] | None, str | None]
+# What was verified, its bundle (None if no server was asked), the trusted log key (None: the
+# bundle's own).
+Checked = tuple[Verified, dict[str, Any] | None, str | None]
 
 
 def verify(
@@ -30,12 +44,8 @@ def verify(
     as_json: Json = False,
 ) -> None:
     """Check a result's signature, its key's history, and that the log holds it."""
-    from bench_protocol.errors import ProtocolError
-
-    from ..base.home import write_durably
-
     try:
-        found, bundle, trusted = _found(what, open_home())
+        verified, bundle, trusted = _check(what, open_home())
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
     if save and bundle is None:
@@ -43,61 +53,59 @@ def verify(
     if save:
         write_durably(save, json.dumps(bundle, indent=1).encode())
     if as_json:
-        print_json({"holds": found.sentences, "log_index": found.log_index, "key_id": found.key_id})
+        print_json(
+            {
+                "holds": verified.sentences,
+                "log_index": verified.log_index,
+                "key_id": verified.key_id,
+            }
+        )
         return
-    for sentence in found.sentences:
+    for sentence in verified.sentences:
         typer.echo(f"holds: {sentence}")
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
-    logged = ", unaltered and logged" if found.log_index is not None else " and unaltered"
+    logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
     typer.echo(f"It is signed{logged}. None of that shows that it is true.")
 
 
-def _found(what: str, home: "Home") -> Found:
-    from ..remote import verify as verifying
-    from ..remote.outbox import Entry
-
-    place = verifying.parse_address(what)
-    if place is not None:
-        client = open_reader(place[0], home)
-        with talking(client):
-            bundle = verifying.fetch_bundle(place[1], client.read)
+def _check(what: str, home: Home) -> Checked:
+    address = parse_address(what)
+    if address is not None:
+        server, result_id = address
+        client = open_reader(server, home)
+        with exchange(client):
+            bundle = fetch_bundle(result_id, client.read)
             trusted = client.witness.meet().key if client.witness else None
-        return verifying.verify(bundle, trusted), bundle, trusted
-    given = verifying.read_file(Path(what))
-    if isinstance(given, Entry):
-        return _kept(given, home)
-    return verifying.verify(given), given, None
+        return verify_bundle(bundle, trusted), bundle, trusted
+    content = read_file(Path(what))
+    if isinstance(content, Entry):
+        return _outbox_entry(content, home)
+    return verify_bundle(content), content, None
 
 
-def _kept(entry: "Entry", home: "Home") -> Found:
-    """An envelope of the outbox: with what its server answers, or without a server by the
-    machine's own key and what it remembers of the log."""
-    from ..base.errors import LogContradiction, ServerUnreachable
-    from ..base.keys import own_key
-    from ..remote import verify as verifying
-    from ..remote.client import ServerRefused
-    from ..remote.log_witness import server_of
-
+def _outbox_entry(entry: Entry, home: Home) -> Checked:
+    """Check an envelope of the outbox against its server. If the server does not answer, check it
+    against this machine's key and the log key that it remembers."""
     key, answer = own_key(home), entry.answer or {}
-    own = key.public_key() if key else None
+    public_key = key.public_key() if key else None
     if "receipt" not in answer:
         typer.echo("not sent: no log holds it yet", err=True)
-        return verifying.verify_own(entry.raw, own), None, None
-    receipt = verifying.parse_receipt(answer["receipt"])
-    server, known = server_of(home, receipt.checkpoint)
+        return verify_own(entry.raw, public_key), None, None
+    receipt = parse_receipt(answer["receipt"])
+    server, log = server_of(home, receipt.checkpoint)
     client = open_reader(server, home)
     try:
-        known = client.witness.meet() if client.witness else known
+        log = client.witness.meet() if client.witness else log
         sealed = json.loads(entry.raw)
-        bundle = verifying.complete_bundle(sealed, answer["receipt"], client.read)
+        bundle = complete_bundle(sealed, answer["receipt"], client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:
         stop(Exit.SOME_FAILED, str(error))
     except ServerUnreachable as error:
-        typer.echo(f"the key's history was not looked at: {error}", err=True)
-        return verifying.verify_own(entry.raw, own, receipt, known.key), None, known.key
+        typer.echo(f"the key's history was not checked: {error}", err=True)
+        return verify_own(entry.raw, public_key, receipt, log.key), None, log.key
     finally:
         client.close()
-    return verifying.verify(bundle, known.key), bundle, known.key
+    return verify_bundle(bundle, log.key), bundle, log.key

@@ -1,0 +1,119 @@
+"""``keys``: show, rotate, renew and revoke this machine's key."""
+
+from typing import Annotated
+
+import typer
+
+from bench_protocol.keys import key_id
+
+from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_key
+from ..remote.log_witness import known_servers
+from ..remote.outbox import Outbox
+from .exits import Exit, stop
+from .options import Json, Server
+from .setup import ask, exchange, open_client, open_home, print_json
+
+app = typer.Typer(
+    help="This machine's key: show, rotate, renew, revoke.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+
+@app.command("show")
+def show_key(as_json: Json = False) -> None:
+    """Show the key's id and where the key is."""
+
+    home = open_home()
+    key, file = key_id(load_or_create_key(home).public_key()), str(home.key)
+    if as_json:
+        print_json({"key_id": key, "file": file})
+    else:
+        typer.echo(f"{key}\n{file}")
+
+
+@app.command()
+def rotate(
+    servers: Annotated[list[str], typer.Option("--server", help="Repeatable.")] = [],
+    leave: Annotated[
+        list[str],
+        typer.Option("--leave", help="A server that is gone: its results keep the old key."),
+    ] = [],
+) -> None:
+    """Replace this machine's key with a new one on every named server.
+
+    The old key is gone afterwards, so name every server that this machine has met. The old key
+    signed the pending results in the outbox: submit them first.
+    """
+
+    home = open_home()
+    if not servers:
+        stop(Exit.WRONG_USAGE, "name every server that knows the key: --server URL, repeatable")
+    named = {server.rstrip("/") for server in (*servers, *leave)}
+    if forgotten := sorted(set(known_servers(home)) - named):
+        more = " ".join(f"--server {server}" for server in forgotten)
+        stop(
+            Exit.WRONG_USAGE,
+            "what the old key sent to a server that is not named could never be taken back: add "
+            f"{more}, or --leave URL for one that is gone",
+        )
+    if any(Outbox(home.outbox).pending()):
+        stop(
+            Exit.WRONG_USAGE,
+            "results of the old key wait: bench-agent submit first, or where the key is revoked: "
+            "bench-agent keys renew",
+        )
+    new = next_key(home)
+    for server in servers:
+        client = open_client(server, home)
+        with exchange(client):
+            client.rotate(new)
+        typer.echo(f"{client.server} knows the new key")
+    take_next_key(home)
+    typer.echo(f"key {key_id(new.public_key())} is this machine's key now")
+
+
+@app.command()
+def renew(yes: Yes = False) -> None:
+    """Start with a new key after the old one was revoked or its server is gone.
+
+    The old key is stored beside the new one. The pending results that it signed move to the
+    refused ones, because no server accepts them any more.
+    """
+
+    home = open_home()
+    outbox = Outbox(home.outbox)
+    waiting = list(outbox.pending())
+    ask(f"Put the old key and {len(waiting)} waiting results away?", yes)
+    try:
+        away = put_key_away(home)
+    except FileNotFoundError:
+        stop(Exit.WRONG_USAGE, "there is no key yet; the first run makes one")
+    for entry in waiting:
+        outbox.mark_refused(entry, {"detail": "its key was put away before it was sent"})
+    new = key_id(load_or_create_key(home).public_key())
+    typer.echo(f"the old key is in {away}; {len(waiting)} results were put to the refused ones")
+    typer.echo(f"key {new} is this machine's key now: bench-agent enroll --server URL")
+
+
+@app.command()
+def revoke(
+    server: Server = None,
+    key: Annotated[str | None, typer.Option("--key", help="Another key of yours.")] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Shown to everyone.")] = "put away",
+    since: Annotated[
+        int | None, typer.Option(min=0, help="Log index from which on its results do not count.")
+    ] = None,
+    yes: Yes = False,
+) -> None:
+    """Revoke a key: servers accept nothing more from it. This cannot be undone."""
+
+    home = open_home()
+    target = key or key_id(load_or_create_key(home).public_key())
+    ask(f"End key {target} for good?", yes)
+    client = open_client(server, home)
+    with exchange(client):
+        client.revoke(target, reason, since)
+    typer.echo(f"key {target} is revoked at {client.server}")

@@ -1,0 +1,90 @@
+"""``results``: list, export, hide, show, withdraw and pseudonymise your results on a server."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bench_protocol.acts import OwnAct
+
+from .keys import Yes
+from .options import Json, Server
+from .setup import ask, exchange, open_client, open_home, print_json
+
+app = typer.Typer(
+    help="Your own results on a server: list, export, hide, show, withdraw, pseudonymise.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+ResultId = Annotated[str, typer.Argument(help="The result's id.")]
+
+
+@app.command("list")
+def list_results(server: Server = None, as_json: Json = False) -> None:
+    """List the results that this machine's key sent, the hidden ones too."""
+    client = open_client(server, open_home())
+    with exchange(client):
+        rows = client.act("list")["results"]
+    if as_json:
+        print_json(rows)
+        return
+    for row in rows:
+        state = row["moderation"] or row["unranked_reason"] or f"level {row['trust_level']}"
+        typer.echo(f"{row['id']}  {row['received_at'][:10]}  {row['workload']}  {state}")
+
+
+@app.command()
+def export(
+    file: Annotated[
+        Path, typer.Argument(help="File for the results, a JSON line each: envelope and receipt.")
+    ],
+    server: Server = None,
+) -> None:
+    """Write every result that this machine's key sent into a file."""
+    client = open_client(server, open_home())
+    with exchange(client):
+        rows = client.act("export")["results"]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    typer.echo(f"{len(rows)} results in {file}")
+
+
+@app.command()
+def hide(result: ResultId, server: Server = None) -> None:
+    """Hide a result: no page shows it and no figure counts it, until it is shown again."""
+    _act("hide", result, server)
+
+
+@app.command("show")
+def show_result(result: ResultId, server: Server = None) -> None:
+    """Show a hidden result again."""
+    _act("show", result, server)
+
+
+@app.command()
+def withdraw(result: ResultId, server: Server = None, yes: Yes = False) -> None:
+    """Erase a result: its payload, its link to the key, and the salt. This cannot be undone."""
+    ask(f"Erase result {result} for good?", yes)
+    _act("withdraw", result, server)
+
+
+@app.command()
+def pseudonymise(
+    name: Annotated[
+        str | None, typer.Option("--name", help="The new name; without it no name is shown.")
+    ] = None,
+    server: Server = None,
+) -> None:
+    """Change or remove the name that is shown with your results."""
+    client = open_client(server, open_home())
+    with exchange(client):
+        client.act("rename", display_name=name)
+    typer.echo(f"shown as {name}" if name else "shown without a name")
+
+
+def _act(kind: OwnAct, result: str, server: str | None) -> None:
+    client = open_client(server, open_home())
+    with exchange(client):
+        client.act(kind, result)
+    typer.echo(f"{result}: {kind} done")

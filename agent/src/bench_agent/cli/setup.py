@@ -1,0 +1,80 @@
+"""What a command needs before it works: the agent's folder, a client, probes, consent."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from bench_protocol.errors import InvalidField
+
+from ..base.errors import HomeProblem, ServerUnreachable
+from ..base.home import Home, find_home
+from ..base.keys import load_or_create_key
+from ..base.messages import Probe
+from ..remote.client import Client, ServerRefused
+from ..remote.connection import token_for
+from ..run.probe import probe_all
+from .exits import Exit, stop
+
+
+def open_home() -> Home:
+    """The agent's folder.
+
+    Raises:
+        HomeProblem: a file is in its place.
+    """
+    home = find_home()
+    existing = next(path for path in (home.root, *home.root.parents) if path.exists())
+    if not existing.is_dir():
+        raise HomeProblem(f"{existing} is not a folder; choose another one with BENCH_HOME")
+    return home
+
+
+def open_client(server: str | None, home: Home) -> Client:
+    """A client for the named server. Without a name the command stops."""
+    if not server:
+        stop(Exit.WRONG_USAGE, "no server: give --server URL or set BENCH_SERVER")
+    token = token_for(server, os.environ, named=True)
+    return Client(server, load_or_create_key(home), home, token=token)
+
+
+def open_reader(server: str, home: Home) -> Client:
+    """A client that only reads. It signs nothing, so no key is made."""
+    return Client(server, None, home, token=token_for(server, os.environ, named=False))
+
+
+@contextmanager
+def exchange(client: Client) -> Iterator[None]:
+    """Close the client at the end. An error of the server stops the command with one line."""
+    try:
+        yield
+    except InvalidField as error:
+        stop(Exit.WRONG_USAGE, error.detail)
+    except ServerUnreachable as error:
+        stop(Exit.SERVER_UNREACHABLE, str(error))
+    except ServerRefused as error:
+        stop(Exit.SOME_FAILED, str(error))
+    finally:
+        client.close()
+
+
+def probe_frameworks(frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
+    """Ask each framework for its version and devices, each in its own process."""
+    return probe_all(open_home().logs, frameworks)
+
+
+def print_json(document: Any) -> None:
+    """Print a document for programs."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+
+
+def ask(question: str, yes: bool) -> None:
+    """Go on if ``--yes`` was given or the user agrees at a terminal; else stop the command."""
+    if yes:
+        return
+    if not typer.get_text_stream("stdin").isatty():
+        stop(Exit.WRONG_USAGE, f"{question} Say --yes to agree, or answer at a terminal.")
+    typer.confirm(question, abort=True, err=True)

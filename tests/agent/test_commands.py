@@ -1,0 +1,14 @@
+"""The list of commands that ``--help`` shows without importing any."""
+
+import pytest
+
+from bench_agent.cli.main import COMMANDS, load
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
+    command = load(name)
+    assert command.name == name
+    listed = COMMANDS[name][1].removesuffix(".")
+    # A command's own help starts with the same words; it may go on.
+    assert command.help.startswith(listed.split(",")[0].split(":")[0])
