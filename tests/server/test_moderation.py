@@ -34,7 +34,7 @@ def test_hidden_results_do_not_count_and_come_back(post: Poster, store: Store) -
     identity = post.made()
     before = rates(post)
     assert act(post, "hide", result=identity).status_code == 200
-    assert state(store, identity) == (False, "hidden by whoever sent it")
+    assert state(store, identity) == (False, "hidden by its sender")
     assert rates(post) == []
     assert post.http.get("/api/v1/results").json()["results"] == []
     assert act(post, "show", result=identity).status_code == 200
@@ -96,7 +96,7 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
     board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
     assert {row["result_id"]: (row["state"], row["reason"]) for row in board["unranked"]} == {
         flagged: ("kept", "flagged by the operator: overclocked"),
-        hidden: ("hidden", "hidden by whoever sent it"),
+        hidden: ("hidden", "hidden by its sender"),
         gone: ("withdrawn", "withdrawn by whoever sent it"),
     }
     assert [row["result_id"] for row in board["rows"]] == [kept]

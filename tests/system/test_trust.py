@@ -360,7 +360,7 @@ def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
     assert agent("results", "pseudonymise", "--name", "somebody", *at).code == 0
     listed = json.loads(agent("results", "list", *at, "--json").stdout)
     assert [(row["id"], row["moderation"]) for row in listed] == [(hidden, "hidden"), (kept, None)]
-    for identity, words in ((hidden, "hidden by whoever sent it"), (gone, "was withdrawn")):
+    for identity, words in ((hidden, "hidden by its sender"), (gone, "was withdrawn")):
         answer = httpx.get(f"{client.server}/api/v1/results/{identity}")
         assert (answer.status_code, answer.json()["code"]) == (410, "gone")
         assert words in answer.json()["detail"]

@@ -1,4 +1,4 @@
-"""Engines: one module or folder a framework (docs/adding.md), found by listing this folder."""
+"""Engines: a module or folder for each framework (docs/adding.md), found by listing this folder."""
 
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,7 +10,7 @@ NOT_ENGINES = {"seam", "common", "loop", "cpu"}
 
 
 def names() -> list[str]:
-    """Frameworks there is an engine for, installed or not."""
+    """Frameworks that have an engine, installed or not."""
     return sorted(
         module.name for module in iter_modules(__path__) if module.name not in NOT_ENGINES
     )
@@ -20,7 +20,7 @@ def engine_named(name: str) -> Engine:
     """The engine of a framework. Does not import the framework.
 
     Raises:
-        LookupError: there is none; the message lists those there are.
+        LookupError: there is none; the message lists all engines.
     """
     if name not in names():
         raise LookupError(f"unknown framework {name!r}; choose one of: {', '.join(names())}")
@@ -29,7 +29,7 @@ def engine_named(name: str) -> Engine:
 
 
 def is_installed(engine: Engine) -> bool:
-    """Whether an engine's framework is there to be imported. Does not import it."""
+    """Whether an engine's framework is installed. Does not import it."""
     try:
         return find_spec(engine.import_name) is not None
     except ModuleNotFoundError:  # a package above it is missing

@@ -1,4 +1,4 @@
-"""What every engine needs: where a device can exist, pictures as floats, and the score."""
+"""Shared by all engines: legal devices, pictures as floats, evaluation batches, the score."""
 
 import os
 import platform
@@ -14,11 +14,11 @@ from ..base.precisions import why_not as why_no_precision
 from .seam import Data
 
 EVALUATION_BATCH = 1000
-# Dropout and the order of later epochs are the framework's own; a repeat draws the same again.
+# Seed of dropout and of later epochs' order, drawn by the framework; repeats draw the same.
 FRAMEWORK_SEED = 0
-# Large pictures need fewer at a time: their activations have to fit beside the training.
+# Large pictures use smaller batches: their activations must fit beside the training.
 EVALUATION_VALUES = 2_000_000
-# Above this the pictures stay uint8 on the device and become floats batch by batch.
+# Larger data sets stay uint8 on the device and become floats batch by batch.
 LARGEST_FLOAT_DATA_BYTES = 2**30
 
 
@@ -31,7 +31,7 @@ def why_not_here(
     recipes: tuple[Recipe, ...],
     precisions: tuple[Precision, ...],
 ) -> str | None:
-    """Reasons that hold for every framework: the platform, and what an engine does not have."""
+    """The reason why a device, recipe or precision cannot run, if it holds for every framework."""
     if device not in device_kinds:
         return f"this framework does not run on {device}"
     if device == "metal" and not (sys.platform == "darwin" and platform.machine() == "arm64"):
@@ -46,14 +46,14 @@ def why_not_here(
 
 
 def available_cores() -> int:
-    """Processor cores this process may use."""
+    """The number of processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """Pictures as the first layer takes them: float32 in [0, 1], same shape."""
+    """Pictures as the first layer needs them: float32 in [0, 1], same shape."""
     floats = pictures.astype(np.float32)
     # Divided, not multiplied by 1/255: the two differ in the last bit, and engines must agree.
     floats /= np.float32(255)
@@ -61,7 +61,7 @@ def as_floats(pictures: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def resident(pictures: NDArray[np.uint8]) -> NDArray[np.float32] | NDArray[np.uint8]:
-    """Pictures as they are kept on the device: floats, or bytes where floats are too large."""
+    """Pictures as they are stored on the device: floats, or bytes if floats are too large."""
     return pictures if pictures.size * 4 > LARGEST_FLOAT_DATA_BYTES else as_floats(pictures)
 
 
@@ -75,7 +75,7 @@ def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArra
 
 
 class Score:
-    """Mean loss and accuracy, gathered over batches of logits (samples, classes)."""
+    """Mean loss and accuracy, accumulated over batches of logits (samples, classes)."""
 
     def __init__(self) -> None:
         self._loss = 0.0

@@ -1,6 +1,6 @@
-"""Which samples come next: batches fed from the host, or slices of an order kept on the device.
+"""The order of samples: batches fed from the host, or slices of an order stored on the device.
 
-The first epoch has the job's order, in every loop; later ones are shuffled anew.
+In every loop the first epoch has the job's order; later ones are shuffled.
 """
 
 from abc import ABC, abstractmethod
@@ -14,9 +14,9 @@ from .seam import Data
 
 
 def orders(data: Data) -> Iterator[NDArray[np.int32]]:
-    """The job's order of the samples, then others without end.
+    """The job's order of the samples, then an endless series of shuffled ones.
 
-    Shuffled on the host: on the device it costs some frameworks a twentieth of a short epoch.
+    The host shuffles: on the device this costs some frameworks a twentieth of a short epoch.
     """
     shuffle = np.random.default_rng(FRAMEWORK_SEED)
     order = data.order
@@ -28,7 +28,7 @@ def orders(data: Data) -> Iterator[NDArray[np.int32]]:
 def host_batches(
     data: Data, batch_size: int
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
-    """Full batches of floats and labels, gathered by NumPy, epoch after epoch without end."""
+    """Full batches of floats and labels, gathered by NumPy, over endless epochs."""
     inputs = as_floats(data.train_x)
     for order in orders(data):
         for end in range(batch_size, len(order) + 1, batch_size):
@@ -37,10 +37,10 @@ def host_batches(
 
 
 class SlicedLoop(ABC):
-    """``train_block`` of a loop whose data, and whose order, are on the device.
+    """``train_block`` of a loop whose data and order are on the device.
 
-    ``_orders`` gives an epoch's order after the other; its first is the session's to take.
-    ``_position`` counts the steps trained in the running epoch, ``_trained`` those ever trained.
+    ``_orders`` yields the order of each epoch; the session takes the first. ``_position`` counts
+    the steps of the current epoch, ``_trained`` all steps.
     """
 
     _orders: Iterator[NDArray[np.int32]]
@@ -62,8 +62,8 @@ class SlicedLoop(ABC):
 
     @abstractmethod
     def _reorder(self, order: NDArray[np.int32]) -> None:
-        """Put the order of another epoch on the device."""
+        """Put the order of the next epoch on the device."""
 
     @abstractmethod
     def _train(self, first: int, count: int) -> None:
-        """Train ``count`` steps of the running epoch, from step ``first`` on."""
+        """Train ``count`` steps of the current epoch, starting with step ``first``."""

@@ -1,8 +1,8 @@
 """The seam between the harness and a framework. The engine trains, the harness times.
 
-An engine is one module in this folder that holds ``ENGINE``. Importing the module must not import
-the framework: the parent process reads names, recipes and distributions from it. Engines never
-import ``time``; the stopwatch lives in :mod:`bench_agent.worker.stopwatch` alone.
+An engine is a module or folder here that defines ``ENGINE``. Its import must not import the
+framework, because the parent process reads names, recipes and distributions from it. Engines never
+import ``time``; only :mod:`bench_agent.worker.stopwatch` reads the clock.
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Data:
 
     ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
     ``order`` int32 (samples,): in the first epoch, step s trains the samples
-    ``order[s * batch : (s + 1) * batch]``. Later epochs are shuffled as the recipe does it.
+    ``order[s * batch : (s + 1) * batch]``. The recipe shuffles later epochs.
     """
 
     train_x: NDArray[np.uint8]
@@ -36,7 +36,7 @@ class Data:
 
 
 class WrongResult(Exception):
-    """The framework computes something wrongly on this device, so nothing may be measured."""
+    """The framework computes wrong values on this device, so nothing may be measured."""
 
 
 class Session(Protocol):
@@ -48,13 +48,13 @@ class Session(Protocol):
     """How the recipe was set up (``steps_per_call``, ``jit``): small, for people."""
 
     def train_block(self, steps: int) -> None:
-        """Train the next ``steps`` full batches, going on into the next epoch at an epoch's end.
+        """Train the next ``steps`` full batches; an epoch's end is followed by the next epoch.
 
         May return before the device has finished.
         """
 
     def sync(self) -> None:
-        """Return when everything asked for is done on the device."""
+        """Return when the device has finished all requested work."""
 
     def loss(self) -> float:
         """Mean loss of the last batch trained."""
@@ -63,16 +63,16 @@ class Session(Protocol):
         """Number of weights as the framework counts them."""
 
     def peak_memory_bytes(self) -> int | None:
-        """Most device memory in use so far; None where the framework cannot say."""
+        """Peak device memory so far in bytes; None if the framework cannot report it."""
 
     def evaluate(self) -> tuple[float, float]:
         """Mean loss and accuracy over the test samples, dropout off."""
 
     def placement(self) -> str:
-        """Where the framework says its weights are, in its own words."""
+        """The device of the weights, as the framework names it."""
 
     def close(self) -> None:
-        """End helper threads and let go of memory."""
+        """End helper threads and free memory."""
 
 
 class Engine(Protocol):
@@ -91,16 +91,16 @@ class Engine(Protocol):
         """Reason why this combination cannot run, or None."""
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import the framework and set it up for the cell. Called first, once a process."""
+        """Import the framework and set it up for the cell. Called first, once per process."""
 
     def devices(self) -> list[FoundDevice]:
         """Devices the framework sees. Imports it."""
 
     def libraries(self) -> dict[str, str]:
-        """What the framework brought or loaded, such as ``blas``, ``cuda``, ``cxx_compiler``."""
+        """Libraries that the framework contains or loaded, such as ``blas``, ``cuda``."""
 
     def settings(self) -> dict[str, str]:
-        """Options in force that change speed, such as thread counts. Not environment variables."""
+        """Active options that change speed, such as thread counts. Not environment variables."""
 
     def gemm(self, size: int) -> Callable[[], None]:
         """A product of two square matrices, ``size`` rows, on the loaded device and in the

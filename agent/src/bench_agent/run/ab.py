@@ -1,12 +1,12 @@
 """A against B on this machine: pairs of short repeats in fresh processes that time in turns.
 
 Both processes of a pair live at the same time, and one's block follows the other's while the other
-stands still (:mod:`.lockstep`): what slows the machine for a while meets both, and falls out of
-their ratio. Two processes of one cell may differ for good, by where their memory lies: so there are
-several pairs, and the verdict is over them. A difference of a few per cent can be seen so on a
-machine whose pace moves by more than that.
+is stopped (:mod:`.lockstep`). A temporary slowdown of the machine affects both and cancels in their
+ratio. Two processes of one cell may differ permanently, because of where their memory lies, so
+there are several pairs and the verdict is over all of them. This shows a difference of a few per
+cent even on a machine whose speed varies by more than that.
 
-Where both do not fit into memory, whole runs take turns instead, A B, B A.
+If both do not fit into memory, whole runs alternate instead: A B, B A.
 """
 
 import shutil
@@ -37,7 +37,7 @@ PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
 DEFAULT_RECIPE = "tuned"
 HAS_AGENT = "import sys, importlib.util as i; sys.exit(i.find_spec('bench_agent') is None)"
-# Every run times for the whole budget: that one side settles sooner must not matter.
+# Every run is timed for the whole budget, so that neither side stops earlier.
 AB = Preset(
     name="ab",
     summary="one cell of each side",
@@ -59,7 +59,7 @@ RunJob = Callable[[Job, Path, Listener, tuple[str, ...]], Answer]
 
 @dataclass(frozen=True)
 class Choice:
-    """One side as it was asked for: filters of its cell, environment variables, interpreter."""
+    """One side as the user chose it: filters of its cell, environment variables, interpreter."""
 
     selection: Selection
     environ: Mapping[str, str]
@@ -74,7 +74,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Side:
-    """One side as it is run."""
+    """One side, ready to run: its planned cell and the command of its worker."""
 
     name: str
     planned: PlannedCell
@@ -87,7 +87,7 @@ class Side:
 
 @dataclass(frozen=True)
 class Pair:
-    """Samples per second of one run of each side, and what there is to doubt in whose blocks."""
+    """Samples per second of one run of each side, and the warnings on each side's blocks."""
 
     a: float
     b: float
@@ -95,7 +95,7 @@ class Pair:
 
 
 class RunFailed(Exception):
-    """A run gave no figure, so there is nothing to compare."""
+    """A run failed, so there is nothing to compare."""
 
     def __init__(self, side: Side, failed: Failed, log: Path) -> None:
         super().__init__(side.name, failed, log)
@@ -122,9 +122,9 @@ def choose(base: Selection, assignments: list[str], python: str) -> Choice:
         key, equals, value = text.partition("=")
         field = AXES.get(key.replace("_", "-"))
         if not equals or not (field or key.isupper()):
-            known = ", ".join(AXES)
+            axes = ", ".join(AXES)
             raise UsageProblem(
-                f"{text!r} is not key=value with a key of: {known}, "
+                f"{text!r} is not key=value with a key of: {axes}, "
                 "or the name of an environment variable in upper case"
             )
         if field is None:
@@ -146,10 +146,10 @@ def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
 
 
 def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: MeasuredTimes) -> Side:
-    """The one cell a side stands for: where a device is not named, the first that is not the CPU.
+    """The cell of a side. If no device is named, the first one that is not the CPU.
 
     Args:
-        probes: what the side's interpreter sees.
+        probes: devices and versions that the side's interpreter reports, by framework.
 
     Raises:
         UsageProblem: the choice names no cell, or several.
@@ -170,20 +170,20 @@ def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: Measured
 
 
 def _several(name: str, cells: list[Cell]) -> str:
-    """Which options would leave one cell of these, and a command line that has them."""
+    """Name the options that choose one of these cells, and a command line with them."""
     main = ("workload", "framework")
-    # Another workload may have another default batch size: that need not be named.
+    # Workloads differ in default batch size, so the option need not be named.
     alike = [cell for cell in cells if all(getattr(cell, a) == getattr(cells[0], a) for a in main)]
 
     def values_of(axis: str) -> list[str]:
         among = cells if axis in main else alike
         return list(dict.fromkeys(str(getattr(cell, axis.replace("-", "_"))) for cell in among))
 
-    found = {axis: values_of(axis) for axis in AXES}
-    missing = {axis: values for axis, values in found.items() if len(values) > 1}
+    differing = {axis: values_of(axis) for axis in AXES}
+    missing = {axis: values for axis, values in differing.items() if len(values) > 1}
     lists = " and ".join(f"one --{axis} ({', '.join(them)})" for axis, them in missing.items())
     named = {*main, *missing} - {"recipe"}
-    options = " ".join(f"--{axis} {found[axis][0]}" for axis in AXES if axis in named)
+    options = " ".join(f"--{axis} {differing[axis][0]}" for axis in AXES if axis in named)
     return (
         f"side {name} is one cell, but {len(cells)} fit; give {lists}, for example:\n"
         f"bench-agent ab {options} --a recipe=naive --b recipe=tuned"
@@ -202,54 +202,54 @@ def pairs(
     *,
     whole_runs: bool = False,
 ) -> Iterator[Pair]:
-    """Run pairs, and give each when it is done.
+    """Run pairs and yield each when it is done.
 
     Args:
-        listener: is told what both sides' workers tell, from a thread of each.
-        whole_runs: one side's run after the other's, A B, B A, ...; else their blocks in turns.
+        listener: receives the messages of both workers, in a thread of each.
+        whole_runs: alternate whole runs, A B, B A, ...; otherwise alternate blocks.
 
     Raises:
-        RunFailed: a run gave no figure.
+        RunFailed: a run failed.
     """
 
-    def ran(own: Side, number: int, *arguments: str) -> Measurement:
-        log = logs / f"{number:03d}-{own.name}.log"
-        planned = own.planned
+    def ran(side: Side, number: int, *arguments: str) -> Measurement:
+        log = logs / f"{number:03d}-{side.name}.log"
+        planned = side.planned
         job = Job(
             workload=planned.workload,
             cell=planned.cell,
             seed=DEFAULT_SEED,
             timing=planned.timing,
         )
-        outcome = run_job(job, log, listener, (*own.command, *arguments)).outcome
+        outcome = run_job(job, log, listener, (*side.command, *arguments)).outcome
         if isinstance(outcome, Failed):
-            raise RunFailed(own, outcome, log)
+            raise RunFailed(side, outcome, log)
         return outcome.measurement
 
     for number in range(1, count + 1):
-        # Whatever the first of two has by being the first, each side has in turn.
+        # Going first may help or hurt, so the sides alternate.
         order = (a, b) if number % 2 else (b, a)
         if whole_runs:
-            found = {own.name: ran(own, number) for own in order}
+            measurements = {side.name: ran(side, number) for side in order}
         else:
-            # Without turns a worker ends soon: whatever goes wrong, nothing is waited for in vain.
+            # Lockstep's exit ends both workers, so an error in one leaves no other waiting.
             with ThreadPoolExecutor() as threads, Lockstep(2) as turns:
                 running = {
-                    threads.submit(ran, own, number, "--turns", turns.address): own.name
-                    for own in order
+                    threads.submit(ran, side, number, "--turns", turns.address): side.name
+                    for side in order
                 }
-                found = {running[done]: done.result() for done in as_completed(running)}
+                measurements = {running[done]: done.result() for done in as_completed(running)}
         speed_a, speed_b = (
-            samples_per_second(found[own.name], own.cell.batch_size) for own in (a, b)
+            samples_per_second(measurements[side.name], side.cell.batch_size) for side in (a, b)
         )
         doubted = [
-            (own.name, doubt)
-            for own in (a, b)
-            for doubt in doubts.of_blocks(found[own.name].blocks)
+            (side.name, doubt)
+            for side in (a, b)
+            for doubt in doubts.of_blocks(measurements[side.name].blocks)
         ]
         yield Pair(speed_a, speed_b, tuple(doubted))
 
 
 def judge(done: list[Pair]) -> SpeedVerdict:
-    """How many times as fast B is as A, over all pairs, with its interval and verdict."""
+    """The speed of B divided by that of A over all pairs, with interval and verdict."""
     return compare_pairs([1 / pair.b for pair in done], [1 / pair.a for pair in done])

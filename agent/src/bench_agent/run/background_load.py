@@ -1,4 +1,4 @@
-"""What other programs did on the processor while a worker ran."""
+"""Processor time of other programs while a worker ran."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ IDLE = ("idle", "iowait", "steal", "guest", "guest_nice")  # guest time is also 
 
 @dataclass(frozen=True)
 class ProcessorTime:
-    """Processor seconds so far: of all programs, and of this one with its ended children."""
+    """Processor seconds so far: of all programs, and of this one and its ended children."""
 
     at: float
     everyone: float
@@ -25,12 +25,12 @@ def read_used() -> ProcessorTime:
 
     times = psutil.cpu_times()._asdict()
     everyone = sum(seconds for kind, seconds in times.items() if kind not in IDLE)
-    own = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return ProcessorTime(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in own))
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return ProcessorTime(time.monotonic(), everyone, sum(u.ru_utime + u.ru_stime for u in usages))
 
 
 class BackgroundLoad:
-    """A context manager around a worker, from before its start until it was waited for."""
+    """A context manager around a worker's life; sets ``busy_cores`` at its end."""
 
     def __init__(self, read: Callable[[], ProcessorTime] = read_used) -> None:
         self._read = read
@@ -46,7 +46,7 @@ class BackgroundLoad:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Set ``busy_cores``: how many cores others kept busy on average."""
+        """Set ``busy_cores``: the average number of cores that other programs used."""
         ended, began = self._read(), self._began
         others = (ended.everyone - began.everyone) - (ended.ours - began.ours)
         self.busy_cores = max(0.0, others / max(ended.at - began.at, 1e-9))

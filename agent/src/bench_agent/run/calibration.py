@@ -1,7 +1,7 @@
 """A short repeat for each framework and device that this machine has not measured yet.
 
-Without it the estimate of a long plan could be wrong by any factor. Nothing of it is kept but the
-pace; it is no result.
+Without it the estimate of a long plan could be wrong by any factor. Only the measured time of
+a step is stored; a calibration is no result.
 """
 
 import time
@@ -20,7 +20,7 @@ from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
 from .worker_process import run_job
 
-# Shorter plans are over before it would have paid.
+# For shorter plans calibration would cost more time than it saves.
 WORTH_SECONDS = 300.0
 SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
 
@@ -33,12 +33,12 @@ def is_worth_it(plan: Plan) -> bool:
 
 
 def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
-    """The quickest planned cell of each framework and device nothing is known of."""
-    known = estimates.load(home.paces)
+    """The quickest planned cell of each framework and device without a measured time."""
+    measured_times = estimates.load(home.paces)
     quickest: dict[tuple[str, str], PlannedCell] = {}
     for planned in sorted(plan.cells, key=lambda p: estimates.step_flops(p.cell, p.workload)):
         cell = planned.cell
-        if not known.knows(cell.framework, cell.device):
+        if not measured_times.knows(cell.framework, cell.device):
             quickest.setdefault((cell.framework, str(cell.device)), planned)
     return list(quickest.values())
 
@@ -46,24 +46,24 @@ def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
 def calibrate(
     cells: list[PlannedCell],
     home: Home,
-    tell: Callable[[str], None],
+    show: Callable[[str], None],
     run_job: RunJob = lambda job, log: run_job(job, log),
     clock: Callable[[], float] = time.monotonic,
     look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
-    """Run each cell for a moment and note its pace, with a warning where the machine was busy.
+    """Run each cell briefly and store its measured time, with a warning if the machine was busy.
 
-    A cell that fails is noted as nothing.
+    A cell that fails stores nothing.
 
     Raises:
-        HomeProblem: the paces cannot be written.
+        HomeProblem: the file of measured times cannot be written.
     """
     for planned in cells:
         cell = planned.cell
-        tell(f"calibrating: {cell.framework} on {cell.device}")
+        show(f"calibrating: {cell.framework} on {cell.device}")
         job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
-        found = [
+        doubts_before = [
             w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
         ]
         began = clock()
@@ -71,5 +71,5 @@ def calibrate(
         if measurement:
             wall_seconds = clock() - began
             pace = estimates.pace_of(cell, planned.workload, measurement, SHORT, wall_seconds)
-            pace = pace.model_copy(update={"warnings": tuple(found)})
+            pace = pace.model_copy(update={"warnings": tuple(doubts_before)})
             estimates.note(home.paces, cell, pace)

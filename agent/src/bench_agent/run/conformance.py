@@ -1,6 +1,7 @@
-"""``bench-agent conformance``: every pair's traces in a fresh process, held against the reference.
+"""``bench-agent conformance``: train each cell's traces and compare them with the reference.
 
-A pair is a cell of the plan; its batch size does not matter, a trace has its own.
+Each cell runs in a fresh process. The batch size of the cell does not matter, because a trace has
+its own.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +22,7 @@ from .worker_process import run_traces
 
 @dataclass(frozen=True)
 class CheckedCell:
-    """One cell's traces and what they say. ``problem``: why there are none."""
+    """One cell's traces and their verdict. ``problem``: why there are none."""
 
     cell: Cell
     verdict: ConformanceVerdict | None
@@ -35,50 +36,52 @@ class CheckedCell:
 
 
 def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
-    """Trace every cell of the plan, one after the other, each in a process of its own."""
+    """Train the traces of each cell of the plan, one after the other, each in its own process."""
     for number, planned in enumerate(plan.cells):
         job = Job(
             workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
         )
         answer = run_traces(job, logs / "conformance" / f"{number}.log")
-        found = None if answer.problem else verdict(planned.cell, answer.traces)
-        yield CheckedCell(planned.cell, found, answer.traces, answer.environment, answer.problem)
+        conformance = None if answer.problem else verdict(planned.cell, answer.traces)
+        yield CheckedCell(
+            planned.cell, conformance, answer.traces, answer.environment, answer.problem
+        )
 
 
-def line(one: CheckedCell) -> str:
-    """One pair in one line."""
-    cell = one.cell
+def line(checked: CheckedCell) -> str:
+    """One cell as a line of text."""
+    cell = checked.cell
     name = f"{cell.workload:18} {cell.framework:11} {cell.device!s:6} {cell.recipe:9}"
-    if one.verdict is None:
-        return f"{name} {cell.precision:8} failed: {one.problem}"
-    off = "-" if one.verdict.deviation is None else f"{one.verdict.deviation:.1e}"
-    why = "" if one.verdict.kind == "conformant" else f": {one.verdict.reason}"
-    return f"{name} {cell.precision:8} {off:>8} {one.verdict.kind}{why}"
+    if checked.verdict is None:
+        return f"{name} {cell.precision:8} failed: {checked.problem}"
+    off = "-" if checked.verdict.deviation is None else f"{checked.verdict.deviation:.1e}"
+    why = "" if checked.verdict.kind == "conformant" else f": {checked.verdict.reason}"
+    return f"{name} {cell.precision:8} {off:>8} {checked.verdict.kind}{why}"
 
 
 def summary(checked: Sequence[CheckedCell], plan: Plan) -> str:
-    """How many of each, and what was left out."""
-    kinds = [one.verdict.kind if one.verdict else "failed" for one in checked]
+    """The number of cells with each verdict, and the cells that were left out."""
+    kinds = [cell.verdict.kind if cell.verdict else "failed" for cell in checked]
     counts = ", ".join(f"{kinds.count(kind)} {kind}" for kind in sorted(set(kinds)))
     left_out = [f"left out: {item.what}: {item.reason}" for item in plan.excluded]
     return "\n".join([*left_out, counts])
 
 
 def document(checked: Sequence[CheckedCell], plan: Plan) -> dict[str, Any]:
-    """Every pair with its traces and the software it ran on."""
+    """Every cell with its traces and the software it ran on, as JSON."""
     return {
         "pairs": [
             {
-                "cell": one.cell.model_dump(mode="json"),
-                "verdict": one.verdict.kind if one.verdict else "failed",
-                "reason": one.verdict.reason if one.verdict else one.problem,
-                "largest_deviation": _finite(one.verdict),
-                "traces": [trace.model_dump(mode="json") for trace in one.traces],
+                "cell": cell.cell.model_dump(mode="json"),
+                "verdict": cell.verdict.kind if cell.verdict else "failed",
+                "reason": cell.verdict.reason if cell.verdict else cell.problem,
+                "largest_deviation": _finite(cell.verdict),
+                "traces": [trace.model_dump(mode="json") for trace in cell.traces],
                 "environment": (
-                    one.environment.model_dump(mode="json") if one.environment else None
+                    cell.environment.model_dump(mode="json") if cell.environment else None
                 ),
             }
-            for one in checked
+            for cell in checked
         ],
         "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
     }

@@ -1,7 +1,7 @@
-"""What ended a worker that gave no answer: memory that ran out, or something else.
+"""Why a worker ended without an answer: out of memory, or another cause.
 
-A process that the kernel killed for want of memory and one that was killed by hand end alike
-(SIGKILL). The kernel counts its own kills, so its count is read before and after.
+A process that the kernel killed for lack of memory and one that a user killed end alike (SIGKILL).
+The kernel counts its own kills, so its count is read before and after.
 """
 
 import os
@@ -13,14 +13,14 @@ from ..machine.text import file_text
 from ..worker.failures import OUT_OF_MEMORY_TEXT
 
 LOG_TAIL_BYTES = 64 * 1024
-# How a library ends that could not allocate and said so: an abort, or an uncaught exception.
+# How a library that reports a failed allocation ends: an abort, or an uncaught exception.
 AFTER_SAYING_SO = (-signal.SIGABRT, -signal.SIGSEGV, 1)
 
 
 def memory_kills(root: Path = Path("/")) -> int:
-    """How often Linux has killed a process for want of memory, its own or its group's."""
-    found = re.search(r"^oom_kill ([0-9]{1,18})$", file_text(root / "proc/vmstat"), re.MULTILINE)
-    return int(found.group(1)) if found else 0
+    """How often Linux has killed a process because memory ran out, its own or its group's."""
+    match = re.search(r"^oom_kill ([0-9]{1,18})$", file_text(root / "proc/vmstat"), re.MULTILINE)
+    return int(match.group(1)) if match else 0
 
 
 def ran_out_of_memory(exit_code: int | None, log: Path, kills: int) -> bool:
@@ -28,7 +28,7 @@ def ran_out_of_memory(exit_code: int | None, log: Path, kills: int) -> bool:
 
     Args:
         exit_code: negative for a signal; None where it is not known.
-        log: what it printed.
+        log: the worker's output.
         kills: by how much :func:`memory_kills` rose while it ran.
     """
     if exit_code == -signal.SIGKILL:

@@ -1,4 +1,4 @@
-"""Before a repeat: is the machine idle and cool? Waits for it, up to a limit."""
+"""Idle gate: before a repeat, wait up to a limit until the machine is idle and cool."""
 
 import platform
 import time
@@ -21,12 +21,12 @@ from .interrupt import Stop
 POLL_SECONDS = 2.0
 IDLE_AND_COOL = ("not_idle", "hot")
 COOL = ("hot",)
-# Waiting does not end these.
+# Conditions that waiting does not change.
 UNCHANGED = ("on_battery", "low_power_mode")
 
 
 def look(device: Device, system: str = platform.system()) -> Conditions:
-    """What this machine is doing now. Takes half a second to a second."""
+    """Load, heat and power state of this machine now. Takes half a second to a second."""
     throttled = sensors.throttled_meanwhile()
     power = sensors.power(system)
     governor = sensors.governor()
@@ -49,9 +49,9 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
 
 @dataclass(frozen=True)
 class IdleGate:
-    """Lets a repeat begin once the machine is idle and cool, or the limit is spent.
+    """Delays a repeat until the machine is idle and cool, or the time limit is over.
 
-    ``strict``: stop the run instead of going on with a doubt, also on battery.
+    ``strict``: stop the run instead of adding a warning, also on battery.
     """
 
     wait_seconds: float = 0.0
@@ -67,43 +67,43 @@ class IdleGate:
         say: Callable[[str], None],
         stop: Stop | None = None,
     ) -> Conditions:
-        """Look again and again until none of these doubts is left.
+        """Poll the machine until none of these warnings remains.
 
         Args:
             gone: codes of :mod:`bench_protocol.doubts` to wait for.
-            say: tells the person, once, what is waited for.
-            stop: ends the waiting.
+            say: shows the user, once, what the gate waits for.
+            stop: ends the wait.
 
         Returns:
-            What the last look saw, with ``waited_ns``.
+            The last reading, with ``waited_ns``.
 
         Raises:
-            UsageProblem: with ``strict``, something still stands in the way.
+            UsageProblem: with ``strict``, a warning remains.
         """
         began = self.clock()
         said = False
         while True:
             conditions = self.look(device)
-            found = doubts.of_conditions(conditions)
-            waiting_for = [doubt for doubt in found if doubt.code in gone]
+            warnings = doubts.of_conditions(conditions)
+            waiting_for = [doubt for doubt in warnings if doubt.code in gone]
             left = self.wait_seconds - (self.clock() - began)
             if not waiting_for or left <= 0 or (stop and stop.asked):
                 break
             if not said:
-                say(f"{_told(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
+                say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
                 said = True
             self.sleep(min(POLL_SECONDS, left))
-        standing = [doubt for doubt in found if doubt.code in gone or doubt.code in UNCHANGED]
-        if self.strict and standing:
+        remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
+        if self.strict and remaining:
             raise UsageProblem(
-                f"{_told(standing)}; without --strict the run goes on and keeps it as a warning"
+                f"{_texts(remaining)}; without --strict the run goes on and keeps it as a warning"
             )
         waited_ns = round((self.clock() - began) * 1e9)
         return conditions.model_copy(update={"waited_ns": waited_ns})
 
 
-def _told(found: list[Warn]) -> str:
-    return ", ".join(map(doubt_text.words, found))
+def _texts(warnings: list[Warn]) -> str:
+    return ", ".join(map(doubt_text.words, warnings))
 
 
 def _gpu(device: Device) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Ctrl-C once: finish this repeat, then end. Ctrl-C twice: end now."""
+"""Ctrl-C once: finish this repeat, then stop. Ctrl-C twice: stop now."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from types import FrameType
 
 @dataclass
 class Stop:
-    """Whether the person at the keyboard asked to end."""
+    """Whether the user asked to stop."""
 
     asked: bool = False
 
@@ -19,7 +19,7 @@ def gentle_interrupt(say: Callable[[str], None]) -> Iterator[Stop]:
     """Turn the first interrupt inside the block into a request; the second one raises.
 
     Args:
-        say: tells the person what the first one did.
+        say: shows the user what the first interrupt did.
     """
     stop = Stop()
 

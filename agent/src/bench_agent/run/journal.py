@@ -1,6 +1,6 @@
-"""What a run set out to do, on disk from its start to its end, so that it can be gone on with.
+"""The journal: the plan of a run, on disk from its start to its end, so that the run can resume.
 
-Which repeats are done is not written here: a repeat is done when its envelope is in the outbox.
+It does not list finished repeats: a repeat is finished when its envelope is in the outbox.
 """
 
 from pydantic import ValidationError
@@ -26,7 +26,7 @@ class JournalCell(Wire):
 
 
 class Journal(Wire):
-    """A run that began: enough to plan it again exactly."""
+    """A run that began: enough to make the same plan again."""
 
     run_id: RunId
     seed: Seed
@@ -36,7 +36,7 @@ class Journal(Wire):
     accuracy_passes: tuple[JournalCell, ...] = ()
 
     def plan(self) -> Plan:
-        """The plan as it was."""
+        """The plan of the run."""
         preset = (PRESETS | LIKE)[self.preset]
         return Plan(preset, _planned(self.cells), (), self.repeats, _planned(self.accuracy_passes))
 
@@ -58,7 +58,7 @@ def _noted(cells: tuple[PlannedCell, ...]) -> tuple[JournalCell, ...]:
 
 
 def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
-    """Note a run before its first repeat.
+    """Write the journal before the first repeat.
 
     Raises:
         HomeProblem: it cannot be written.
@@ -76,7 +76,7 @@ def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
 
 
 def unfinished(home: Home) -> Journal | None:
-    """The run that was begun and not ended, or None. One of another version counts as none."""
+    """The journal of a run that did not end, or None. A journal of another version is ignored."""
     try:
         journal = Journal.model_validate_json(home.journal.read_bytes())
     except (OSError, ValidationError):
@@ -85,5 +85,5 @@ def unfinished(home: Home) -> Journal | None:
 
 
 def end(home: Home) -> None:
-    """Note that the run ended."""
+    """Remove the journal: the run ended."""
     home.journal.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Keeps a Mac from falling asleep while it measures."""
+"""Keep a Mac awake while it measures."""
 
 import platform
 import shutil
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def awake(system: str = platform.system()) -> Iterator[None]:
-    """Hold off sleep inside the block (``caffeinate`` on macOS; elsewhere nothing is needed)."""
+    """Prevent sleep inside the block (``caffeinate`` on macOS; elsewhere nothing is needed)."""
     command = shutil.which("caffeinate") if system == "Darwin" else None
     holder = subprocess.Popen([command, "-i", "-m", "-s"]) if command else None
     try:

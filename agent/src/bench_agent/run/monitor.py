@@ -1,4 +1,4 @@
-"""What the parent sees while a worker runs: sensors, other programs, energy, and the clocks."""
+"""Monitor a worker from the parent process: sensors, other programs, energy, and clocks."""
 
 import sys
 import time
@@ -19,7 +19,7 @@ from .telemetry import Reading, Sampler
 
 @dataclass(frozen=True)
 class Clocks:
-    """Three clocks in seconds: the wall's, the one that stops in sleep, the one that does not."""
+    """Three clocks in seconds: wall clock, one that stops in sleep, one that does not."""
 
     wall: float
     awake: float
@@ -37,10 +37,10 @@ class Monitor:
     """A context manager around one worker.
 
     Args:
-        before: how the machine was when it began.
+        before: the machine's conditions before the worker started.
         cores: logical cores of the machine.
         clock_ns: monotonic nanoseconds since the run's start.
-        sensed: is told of each sample of the sensors.
+        sensed: receives each sample of the sensors.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Monitor:
         self._ended = self._read()
 
     def heard(self, message: PhaseBegan | BlockDone) -> None:
-        """Take note of what the worker said."""
+        """Handle a message of the worker."""
         self._energy.heard(message)
 
     def telemetry(self) -> Telemetry:
@@ -84,10 +84,10 @@ class Monitor:
         return self._sampler.telemetry()
 
     def seen_with(self, answer: Answer) -> Answer:
-        """The answer with the energy that was used, and with what there is to doubt."""
+        """The answer with the used energy and with warnings about conditions."""
         measurement = answer.outcome.measurement
         clocks = of_clocks(self._began, self._ended)
-        found = [
+        warnings_found = [
             *answer.warnings,
             *doubts.of_conditions(self._before),
             *doubts.of_telemetry(self.telemetry()),
@@ -97,18 +97,18 @@ class Monitor:
         outcome = answer.outcome
         energy = self._energy.energy()
         if measurement:
-            found += doubts.of_blocks(measurement.blocks)
+            warnings_found += doubts.of_blocks(measurement.blocks)
             if any(doubt.code == "slept" for doubt in clocks):
                 energy = Energy(source="none", reason="the machine slept in between")
             measurement = measurement.model_copy(update={"energy": energy})
             outcome = outcome.model_copy(update={"measurement": measurement})
-        return answer.model_copy(update={"outcome": outcome, "warnings": tuple(found)})
+        return answer.model_copy(update={"outcome": outcome, "warnings": tuple(warnings_found)})
 
 
 def of_clocks(began: Clocks, ended: Clocks) -> list[Warn]:
-    """Doubts where the machine slept, or where somebody set its wall clock.
+    """Warnings that the machine slept, or that its wall clock was set.
 
-    Block times are right all the same: their clock stops in sleep and is never set.
+    Block times are right in either case: their clock stops in sleep and is never set.
     """
     awake = ended.awake - began.awake
     slept = ended.asleep_too - began.asleep_too - awake

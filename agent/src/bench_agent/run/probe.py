@@ -1,4 +1,4 @@
-"""Asks every framework, each in a process of its own, which devices it sees on this machine."""
+"""Probe frameworks: ask each, in its own process, which devices it sees on this machine."""
 
 import sys
 from collections.abc import Sequence
@@ -14,10 +14,10 @@ from .worker_process import run_probe
 def probe_all(
     logs: Path, frameworks: tuple[str, ...] = (), command: Sequence[str] | None = None
 ) -> dict[str, Probe]:
-    """One answer a framework, of all there are if none is named; none absent is started.
+    """One answer for each framework, of all if none is named. An absent one starts no process.
 
     Args:
-        command: starts a worker, where it is not this interpreter's.
+        command: starts a worker; by default of this interpreter.
     """
     names = frameworks or tuple(engines.names())
     with ThreadPoolExecutor() as pool:
@@ -25,7 +25,7 @@ def probe_all(
 
 
 def probe(framework: str, logs: Path, command: Sequence[str] | None = None) -> Probe:
-    """What one framework sees, or why it sees nothing and what mends that."""
+    """The devices that one framework sees, or why it sees none and how to fix that."""
     engine = engines.engine_named(framework)
     if sys.platform == "win32":
         return Probe(devices=(), environment=None, problem="native Windows: use WSL 2")

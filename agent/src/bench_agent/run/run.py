@@ -1,4 +1,4 @@
-"""Runs a plan: a fresh process a repeat, each result signed and on disk before the next starts."""
+"""Run a plan: a fresh process for each repeat; each result is signed and stored before the next."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,13 +27,13 @@ from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job
 
-# A challenge is renewed while what is left of it is long enough for what comes next.
+# A challenge is renewed before its remaining time is too short for the next repeat.
 RENEW_AFTER_SHARE = 0.5
 RunJob = Callable[[Job, Path, Limits, Listener], Answer]
 
 
 class Reporter(Protocol):
-    """Is told what happens, to show it to a person."""
+    """Receives the events of a run and shows them to the user."""
 
     def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None: ...
 
@@ -56,11 +56,11 @@ class Reporter(Protocol):
 
 @dataclass
 class RunSummary:
-    """What a run gave."""
+    """The outcome of a run: counts and addresses of its results."""
 
     results: list[Result] = field(default_factory=list)
     sent: int = 0
-    addresses: list[str] = field(default_factory=list)  # of what was sent, on its server
+    addresses: list[str] = field(default_factory=list)  # of the sent results
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False
@@ -83,18 +83,18 @@ def run_plan(
     gate: IdleGate = IdleGate(),
     token: str | None = None,
 ) -> RunSummary:
-    """Measure every repeat that is not in the outbox; sign, keep and, with a server, post each.
+    """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
 
     Args:
         journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it.
-        stop: asked before each repeat whether the person at the keyboard wants to end.
-        gate: waits for an idle and cool machine before the first repeat, for a cool one before
-            the others.
+        stop: says, before each repeat, whether the user wants to stop.
+        gate: waits for an idle and cool machine before the first repeat, and for a cool one
+            before the others.
         token: the server's read token, where it is private.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
-        UsageProblem: a strict gate stays closed; before the first repeat nothing is left to resume.
+        UsageProblem: a strict gate did not open. Before the first repeat the journal is removed.
     """
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
@@ -137,7 +137,7 @@ def run_plan(
         summary.interrupted = True
     except UsageProblem:
         if not summary.results:
-            end(home)  # there is nothing to go on with
+            end(home)  # nothing was measured, so nothing can resume
         raise
     else:
         end(home)
@@ -182,7 +182,7 @@ def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
 
 
 class Posting:
-    """Posts what waits, and stops asking a server that does not answer until the end."""
+    """Posts pending results. After a server did not answer, it waits for the end of the run."""
 
     def __init__(
         self,
@@ -203,7 +203,7 @@ class Posting:
         self._summary = summary
 
     def knock(self) -> None:
-        """Say before the measuring, not after it, that the server does not answer."""
+        """Check the server before the run, so that the user learns early if it is away."""
         if self._client:
             try:
                 self._client.knock()
@@ -212,10 +212,9 @@ class Posting:
                 self._summary.server_unreachable = True
 
     def bound(self, run: RunIdentity) -> RunIdentity:
-        """The run under a challenge that stays fresh for a while, and clocks that begin with it.
+        """The run's identity and clocks under a fresh challenge of the server.
 
-        Without a server, or where it gives none, the run goes on without: its results stay at
-        trust level 1.
+        Without a server, or if it gives no challenge, the results stay at trust level 1.
         """
         if self._client is None or self._summary.server_unreachable:
             return run
@@ -240,12 +239,12 @@ class Posting:
         return client.challenge()
 
     def waiting(self) -> None:
-        """Post everything in the outbox, unless the server was away before."""
+        """Post the pending results, unless the server did not answer before."""
         if self._client and not self._summary.server_unreachable:
             self._post(self._client)
 
     def last_time(self) -> None:
-        """Post what is left, trying again even if the server was away."""
+        """Post the remaining results, even if the server did not answer before."""
         if not self._client:
             return
         self._post(self._client)

@@ -1,4 +1,4 @@
-"""One run at a time: two would slow each other down and write over each other's journal."""
+"""Run lock: one run at a time. Two would slow each other and overwrite each other's journal."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +9,7 @@ from ..base.home import Home, private_folder
 
 @contextmanager
 def alone(home: Home) -> Iterator[None]:
-    """Hold the folder's lock inside the block. A killed process lets go of it by itself.
+    """Hold the folder's lock inside the block. The system releases it when a process is killed.
 
     Raises:
         UsageProblem: another run holds it.

@@ -1,4 +1,4 @@
-"""From a worker's answer to a signed envelope."""
+"""Sign a result: from a worker's answer to a signed envelope."""
 
 import time
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from ..remote.client import utc_text
 
 @dataclass(frozen=True)
 class Moment:
-    """Both clocks at one time: wall, and monotonic nanoseconds since the run's start."""
+    """Both clocks at one moment: wall, and monotonic nanoseconds since the run's start."""
 
     wall: datetime
     since_start_ns: int
@@ -48,7 +48,7 @@ class RunClock:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """What all results of one run have in common."""
+    """The fields that all results of one run share."""
 
     run_id: str
     seed: str
@@ -69,7 +69,7 @@ def make_result(
     before: Conditions,
     telemetry: Telemetry,
 ) -> Result:
-    """Put together what will be signed. The clocks are read here for the last time."""
+    """Build the result that will be signed. This reads the clocks for the last time."""
     signed = run.clock.now()
     return Result(
         run_id=run.run_id,
@@ -103,7 +103,7 @@ def sign(result: Result, key: Ed25519PrivateKey) -> bytes:
 
 
 def unknown_environment() -> Environment:
-    """For a worker that ended before it could say what it ran on."""
+    """The environment of a worker that ended before it reported one."""
     import platform
 
     return Environment(python=platform.python_version(), packages={})

@@ -1,4 +1,4 @@
-"""Samples what the machine does while a worker runs, about once a second, from the parent."""
+"""Telemetry: sample the machine's sensors about once a second while a worker runs."""
 
 import logging
 import platform
@@ -30,7 +30,7 @@ class Sampler:
         clock_ns: monotonic nanoseconds since the run's start.
         listener: receives each reading, in the sampling thread.
 
-    A sensor that raises is logged once and read no more; the others go on.
+    A sensor that raises is logged once and not read again; the others continue.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Sampler:
         self._thread.join()
 
     def telemetry(self) -> Telemetry:
-        """All samples so far, one column a sensor; sensors that never answered are left out."""
+        """All samples so far, a column for each sensor. Sensors without an answer are left out."""
         answered = {
             sensor
             for reading in self._readings
@@ -76,7 +76,7 @@ class Sampler:
 
     def _run(self) -> None:
         mac = platform.system() == "Darwin"
-        with suppress(Exception):  # read_host says so
+        with suppress(Exception):  # read_host reports it
             psutil.cpu_percent()  # the first call only starts the measurement
         with nvidia.nvml() as library:
             handle = None
@@ -109,7 +109,7 @@ def read_host() -> Reading:
 
 
 def read_linux() -> Reading:
-    """What heat does to the processor."""
+    """Temperature and throttling of the processor."""
     throttled = sensors.throttle_count()
     return {
         "cpu_temperature_celsius": sensors.cpu_heat()[0],

@@ -1,4 +1,4 @@
-"""Runs one repeat in a fresh process and always comes back with an answer.
+"""Run one repeat in a fresh worker process. There is always an answer.
 
 The worker may crash, be killed, hang, print garbage or answer nonsense: each is an outcome here,
 never an exception, so that one bad cell cannot end the matrix. This process imports no framework.
@@ -45,14 +45,14 @@ class Limits:
     total_seconds: float = 3600.0
 
 
-# Before its first block that counts a worker stands still until all others have warmed up, and
-# between two of its blocks while another does what is not timed.
+# A worker is stopped before its first counted block until the others have warmed up, and between
+# two of its blocks while another worker does untimed work.
 IN_TURNS = Limits(silence_seconds=900.0, stall_seconds=300.0)
 
 
 @dataclass
 class _Progress:
-    """What is known of a worker from its messages so far."""
+    """The progress of a worker, from its messages so far."""
 
     phase: Phase = "start"
     longest_block_seconds: float = 0.0
@@ -65,7 +65,7 @@ class _Progress:
     def patience_seconds(self, limits: Limits) -> float:
         if self.phase == "timing" and self.timed_seconds:
             return max(limits.stall_seconds, limits.stall_factor * self.longest_block_seconds)
-        # An evaluation goes through fewer samples than the whole epochs that were timed before it.
+        # An evaluation uses fewer samples than the whole epochs that were timed before it.
         return max(limits.silence_seconds, self.timed_seconds)
 
 
@@ -73,7 +73,7 @@ Listener = Callable[[PhaseBegan | BlockDone], None]
 
 
 def worker_command() -> list[str]:
-    """The command line that starts a worker, without its parent and where it answers."""
+    """The command line that starts a worker, without the parent's id and the answer descriptor."""
     return [sys.executable, "-m", "bench_agent.worker"]
 
 
@@ -88,12 +88,12 @@ def run_job(
     """Run one repeat in a fresh process.
 
     Args:
-        log: file that takes everything the worker prints; it stays on this machine.
-        listener: is told of phases and blocks as they come.
-        command: starts the worker (tests put a misbehaving one here).
+        log: file for the worker's output; it stays on this machine.
+        listener: receives phases and blocks as they happen.
+        command: starts the worker (tests pass a misbehaving one).
 
     Returns:
-        The worker's answer, or one with a ``Failed`` outcome that says what became of it.
+        The worker's answer, or one with a ``Failed`` outcome that says how the worker ended.
     """
     last = run_worker(
         command or worker_command(),
@@ -111,10 +111,10 @@ def run_job(
 def run_probe(
     framework: str, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
 ) -> Probe:
-    """Ask a framework, in a process of its own, which devices it sees.
+    """Ask a framework, in its own process, which devices it sees.
 
     Args:
-        command: starts the worker, where it is not this interpreter's.
+        command: starts the worker; by default of this interpreter.
     """
     command = [*(command or worker_command()), "--probe", framework]
     last = run_worker(command, b"", log, limits or Limits(silence_seconds=120))
@@ -125,7 +125,7 @@ def run_probe(
 
 
 def run_traces(job: Job, log: Path, limits: Limits | None = None) -> TraceAnswer:
-    """Train the traces of a job's cell in a fresh process; ``problem`` says why there are none."""
+    """Train the traces of a job's cell in a fresh process. ``problem``: why there are none."""
     command = [*worker_command(), "--trace"]
     last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
     if isinstance(last, TraceAnswer):
@@ -142,7 +142,7 @@ def run_worker(
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Answer | Probe | TraceAnswer | Failed:
-    """Start a worker, feed it, listen until its last message, its end, or the end of patience.
+    """Start a worker, send its job, and listen until its last message, its end, or a time limit.
 
     Raises:
         HomeProblem: the log cannot be written.
@@ -183,7 +183,7 @@ def _start(
     """Start a worker.
 
     Returns:
-        The worker, which ends with ``resources``, and what it answers on.
+        The worker, which ends with ``resources``, and the pipe that it answers on.
 
     Raises:
         OSError: the system has no process or file descriptor left, or no such program.
@@ -219,7 +219,7 @@ def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
         with worker.stdin as pipe:  # type: ignore[union-attr]
             pipe.write(job)
     except OSError:
-        pass  # it died before reading; listening will find out how
+        pass  # it died before reading; the listener finds out how
 
 
 def _listen(
@@ -273,7 +273,7 @@ def _failed(
 
 
 def _exit_code(worker: subprocess.Popen[bytes]) -> int | None:
-    """Exit status; negative for a signal; None if it closed its answer but lives on."""
+    """Exit status; negative for a signal; None if the worker closed its answer but still runs."""
     try:
         return worker.wait(timeout=KILL_WAIT_SECONDS)
     except subprocess.TimeoutExpired:
@@ -281,7 +281,7 @@ def _exit_code(worker: subprocess.Popen[bytes]) -> int | None:
 
 
 def _end(worker: subprocess.Popen[bytes]) -> None:
-    """End the worker and whatever it started: its session is its own."""
+    """End the worker and all processes that it started, which share its session."""
     try:
         os.killpg(worker.pid, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -11,9 +11,9 @@ from ..engines.seam import Data, Engine
 
 
 def has_reference(workload: Workload) -> bool:
-    """Whether there is anything to hold a trace of this workload against."""
-    known = conformance.references()
-    return all((workload.digest, optimizer) in known for optimizer in conformance.TRACED)
+    """Whether there is a reference trace of this workload."""
+    references = conformance.references()
+    return all((workload.digest, optimizer) in references for optimizer in conformance.TRACED)
 
 
 def both(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:

@@ -23,8 +23,8 @@ CHANGES_SPEED = re.compile(
     r"|CUBLAS_WORKSPACE_CONFIG|LD_PRELOAD|DYLD_INSERT_LIBRARIES|PYTHONMALLOC|MALLOC_\w+"
     r"|GLIBC_TUNABLES"
 )
-# What a worker may see of the environment: what it needs to start, and what changes speed
-# (all of ``CHANGES_SPEED`` is among it). No tokens, no addresses.
+# Environment variables that a worker gets: those it needs to start, and those that change speed
+# (all of ``CHANGES_SPEED``). No tokens, no addresses.
 PASSED_ON = re.compile(
     r"PATH|HOME|USER|TMPDIR|TEMP|LANG|LC_\w+|TZ|VIRTUAL_ENV|PYTHON(?!STARTUP|INSPECT)\w+"
     r"|LD_LIBRARY_PATH|LD_PRELOAD|DYLD_\w+|MALLOC_\w+|GLIBC_TUNABLES|BENCH_DATA_DIR"
@@ -33,19 +33,19 @@ PASSED_ON = re.compile(
 )
 MOST_SETTINGS = 64
 LONGEST_VERSION = 64
-# A path, but for its last part.
+# A path without its last part.
 FOLDERS = re.compile(r"[^\s=:,;]*[/\\](?=[^/\\]|$)")
 
 
 def describe(engine: Engine, environ: Mapping[str, str] = os.environ) -> Environment:
     """Environment of this process. The engine must have been loaded."""
-    found = {name: without_folders(value) for name, value in engine.settings().items()}
+    settings = {name: without_folders(value) for name, value in engine.settings().items()}
     variables = {
         name: without_folders(value)
         for name, value in sorted(environ.items())
         if CHANGES_SPEED.fullmatch(name)
     }
-    settings = dict(list({**found, **variables}.items())[:MOST_SETTINGS])
+    settings = dict(list({**settings, **variables}.items())[:MOST_SETTINGS])
     return Environment(
         python=platform.python_version(),
         packages=packages((*engine.distributions, *COMMON_DISTRIBUTIONS)),
@@ -55,21 +55,21 @@ def describe(engine: Engine, environ: Mapping[str, str] = os.environ) -> Environ
 
 
 def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The part of the environment a worker gets."""
+    """The environment variables that a worker gets."""
     return {name: value for name, value in environ.items() if PASSED_ON.fullmatch(name)}
 
 
 def packages(distributions: tuple[str, ...]) -> dict[str, str]:
-    """Versions of those that are installed."""
-    found = {}
+    """Versions of the installed ones of these distributions."""
+    versions = {}
     for name in distributions:
         try:
-            found[name] = version(name)[:LONGEST_VERSION]
+            versions[name] = version(name)[:LONGEST_VERSION]
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def without_folders(text: str) -> str:
-    """The text with every path cut to its file name: a folder can hold a user's name."""
+    """The text with every path cut to its file name, because a folder can contain a user's name."""
     return plain_text(FOLDERS.sub("", text))

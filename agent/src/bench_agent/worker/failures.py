@@ -1,4 +1,4 @@
-"""What kind of failure an exception is."""
+"""Classify an exception as a kind of failure."""
 
 import re
 import sys
@@ -20,7 +20,7 @@ OUT_OF_MEMORY_TEXT = re.compile(
 
 
 def kind_of(error: BaseException, phase: Phase) -> FailureKind:
-    """The kind of failure; causes of an exception count like the exception itself."""
+    """The kind of failure. The causes of an exception count like the exception itself."""
     chain: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in chain:
@@ -46,7 +46,7 @@ def class_of(error: BaseException) -> str:
 
 
 def host_peak_memory_bytes() -> int | None:
-    """Most memory this process had at once, as the operating system counts."""
+    """Peak memory of this process in bytes, as the operating system counts it."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,14 +1,14 @@
-"""Workers that time their blocks in turns, the others stopped meanwhile.
+"""Lockstep: workers time their blocks in turns; the idle ones are stopped.
 
 A worker reads its clock at the beginning and at the end of all that it times.
 :class:`LockstepClock` makes the first reading wait for the worker's turn and gives the turn up at
-the second. :class:`Lockstep` hands the turn round. Imports and warm-up take turns too, more on one
-side than on the other; the side that is ready first waits at its first block that counts, so that
-the compared blocks are timed together.
+the second. :class:`Lockstep` passes the turn on. Imports and warm-up take turns too, and one side
+takes longer than the other. The side that is ready first waits before its first counted block, so
+that the compared blocks are timed together.
 
 A signal stops the idle workers: a library may fetch the next batches while it waits (TensorFlow's
-``fit``), or its threads may spin in search of work. What a worker does between two timed blocks, it
-does during its own turn.
+``fit``), or its threads may spin in search of work. A worker does its untimed work during its own
+turn.
 """
 
 import os
@@ -22,18 +22,18 @@ from threading import Thread
 from typing import Generic, TypeVar
 
 Time = TypeVar("Time", bound=float)
-# Only Linux ends a stopped process with its parent (see :mod:`.parent_watch`). Elsewhere sides
-# just wait.
+# Only Linux ends a stopped process with its parent (see :mod:`.parent_watch`). On other systems
+# the sides wait without a signal.
 CAN_STOP = sys.platform.startswith("linux")
-# Threads of a library look out for more work for a while before they sleep: OpenBLAS' for 2**26
-# ticks of the processor's counter, up to 30 ms. They must not take the next side's time.
+# Threads of a library spin for a while before they sleep: OpenBLAS' for 2**26 ticks of the
+# processor's counter, up to 30 ms. They must not take time of the next side.
 PAUSE_SECONDS = 0.0 if CAN_STOP else 0.05
-# What a worker says: that it wants its turn or gives it up, and that its next block counts.
+# Messages of a worker: it wants its turn or gives it up, and its next block counts.
 TURN, READY = b"", b"ready"
 
 
 class Side:
-    """A worker that has called."""
+    """A connected worker."""
 
     def __init__(self, line: Connection) -> None:
         """
@@ -56,8 +56,8 @@ class Side:
                 os.kill(self._process, getattr(signal, name))
 
     def has_had_a_turn(self) -> bool:
-        """Let it go on until it has given up its next turn, or is ready for the first that counts;
-        False where it ended instead."""
+        """Resume the worker until it finishes its next timed block or reports that its warm-up is
+        over. Return False if it exited."""
         self.go_on()
         try:
             if self.line.recv_bytes() == READY:
@@ -73,19 +73,19 @@ class Side:
 
 
 class Lockstep:
-    """Hands the turn round among so many workers, each of which calls at ``address``; a context
-    manager. One that has ended is left out."""
+    """Passes the turn among N workers, each of which connects to ``address``; a context manager.
+    A worker that has ended is left out."""
 
     def __init__(self, sides: int) -> None:
         self._sides = sides
-        # Room for those that call, and for the calls of `end`, which nobody may answer any more.
+        # A backlog for the workers' connections and for those of `end`, which may stay unanswered.
         self._listener = Listener(backlog=2 * sides)
         self._ended = False
         self._thread = Thread(target=self._hand_round, name="turns", daemon=True)
 
     @property
     def address(self) -> str:
-        """Where :class:`LockstepClock` calls."""
+        """The address that :class:`LockstepClock` connects to."""
         return str(self._listener.address)
 
     def __enter__(self) -> "Lockstep":
@@ -98,10 +98,10 @@ class Lockstep:
         self._listener.close()
 
     def end(self) -> None:
-        """Hand out no more turns: a worker that waits for one ends with ``EOFError``."""
+        """Give no more turns: a worker that waits for one ends with ``EOFError``."""
         self._ended = True
         for _ in range(self._sides):
-            # In the place of those that never called.
+            # In place of the workers that never connected.
             with suppress(OSError):
                 Client(self.address).close()
 
@@ -125,9 +125,9 @@ class Lockstep:
 
 
 class LockstepClock(Generic[Time]):
-    """A clock whose first, third, ... reading waits for the turn that the next one gives up.
+    """A clock whose odd readings wait for the turn, and whose even readings give it up.
 
-    It is read when the turn is there, and before it is given up: no waiting is timed.
+    It reads the time after the turn came and before it gives the turn up, so no wait is timed.
     """
 
     def __init__(self, clock: Callable[[], Time], address: str) -> None:
@@ -147,5 +147,5 @@ class LockstepClock(Generic[Time]):
         return now
 
     def meet(self) -> None:
-        """The next turn is to come when all others have said so too, or have ended."""
+        """Wait until all other workers have called this too, or have ended."""
         self._line.send_bytes(READY)

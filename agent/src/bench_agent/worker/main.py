@@ -1,4 +1,4 @@
-"""The worker: one repeat of one cell in a process of its own.
+"""The worker: one repeat of one cell in its own process.
 
 ``python -m bench_agent.worker --parent PID --answer-fd N`` reads a ``Job`` as JSON on standard
 input and writes the messages of :mod:`.messages` to file descriptor N, one a line. All other
@@ -56,7 +56,7 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
     """Run the job's repeat. Never raises for what the repeat does.
 
     Args:
-        tell: is given ``PhaseBegan`` and ``BlockDone`` as they happen.
+        tell: receives ``PhaseBegan`` and ``BlockDone`` as they happen.
         clock: monotonic, in nanoseconds.
     """
     try:
@@ -72,30 +72,30 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
 
 
 def traced(job: Job) -> TraceAnswer:
-    """The traces of the job's cell, without timing anything. Never raises."""
-    found: Environment | None = None
+    """Train the traces of the job's cell; nothing is timed. Never raises."""
+    software: Environment | None = None
     try:
         engine = engine_named(job.cell.framework)
         engine.load(job.workload, job.cell)
-        found = environment.describe(engine)
+        software = environment.describe(engine)
         return TraceAnswer(
-            traces=conformance_trace.both(engine, job.workload, job.cell), environment=found
+            traces=conformance_trace.both(engine, job.workload, job.cell), environment=software
         )
     except Exception as error:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
-        return TraceAnswer(traces=(), environment=found, problem=problem)
+        return TraceAnswer(traces=(), environment=software, problem=problem)
 
 
 def probe(framework: str) -> Probe:
-    """What a framework sees on this machine; ``problem`` says why it sees nothing."""
-    found: Environment | None = None
+    """The devices that a framework sees on this machine. ``problem``: why it sees none."""
+    software: Environment | None = None
     try:
         engine = engine_named(framework)
         devices = tuple(engine.devices())
-        found = environment.describe(engine)
+        software = environment.describe(engine)
     except Exception as error:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"
         return Probe(devices=(), environment=None, problem=problem)
-    return Probe(devices=devices, environment=found)
+    return Probe(devices=devices, environment=software)

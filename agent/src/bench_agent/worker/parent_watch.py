@@ -1,4 +1,4 @@
-"""A worker whose parent died must not go on heating the machine."""
+"""End a worker whose parent died, so that it does not keep the machine busy."""
 
 import ctypes
 import os
@@ -14,8 +14,8 @@ POLL_SECONDS = 1.0
 def die_with(parent: int) -> None:
     """End this process soon after its parent ends.
 
-    Linux sends the signal itself. Elsewhere, and where the parent was gone before this was
-    called, a thread looks whether this process was given a new parent.
+    Linux sends the signal itself. On other systems, and if the parent ended before this call,
+    a thread checks whether this process got a new parent.
     """
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,6 +1,6 @@
-"""Keras' published weights of the frozen ResNet50, where a file of them is given.
+"""Keras' published weights of the frozen ResNet50, if a file of them is given.
 
-How fast a model trains does not depend on its weights' values, so generated ones are the rule.
+Training speed does not depend on the values of the weights, so the default is generated ones.
 ``BENCH_PRETRAINED`` names a file in the layout of Keras' applications, such as
 ``resnet50_weights_tf_dim_ordering_tf_kernels_notop.h5``; the result says which weights it was.
 """
@@ -24,10 +24,10 @@ GENERATED = "generated"
 
 
 def chosen_file(environ: Mapping[str, str]) -> Path | None:
-    """The file that was named, if any.
+    """The file in ``BENCH_PRETRAINED``, if any.
 
     Raises:
-        UsageProblem: it is not there.
+        UsageProblem: it does not exist.
     """
     if not environ.get(VARIABLE):
         return None
@@ -38,11 +38,11 @@ def chosen_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def with_pretrained(workload: Workload, weights: Weights, path: Path | None) -> tuple[Weights, str]:
-    """Weights with the frozen layers' values from a file, and what to call them in the result.
+    """Weights with the frozen layers' values from a file, and their name in the result.
 
     Args:
-        weights: as generated; arrays of frozen layers are replaced by those of the same place.
-        path: an HDF5 file of Keras' ResNet50 without its top; None leaves the generated ones.
+        weights: generated; arrays of frozen layers are replaced by those of the same place.
+        path: an HDF5 file of Keras' ResNet50 without its top; None keeps the generated ones.
 
     Raises:
         UsageProblem: the file holds other layers than the workload, or h5py is missing.
@@ -55,8 +55,8 @@ def with_pretrained(workload: Workload, weights: Weights, path: Path | None) -> 
         arrays = stored.get(name, [])
         expected = [values[key].shape for key in keys]
         if [array.shape for array in arrays] != expected:
-            found = [array.shape for array in arrays] or "nothing"
-            raise UsageProblem(f"{path}: layer {name} should hold {expected}, it holds {found}")
+            shapes = [array.shape for array in arrays] or "nothing"
+            raise UsageProblem(f"{path}: layer {name} should hold {expected}, it holds {shapes}")
         for key, array in zip(keys, arrays, strict=True):
             values[key] = np.asarray(array, np.float32)
     return filled, "sha256:" + hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,4 +1,4 @@
-"""What one repeat does, phase by phase, and what becomes of it when a phase fails."""
+"""One repeat, phase by phase, and its outcome when a phase fails."""
 
 import math
 import os
@@ -32,7 +32,7 @@ GEMM_TRIES = 3
 
 
 class Repeat:
-    """One repeat. ``environment`` and ``warnings`` are filled while it runs."""
+    """One repeat. It fills ``environment`` and ``warnings`` while it runs."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Repeat:
         self._frozen_weights = pretrained.GENERATED
 
     def run(self) -> Measured | Failed:
-        """Measure, or say what kept it from being measured; what was measured by then is kept."""
+        """Measure the cell. If a phase fails, the outcome says which and keeps earlier figures."""
         try:
             self._measured = self._measure(self._start())
             self._measured = self._traced(self._measured)
@@ -72,7 +72,7 @@ class Repeat:
             self._close()
 
     def _start(self) -> Startup:
-        """Import, data, build, first step: each timed by itself."""
+        """Import, data, build, first step: each timed separately."""
         job, engine, clock = self._job, self._engine, self._clock
         self._enter("import")
         began = clock()
@@ -109,7 +109,7 @@ class Repeat:
         )
 
     def _data(self) -> Data:
-        """All samples, also for a short repeat: that they do not fit a cache is part of it."""
+        """All samples, also for a short repeat, so that they do not fit into a cache."""
         data_set = self._job.workload.data_set
         train, *_, test = splits = data.load(data_set, self._job.cell.data)
         self._data_digest = seeded.data_digest(*splits)
@@ -133,7 +133,7 @@ class Repeat:
             layers=session.layers,
             parameter_count=session.parameter_count(),
             last_loss=loss if math.isfinite(loss) else None,
-            # Before the matrix product and the evaluation, which need memory of their own.
+            # Read before the matrix product and the evaluation, which need more memory.
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
             data_digest=self._data_digest,
@@ -143,20 +143,20 @@ class Repeat:
         )
 
     def _traced(self, measurement: Measurement) -> Measurement:
-        """The measurement with the traces of the cell's own step, trained in this process.
+        """The measurement with the conformance traces, trained in this process by the cell's step.
 
-        After the timing: what they leave of their memory made the blocks of small models a
-        hundredth or two slower, and libraries know more of the machine by then.
+        They run after the timing: the memory that they leave behind made the blocks of small models
+        1 to 2 % slower (docs/adr/0008).
         """
         job = self._job
         if not conformance_trace.has_reference(job.workload):
             return measurement
         self._enter("conformance")
-        found = conformance_trace.both(self._engine, job.workload, job.cell)
-        return measurement.model_copy(update={"traces": found})
+        traces = conformance_trace.both(self._engine, job.workload, job.cell)
+        return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
-        """Whether what was measured may count."""
+        """The outcome: measured, or failed because the training was wrong."""
         if measurement.last_loss is None:
             return Failed(kind="diverged", phase="timing", measurement=measurement)
         right_count = measurement.parameter_count == self._job.workload.parameter_count
@@ -188,7 +188,7 @@ class Repeat:
         return Placement(reported=reported[:200], matches=matches)
 
     def _evaluated(self, measurement: Measurement) -> Measurement:
-        """The measurement with its score on the test samples, where whole epochs were trained."""
+        """The measurement with its score on the test samples, if whole epochs were trained."""
         epochs = self._job.timing.epochs
         if epochs is None:
             return measurement
@@ -203,7 +203,7 @@ class Repeat:
         return measurement.model_copy(update={"evaluation": evaluation})
 
     def _gemm(self) -> Gemm | None:
-        """Best time of a square matrix product that is long enough to be timed."""
+        """Best time of a square matrix product that is large enough to time."""
         try:
             best_ns = size = 0
             for size in GEMM_SIZES:
@@ -216,7 +216,7 @@ class Repeat:
             return Gemm(
                 size=size, precision=products(self._job.cell.precision), duration_ns=max(1, best_ns)
             )
-        except Exception as error:  # what was measured does not depend on it
+        except Exception as error:  # the measurement does not depend on it
             traceback.print_exc()
             name = failures.class_of(error)
             self.warnings.append(Warn(code="gemm_failed", figures={"exception_class": name}))
@@ -243,5 +243,5 @@ class Repeat:
         try:
             if self._session is not None:
                 self._session.close()
-        except Exception:  # the answer stands; the process ends anyway
+        except Exception:  # the answer is complete and the process ends anyway
             traceback.print_exc()

@@ -1,7 +1,7 @@
 """The stopwatch: the only place that times training.
 
-A block is a number of steps between two synchronisations; every block's time is kept. When to stop
-is decided here, what the times mean is derived later (``bench_protocol.figures``).
+A block is a number of steps between two synchronisations; the result contains every block's time.
+This module decides when to stop; ``bench_protocol.figures`` derives figures from the times.
 """
 
 import math
@@ -14,10 +14,10 @@ from bench_protocol.result import Blocks, StopReason
 from ..base.messages import Timing
 from ..engines.seam import Session
 
-# What a result may hold, with room to spare.
+# Below the limit of a result.
 MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
-# In parts of what is wanted: a step that takes seconds is not waited for twice.
+# As a share of the wanted duration: a step that takes seconds is not repeated.
 LONGEST_WARM_UP = 10
 
 Clock = Callable[[], int]
@@ -38,9 +38,9 @@ def measure(
         session: has trained at least one step, so that compilation is over.
         steps_per_epoch: full batches in an epoch, 1 or more.
         clock: monotonic, in nanoseconds.
-        on_block: told of each block's duration and steps and of the estimated share done, outside
+        on_block: receives each block's duration and steps and the estimated share done, outside
             the timing.
-        on_timing: told when the warm-up is over.
+        on_timing: called when the warm-up is over.
 
     Returns:
         Raw block times. ``stop_reason`` is ``epochs`` with ``timing.epochs`` set; else ``settled``
@@ -94,9 +94,9 @@ class _Stopwatch:
 
 
 def _warm_up(stopwatch: _Stopwatch, timing: Timing, steps_per_epoch: int) -> tuple[int, int, float]:
-    """Train for ``warm_up_seconds`` in growing blocks, until two agree about a step's time.
+    """Train for ``warm_up_seconds`` in growing blocks, until two agree on the time of a step.
 
-    One slow step, as a library's late initialisation makes it, would else choose the block size.
+    Otherwise one slow step, such as a library's late initialisation, could set the block size.
 
     Returns:
         Steps trained, their nanoseconds, and the nanoseconds of a step in the last block, which is
@@ -120,7 +120,7 @@ def _warm_up(stopwatch: _Stopwatch, timing: Timing, steps_per_epoch: int) -> tup
 
 
 def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
-    """Steps of a block such that whole blocks fill an epoch, where that is near ``steps``."""
+    """Steps of a block so that whole blocks fill an epoch, if that is close to ``steps``."""
     steps = max(steps, math.ceil(total / MOST_BLOCKS))
     near = range(steps - steps // 3, steps + steps // 2 + 1)
     divisors = [size for size in near if size and steps_per_epoch % size == 0]

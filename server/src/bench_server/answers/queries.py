@@ -140,7 +140,7 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
         if withdrawn is not None:
             raise Gone(f"result {result_id} was withdrawn on {withdrawn.withdrawn_at:%Y-%m-%d}")
         if found is not None and found[1].moderation == "hidden":
-            raise Gone(f"result {result_id} is hidden by whoever sent it")
+            raise Gone(f"result {result_id} is hidden by its sender")
     if found is None:
         raise NotFound(
             f"no result {result_id[:40]!r}",

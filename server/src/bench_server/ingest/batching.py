@@ -1,8 +1,8 @@
-"""Group commit: results that arrive while others are being saved are saved together next.
+"""Group commit: results that arrive during one transaction are saved together in the next.
 
-One transaction, one write to the disk and one checkpoint of the log then serve many results, so
-that a busy server saves more a second and an idle one makes nobody wait (DeWitt et al.,
-Implementation techniques for main memory database systems, 1984).
+One transaction, one write to the disk and one checkpoint then serve many results. A busy server
+saves more per second, and an idle one adds no delay (DeWitt et al., Implementation techniques for
+main memory database systems, 1984).
 """
 
 from collections import deque
@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST_TOGETHER = 192
-# How long a submitter that is about to post gets to do so, in seconds.
+# How long to wait for further submissions, in seconds.
 SOON_SECONDS = 0.001
 # How many recent batches decide the expected size of the next.
 RECENT = 4
@@ -30,10 +30,11 @@ class PendingItem(NamedTuple, Generic[Item, Answer]):
 
 
 class GroupCommit(Generic[Item, Answer]):
-    """Calls ``save_all`` for what waits, one call at a time, in a thread of its own: many threads
-    that wait for their turn would cost more than the saving.
+    """Calls ``save_all`` with all pending items, one call at a time, in one thread: many threads
+    that wait for a lock would cost more than the saving.
 
-    ``save_all`` answers each item in order, and saves all of them or raises and saves none.
+    ``save_all`` returns an answer for each item in order. It saves all items, or raises and saves
+    none.
     """
 
     def __init__(self, save_all: Callable[[Sequence[Item]], Sequence[Answer]]) -> None:
@@ -44,20 +45,21 @@ class GroupCommit(Generic[Item, Answer]):
         self._thread = ThreadPoolExecutor(1, "group-commit")
 
     def save(self, items: Sequence[Item]) -> "list[Future[Answer]]":
-        """Save items, together with what else waits.
+        """Save items, together with all other pending ones.
 
         Returns:
-            The answer to each, or what saving it raised; others of its group are not concerned.
+            A future for each item: its answer, or the exception that saving it raised. One item's
+            exception does not affect the others.
         """
-        own = [PendingItem(item, Future[Answer]()) for item in items]
-        for waiting in own:
-            # What has come in is saved, whether or not its sender still waits.
+        pending = [PendingItem(item, Future[Answer]()) for item in items]
+        for waiting in pending:
+            # A received item is saved even if its sender has gone.
             waiting.future.set_running_or_notify_cancel()
-        self._waiting.extend(own)
+        self._waiting.extend(pending)
         if len(self._waiting) >= max(self._recent):
             self._enough_came.set()
         self._thread.submit(self._save_waiting)
-        return [waiting.future for waiting in own]
+        return [waiting.future for waiting in pending]
 
     def _save_waiting(self) -> None:
         while self._waiting:
@@ -81,7 +83,7 @@ class GroupCommit(Generic[Item, Answer]):
             answers = self._save_all([waiting.item for waiting in group])
         except Exception as error:
             if len(group) > 1 and not isinstance(error, OperationalError):
-                # One of them is the cause: it alone shall fail.
+                # One of them is the cause. Save each alone, so that only that one fails.
                 for waiting in group:
                     self._save([waiting])
                 return

@@ -1,7 +1,7 @@
 """Challenges: a nonce for one run of one key, signed, so that anyone can check it later.
 
-A result bound to a fresh challenge was not measured before the challenge was given. That is all:
-it shows no duration, and not that the result is true.
+A result bound to a fresh challenge was not measured before the challenge was issued. It proves
+neither a duration nor that the result is true.
 """
 
 import secrets
@@ -25,7 +25,7 @@ from .submission_checks import SubmissionFacts
 
 @dataclass(frozen=True)
 class ChallengeAnswer:
-    """A challenge to put into a run's results as it is, and the server's signed word on it."""
+    """A challenge to copy into a run's results, and the server's signed statement of it."""
 
     id: str
     nonce: str
@@ -38,7 +38,7 @@ class ChallengeAnswer:
 def give(
     raw: bytes, store: Store, authority: Authority, now: datetime, hours: float
 ) -> ChallengeAnswer:
-    """Give a key a challenge, fresh for some hours.
+    """Issue a challenge to a key. It stays fresh for some hours.
 
     Raises:
         MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
@@ -71,7 +71,7 @@ def give(
 
 
 def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
-    """What was signed when the challenge was given."""
+    """The statement that the server signed when it issued the challenge."""
     return ChallengeIssued(
         id=row.id,
         nonce=row.nonce,
@@ -85,12 +85,12 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
 def arrival(
     result: Result, row: Row[Any] | None, origin: str, now: datetime
 ) -> tuple[SubmissionFacts, str | None]:
-    """How a result's challenge stands, and its id if this server gave it to this key.
+    """The state of a result's challenge, and its id if this server issued it to this key.
 
-    A challenge that is not this key's binds nothing: its id is public, and anyone can copy it.
+    A challenge of another key binds nothing: its id is public, and anyone can copy it.
 
     Args:
-        row: the challenge of that id, if there is one.
+        row: the stored challenge with that id, if any.
     """
     named = result.challenge
     if named is None:

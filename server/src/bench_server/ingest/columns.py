@@ -1,8 +1,8 @@
-"""From a stored submission to its measurement row.
+"""Columns of a measurement row, derived from a stored submission.
 
-Everything in a row follows from the submission, the log and the catalogue, so that it can be made
-again: :func:`measurement_row` fills the columns that the payload gives, :func:`set_key` those that
-its key gives, :mod:`.eligibility` what follows from its checks.
+Every column follows from the submission, the log and the catalogue, so a row can be derived again:
+:func:`measurement_row` sets the columns that follow from the payload, :func:`set_key` those that
+follow from its key, and :mod:`.eligibility` those that follow from its checks.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from ..ranking.rows import lineage
 from . import result_checks
 
 LARGEST = 2**63 - 1
-# Columns that are unknown where nothing was measured, or not all of it.
+# Columns that are null if nothing was measured, or not all of it.
 FIGURES = (
     *("layers", "block_count", "steps_per_block", "block_median_ns", "spread", "ns_per_sample"),
     *("samples_per_second", "epoch_ns", "startup_ns", "parameter_count", "last_loss", "accuracy"),
@@ -34,7 +34,7 @@ FIGURES = (
 
 
 def measurement_row(submission: Submission | NewRow, result: Result) -> NewRow:
-    """Columns of a result; those that its key, the log and its checks give are still to come."""
+    """The columns that follow from a payload. Those of its key, the log and its checks are not set."""
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
     hardware = hardware_name(result.machine, cell.device)[:400]
@@ -82,15 +82,15 @@ def measurement_row(submission: Submission | NewRow, result: Result) -> NewRow:
 
 
 def set_key(row: NewRow, result: Result, key: SigningKey | Row[Any]) -> None:
-    """Set the columns that say whose a result is."""
+    """Set the columns that follow from a result's key: owner, machine and aggregates."""
     row.owner = key.owner
     row.machine_id = machine_id(key.first_key_id, result.machine.machine_hash)
-    whose = lineage(row)
-    row.environment_standing, row.machine_standing = whose["environment"].id, whose["machine"].id
+    keys = lineage(row)
+    row.environment_standing, row.machine_standing = keys["environment"].id, keys["machine"].id
 
 
 def stored_result(payload: bytes) -> Result:
-    """The result in bytes that were accepted before; the catalogue may have changed since."""
+    """Parse a payload that was accepted before, without the checks of today's catalogue."""
     predicate = strict_json.loads(payload)["predicate"]
     return Result.model_validate_json(strict_json.dumps(predicate))
 
@@ -130,5 +130,5 @@ def _add_figures(row: NewRow, measured: wire.Measurement, steps_per_epoch: int) 
 
 
 def _storable(value: int) -> int:
-    """Only results that ``checks`` finds impossible reach the limit; they are kept unranked."""
+    """Limit a value to the column's range. Only results that a check finds impossible reach it."""
     return min(value, LARGEST)

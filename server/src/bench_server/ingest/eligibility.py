@@ -1,7 +1,7 @@
-"""Whether a kept result counts, and how far it can be trusted: computed, never sent.
+"""Eligibility: whether a stored result is ranked, and its trust level. Computed, never sent.
 
-Both follow from what its checks found, what was said of it, and its key; :mod:`.result_checks`
-says what each check's failing does.
+Both follow from the findings of its checks, its moderation, and its key. :mod:`.result_checks`
+defines the effect of each failed check.
 """
 
 from collections import defaultdict
@@ -22,11 +22,11 @@ from . import verdicts
 from .verdicts import CheckVerdict
 
 Judged = TypeVar("Judged", Measurement, NewRow)
-# Two figures within this share of each other are the same.
+# Two figures reproduce each other if they differ by at most this share.
 REPRODUCED_WITHIN = 0.10
 OWNERS_TO_REPRODUCE = 2
 SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
-# Statements that are built once.
+# Statements, built once.
 CONFIRMED = select(col(Owner.label)).where(col(Owner.confirmed))
 THERE = select(col(Aggregate.id)).where(among(Aggregate.id, "ids"))
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
@@ -44,7 +44,7 @@ SETUPS_OF_OWNER = (
     )
     .distinct()
 )
-# Results that the session has loaded get their new level, too.
+# This also updates results that the session has loaded.
 SET_LEVEL = {
     level: update(Measurement)
     .where(among(Measurement.submission_id, "ids"))
@@ -54,13 +54,13 @@ SET_LEVEL = {
 }
 MODERATED = {
     "flagged": "flagged by the operator",
-    "quarantined": "held back by the operator for a look",
-    "hidden": "hidden by whoever sent it",
+    "quarantined": "held back by the operator for review",
+    "hidden": "hidden by its sender",
 }
 
 
 class LevelChange(NamedTuple):
-    """A result whose trust level changed, the standings it counts in, and its new level."""
+    """A result whose trust level changed, the ids of its aggregates, and its new level."""
 
     submission_id: str
     machine_standing: str
@@ -71,8 +71,8 @@ class LevelChange(NamedTuple):
 def judge(
     row: Measurement | NewRow, key: SigningKey | Row[Any], found: Sequence[CheckVerdict]
 ) -> None:
-    """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row, from what its
-    checks found."""
+    """Set ``rankable``, ``unranked_reason`` and ``trust_level`` (1 to 3) of a row from the findings
+    of its checks."""
     row.unranked_reason = _unranked_reason(row, key, found)
     row.rankable = row.unranked_reason is None
     row.trust_level = _level(row, found)
@@ -100,7 +100,7 @@ def reproduce(session: Session, rows: Iterable[Any]) -> list[LevelChange]:
 
 
 def settle(session: Session, rows: Sequence[Measurement]) -> None:
-    """Judge kept results again, after a moderation event or a change of their keys."""
+    """Judge stored results again, after a moderation event or a change of their keys."""
     for row in rows:
         judge(row, session.get_one(SigningKey, row.key_id), verdicts.from_text(row.verdicts))
     aggregates.refresh(session, [*rows, *reproduce(session, rows)])
@@ -113,21 +113,20 @@ def settle_key(session: Session, key: SigningKey) -> None:
 
 
 def settle_owner(session: Session, label: str) -> None:
-    """Update what the results of an owner reproduce, after the owner was confirmed or doubted."""
+    """Update the trust levels in an owner's set-ups, after the owner was confirmed or doubted."""
     session.flush()
     setups = session.connection().execute(SETUPS_OF_OWNER, {"owner": label}).all()
     aggregates.refresh(session, reproduce(session, setups))
 
 
 def settle_without(session: Session, row: Measurement) -> None:
-    """Judge again the results in the set-up of one that counts no more."""
+    """Update the trust levels in the set-up of a result that no longer counts."""
     aggregates.refresh(session, [row, *reproduce(session, [row])])
 
 
 def may_be_reproduced(session: Session, rows: Iterable[Judged]) -> list[Judged]:
-    """Those of level 3 and more where enough confirmed owners have a figure for
-    :func:`reproduce` to find any. Those who are confirmed are few, so their figures are looked for,
-    not the figures' owners."""
+    """The results of level 3 and more in set-ups where enough confirmed owners have a figure.
+    Confirmed owners are few, so this looks up their figures rather than each figure's owner."""
     trusted = [row for row in rows if row.trust_level >= 3 and row.rankable]
     connection = session.connection()
     confirmed = connection.scalars(CONFIRMED).all() if trusted else []
@@ -160,7 +159,7 @@ def _unranked_reason(
             return verdict.sentence
     for verdict in failed:
         if verdict.effect == "quarantined" and row.moderation != "restored":
-            return f"held back for a look: {verdict.sentence}"
+            return f"held back for review: {verdict.sentence}"
     return None
 
 

@@ -1,9 +1,8 @@
-"""Takes results in: open -> parse -> derive -> log and save.
+"""Inbox: accept results in the order open, parse, derive, log and save.
 
-The bytes that were received are verified and kept, and parsed after; posting again changes
-nothing. All that wait are opened and saved together (:mod:`.batching`, :mod:`.save`): opened
-first, so that nobody waits for the database while one reads, then saved in one transaction that
-ends with one checkpoint of the log.
+The received bytes are verified and stored, and parsed afterwards; a second post changes nothing.
+All pending results are opened and saved together (:mod:`.batching`, :mod:`.save`). They are opened
+before the transaction, to keep it short. The transaction ends with one checkpoint of the log.
 """
 
 import itertools
@@ -35,14 +34,14 @@ _numbers = itertools.count(secrets.randbits(32))
 
 
 def new_id(at: datetime) -> str:
-    """16 hex digits for a result: seconds, and a number that this process uses once; those that
-    come together are side by side in every index, so that they touch few of its pages."""
+    """An id of 16 hex digits for a result: seconds, and a number that this process uses once.
+    Results that arrive together are adjacent in every index and touch few of its pages."""
     return f"{int(at.timestamp()) & _BITS:08x}{next(_numbers) & _BITS:08x}"
 
 
 @dataclass
 class Delivery:
-    """An envelope as it came. ``spent``: it is counted in its key's rate."""
+    """A received envelope. ``spent``: it is counted in its key's rate."""
 
     raw: bytes
     received_at: datetime
@@ -50,36 +49,36 @@ class Delivery:
     spent: bool = False
 
     def spend_once(self, key_id: str) -> None:
-        """Count the result in its key's rate: once, although a group that cannot be saved is opened
-        again item by item. Raises what ``spend`` raises."""
+        """Count the result in its key's rate once, even if a failed group is opened again item by
+        item. Raises what ``spend`` raises."""
         if not self.spent:
             self.spend(key_id)
             self.spent = True
 
 
 class Inbox:
-    """Where results come in: one for each database and process."""
+    """Accepts results; one for each database and process."""
 
     def __init__(self, store: Store, authority: Authority) -> None:
         self.store = store
         self.authority = authority
         self._group_commit = GroupCommit(self._accept_all)
-        # A key never changes under its id, and none is ever removed.
+        # A key never changes its id and is never removed.
         self._keys: dict[str, Ed25519PublicKey] = {}
 
     def accept(
         self, raws: Sequence[bytes], now: datetime, spend: Spend = lambda _: None
     ) -> list[Future[Accepted | ProtocolError]]:
-        """Verify, keep and log envelopes; a bad one does not spoil the others.
+        """Verify, store and log envelopes. A bad one does not affect the others.
 
         Args:
             raws: envelopes as received, each at most 2 MiB.
-            now: when they were received.
-            spend: counts a result of a key, whose signature was verified; it may refuse it.
+            now: the time of receipt.
+            spend: counts a verified result in the rate of its key; it may raise an error.
 
         Returns:
-            What becomes of each: it is kept, or a ``ProtocolError`` says what is wrong with the
-            envelope or the result, such as ``Conflict`` where another payload is kept.
+            The outcome of each: it is stored, or a ``ProtocolError`` names the fault of the
+            envelope or the result, such as ``Conflict`` if another payload is stored.
         """
         return self._group_commit.save([Delivery(raw, now, spend) for raw in raws])
 

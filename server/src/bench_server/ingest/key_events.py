@@ -1,4 +1,4 @@
-"""Takes key events in: enrollment with proof of possession, rotation, revocation."""
+"""Key events: enrollment with proof of possession, rotation, revocation."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ from . import eligibility, key_registry, moderation
 
 
 class Enrollment(Wire):
-    """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and what is not signed."""
+    """Body of ``POST /api/v1/keys``: a DSSE envelope around a key event, and unsigned fields."""
 
     envelope: dict[str, Any] = Field(description="DSSE envelope of a key event")
     display_name: Label | None = Field(
@@ -36,7 +36,7 @@ class Enrollment(Wire):
 
 @dataclass(frozen=True)
 class KeyEventResult:
-    """What a key event did: the key it is about, the event's receipt, whether it is new."""
+    """The outcome of a key event: its key, its receipt, and whether it is new."""
 
     key: SigningKey
     receipt: Receipt
@@ -67,14 +67,16 @@ def tell(
             field="envelope.payloadType",
         )
     if acts.event_kind(opened.payload) == "enroll":
-        key_registry.enrolled_key(opened, now)  # before the writing transaction: it takes a while
+        key_registry.enrolled_key(
+            opened, now
+        )  # verified before the transaction, because it takes time
     with store.writing() as session:
         writer.take_turn(session)
         known = logged(session, opened)
         if known is not None:
             return KeyEventResult(*known, created=False)
         key = apply(session, authority.identity, opened, now)
-        if key is None:  # enrolled before, by another event
+        if key is None:  # enrolled before by another event
             key = session.get_one(SigningKey, opened.signatures[0].key_id)
             return KeyEventResult(key, _first_receipt(session, key), created=False)
         leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
@@ -91,10 +93,10 @@ def tell(
 def apply(
     session: Session, identity: Identity, opened: Envelope, now: datetime
 ) -> SigningKey | None:
-    """Verify a key event and do what it says.
+    """Verify a key event and apply it.
 
     Returns:
-        The key it is about; None where it enrolls one that is enrolled.
+        The key of the event; None if it enrolls a key that is enrolled.
 
     Raises:
         ProtocolError: one of its kinds.
@@ -115,7 +117,7 @@ def apply(
 
 
 def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
-    """Do what a verified key event says; also when the log is replayed."""
+    """Apply a verified key event, at acceptance and when the log is replayed."""
     kind = acts.event_kind(opened.payload)
     if kind == "rotate":
         return key_registry.rotate(session, acts.parse(Rotation, opened.payload), now)
@@ -129,13 +131,13 @@ def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
 def admit(
     session: Session, key: SigningKey, body: Enrollment, policy: str, now: datetime
 ) -> str | None:
-    """What a new key may do, by the server's policy.
+    """Apply the server's enrollment policy to a new key.
 
     Returns:
-        The owner that its invitation gives it to.
+        The owner that its invitation names, if any.
 
     Raises:
-        NotInvited: an invitation is needed, or the one that was given is of no use.
+        NotInvited: an invitation is needed, or the given one is invalid.
     """
     key.display_name = body.display_name
     if policy == "invite" or body.invite is not None:
@@ -150,11 +152,11 @@ def admit(
 
 
 def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envelope, Receipt]]]:
-    """A key, and all that the log has of it, oldest first: events of the rotations it belongs to,
-    what the operator decided of them, and the same of every key that revoked one of them.
+    """A key and its log entries, oldest first: the events of its chain of rotations, the operator's
+    acts about them, and the same for every key that revoked one of them.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no key has this id.
     """
     key = session.get(SigningKey, key_id)
     if key is None:
@@ -179,7 +181,7 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
 
 
 def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | None:
-    """The key and the receipt of an event that was logged before."""
+    """The key and the receipt of an event that is already in the log."""
     entry = session.exec(
         select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
     ).first()
@@ -201,7 +203,7 @@ def _first_receipt(session: Session, key: SigningKey) -> Receipt:
 
 
 def _kept(entry: LogEntry) -> Envelope:
-    """The envelope of a key event or of an act about a key; these are never erased."""
+    """The envelope of a key event or of an act about a key. These are never erased."""
     return envelope.read(entry.envelope or b"")
 
 

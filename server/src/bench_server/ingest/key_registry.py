@@ -1,7 +1,7 @@
-"""Keys: who may sign, for whom, and what became of them.
+"""Key registry: the keys that may sign, their owners and their status.
 
-Every key event is an envelope that the keys themselves signed; it is logged, and applied by the
-same functions when the log is replayed.
+Every key event is an envelope that the keys themselves signed. It is logged, and a replay of the
+log applies it with the same functions.
 """
 
 import hashlib
@@ -25,21 +25,25 @@ from ..errors import KeyNotActive, NotInvited
 
 
 def find_key(session: Session) -> Callable[[str], Ed25519PublicKey]:
-    """Looks up enrolled keys, whatever their status.
+    """A function that looks up enrolled keys of any status.
 
-    Raises, when called:
-        UnknownKey: there is none with this id.
+    It raises:
+        UnknownKey: no key has this id.
     """
 
     def find(key_id: str) -> Ed25519PublicKey:
-        # It was checked when it was enrolled; the key is the end of its SubjectPublicKeyInfo.
+        # The key was checked at enrollment; it is the end of its SubjectPublicKeyInfo.
         return Ed25519PublicKey.from_public_bytes(key_with_id(session, key_id).spki[-32:])
 
     return find
 
 
 def key_with_id(session: Session, key_id: str) -> SigningKey:
-    """Raises UnknownKey where there is none."""
+    """The key with this id.
+
+    Raises:
+        UnknownKey: it is not enrolled.
+    """
     row = session.get(SigningKey, key_id)
     if row is None:
         raise UnknownKey(
@@ -55,7 +59,7 @@ def require_active(session: Session, key_id: str) -> SigningKey:
 
     Raises:
         UnknownKey: there is none.
-        KeyNotActive: it waits for approval, was rotated or revoked.
+        KeyNotActive: it is pending, rotated or revoked.
     """
     row = key_with_id(session, key_id)
     refuse_inactive(row)
@@ -63,8 +67,11 @@ def require_active(session: Session, key_id: str) -> SigningKey:
 
 
 def refuse_inactive(row: SigningKey | Row[Any]) -> None:
-    """Raises KeyNotActive where a key may not send: it waits for approval, was rotated or
-    revoked."""
+    """Refuse a key that may not send results.
+
+    Raises:
+        KeyNotActive: it is pending, rotated or revoked.
+    """
     if row.status == "pending":
         raise KeyNotActive(
             f"key {row.key_id} waits for the operator's approval",
@@ -81,10 +88,10 @@ def refuse_inactive(row: SigningKey | Row[Any]) -> None:
 
 
 def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta) -> str:
-    """Make an invitation; its code is told once and kept nowhere.
+    """Make an invitation. The database stores only the digest of the returned code.
 
     Raises:
-        InvalidField: the owner's label is none.
+        InvalidField: the owner's label is invalid.
     """
     try:
         TypeAdapter(Label | None).validate_python(owner)
@@ -100,10 +107,10 @@ def invite(session: Session, now: datetime, owner: str | None, lasts: timedelta)
 
 
 def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -> Invite:
-    """Spend an invitation on a key.
+    """Use an invitation for a key.
 
     Raises:
-        NotInvited: there is none, it has expired, or another key has used it.
+        NotInvited: it is unknown or expired, or another key has used it.
     """
     digest = hashlib.sha256((code or "").encode()).hexdigest()
     row = session.get(Invite, digest, with_for_update=True)
@@ -120,7 +127,7 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
 
 
 def own(session: Session, label: str) -> Owner:
-    """The owner of this label, made where there was none."""
+    """The owner with this label, created if there is none."""
     found = session.get(Owner, label)
     if found is None:
         found = Owner(label=label)
@@ -133,7 +140,7 @@ def own(session: Session, label: str) -> Owner:
 
 
 def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
-    """The key that an enrollment brings and is signed by (proof of possession).
+    """The key that an enrollment contains and that signed it (proof of possession).
 
     Raises:
         ProtocolError: one of its kinds.
@@ -157,8 +164,8 @@ def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
 
 
 def enroll(session: Session, key: SigningKey) -> SigningKey:
-    """Let a key begin. One that a replay finds here begins anew, but for what the log does not
-    hold: its name, and that it waits for approval."""
+    """Add a key. In a replay the stored key is reset, except for its name and a pending approval,
+    which are not in the log."""
     kept = session.get(SigningKey, key.key_id)
     if kept is not None:
         key.display_name = kept.display_name
@@ -174,7 +181,7 @@ def verified_rotation(session: Session, opened: Envelope) -> Rotation:
 
     Raises:
         ProtocolError: one of its kinds.
-        KeyNotActive: the old key may not sign it.
+        KeyNotActive: the old key is pending, rotated or revoked.
     """
     _require_signatures(opened, 2, "a rotation is signed by the old key, then by the new one")
     event = acts.parse(Rotation, opened.payload)
@@ -198,7 +205,7 @@ def verified_rotation(session: Session, opened: Envelope) -> Rotation:
 
 
 def rotate(session: Session, event: Rotation, now: datetime) -> SigningKey:
-    """Put the new key into the old one's place: its owner, its name, its machines' history."""
+    """Replace a key with a new one, which takes over its owner, name and machines' history."""
     old, new = key_with_id(session, event.supersedes), statement.public_key(event.public_key)
     old.status = "rotated"
     row = SigningKey(
@@ -221,7 +228,7 @@ def verified_revocation(
 
     Raises:
         ProtocolError: one of its kinds.
-        KeyNotActive: whoever signed may not revoke this key.
+        KeyNotActive: the signer may not revoke this key.
     """
     _require_signatures(opened, 1, "a revocation has exactly one signature")
     event = acts.parse(Revocation, opened.payload)
@@ -242,8 +249,8 @@ def verified_revocation(
 
 
 def revoke(session: Session, event: Revocation) -> SigningKey:
-    """End a key. What is logged from ``compromised_since_log_index`` on loses its rank; a second
-    revocation can only move that further back."""
+    """Revoke a key. Its results from log index ``compromised_since_log_index`` on are unranked. A
+    second revocation can only lower that index."""
     row = key_with_id(session, event.key_id)
     row.status = "revoked"
     since = event.compromised_since_log_index
@@ -257,7 +264,7 @@ def revoke(session: Session, event: Revocation) -> SigningKey:
 
 
 def assign(session: Session, key_id: str, label: str) -> SigningKey:
-    """Give a key, and its results, to an owner."""
+    """Assign a key and its results to an owner."""
     row = key_with_id(session, key_id)
     own(session, label)
     row.owner = label

@@ -25,7 +25,7 @@ Repeat = tuple[str | int, ...]
 
 
 class StoredRows(NamedTuple):
-    """``keys`` and ``challenges`` by id, as rows; ``repeats``: the kept result of each repeat;
+    """``keys`` and ``challenges`` by id, as rows; ``repeats``: the stored result of each repeat;
     ``withdrawn``: digests of payloads."""
 
     keys: dict[str, Row[Any]]

@@ -1,7 +1,7 @@
-"""What is said of kept results: by whoever sent them, and by the operator.
+"""Moderation: acts of senders and of the operator on stored results, keys and owners.
 
-Every act is a signed envelope and is logged, but for those that only read. The same functions
-apply an act when it comes in and when the log is replayed.
+Every act is a signed envelope. It is logged unless it only reads. The same functions apply an act
+at acceptance and when the log is replayed.
 """
 
 import secrets
@@ -28,13 +28,13 @@ from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
 from . import eligibility, key_registry
 
-# A request to read is as good as a password while it is fresh, so it is not fresh for long.
+# Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
 FINAL = ("flagged", "quarantined")
 
 
 class ActBody(Wire):
-    """Body of ``POST /api/v1/acts``: the signed act, and a name that is never signed."""
+    """Body of ``POST /api/v1/acts``: the signed act, and an unsigned name."""
 
     envelope: dict[str, Any] = Field(description="DSSE envelope of an act")
     display_name: Label | None = Field(default=None, description="the new name of a rename")
@@ -42,14 +42,14 @@ class ActBody(Wire):
 
 @dataclass(frozen=True)
 class ActResult:
-    """What an act did. ``receipt`` is None where nothing is logged: the act only reads."""
+    """The outcome of an act. ``receipt`` is None if the act only reads and is not logged."""
 
     act: Act
     receipt: Receipt | None
 
 
 def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> ActResult:
-    """Verify an act, apply and log it; doing it again changes nothing.
+    """Verify, apply and log an act. A repeated act changes nothing.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
@@ -112,11 +112,11 @@ def operators(
 
 
 def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
-    """The act in an envelope, whose signer may do such acts.
+    """The act in an envelope, after checking that its signer may do it.
 
     Raises:
         ProtocolError: one of its kinds.
-        NotYours: an operator's act of another key.
+        NotYours: an act of the operator, signed by another key.
     """
     if len(opened.signatures) != 1:
         raise InvalidEnvelope("an act has exactly one signature", field="envelope.signatures")
@@ -140,10 +140,10 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
 
 
 def apply(session: Session, act: Act, now: datetime, display_name: str | None = None) -> None:
-    """Do what a verified act says; also when the log is replayed.
+    """Apply a verified act, at acceptance and when the log is replayed.
 
     Raises:
-        NotFound, Gone, NotYours, Conflict, InvalidField: it cannot be done.
+        NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
     """
     if act.act == "rename":
         key = key_registry.require_active(session, act.key_id)
@@ -165,7 +165,7 @@ def apply(session: Session, act: Act, now: datetime, display_name: str | None = 
 
 
 def erase(session: Session, submission_id: str) -> None:
-    """Forget what the entries of a withdrawn result committed to; the tree stays as it is."""
+    """Erase the salts and envelopes of a withdrawn result's entries. The tree does not change."""
     session.exec(
         update(LogEntry)
         .where(col(LogEntry.submission_id) == submission_id)
@@ -174,7 +174,7 @@ def erase(session: Session, submission_id: str) -> None:
 
 
 def own_results(session: Session, key_id: str) -> list[tuple[Submission, Measurement]]:
-    """Every result of a key and of those it succeeded, hidden ones too, oldest first."""
+    """All results of a key's chain of rotations, hidden ones too, oldest first."""
     key = key_registry.key_with_id(session, key_id)
     found = session.exec(
         select(Submission, Measurement)
@@ -187,10 +187,10 @@ def own_results(session: Session, key_id: str) -> list[tuple[Submission, Measure
 
 
 def apply_to_result(session: Session, act: Act, now: datetime) -> None:
-    """Do what an act says of one result.
+    """Apply an act on one result.
 
     Raises:
-        NotFound, Gone, NotYours, Conflict, InvalidField: it cannot be done.
+        NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
     """
     result_id = _needed(act.result, "result")
     row = session.get(Measurement, result_id)
@@ -198,7 +198,7 @@ def apply_to_result(session: Session, act: Act, now: datetime) -> None:
         if session.get(Withdrawn, result_id) is not None:
             raise Gone(f"result {result_id} was withdrawn", field="result")
         raise NotFound(f"no result {result_id}", field="result")
-    # The operator's key is none of those that are enrolled.
+    # The operator's key is not enrolled.
     if act.act in acts.OWN_ACTS and session.get(SigningKey, act.key_id) is not None:
         _require_own(session, act, row)
     if act.act == "withdraw":
@@ -255,7 +255,7 @@ def _require_own(session: Session, act: Act, row: Measurement) -> None:
 
 
 def _key_chain(session: Session, act: Act) -> str | None:
-    """Whose history a decision about a key belongs to. What others put into ``key`` is no such."""
+    """The key chain of an operator's act about a key; None for other acts, whatever their ``key``."""
     if act.act not in ("approve", "assign"):
         return None
     return key_registry.key_with_id(session, _needed(act.key, "key")).first_key_id

@@ -1,8 +1,7 @@
-"""What other owners measured on the same hardware in the same set-up: what a new result is held
-against.
+"""Statistics over other owners: their times on the same hardware in the same set-up.
 
-Few owners are read one by one. Of many, three places in their order say enough, so that holding a
-result against a thousand owners costs little more than against ten.
+The outlier check in :mod:`.submission_checks` uses them. Up to ``FEW`` owners are read one by one.
+For more, only the quartiles are read, so that a thousand owners cost little more than ten.
 """
 
 import math
@@ -16,14 +15,14 @@ from sqlalchemy import Connection, Integer, Select, String, bindparam, select, u
 from ..db.bulk import TOGETHER, among, numbered
 from ..ranking.rows import TABLE
 
-# Up to so many others are read one by one. What is found depends on it (docs/protocol.md, Checks).
+# Up to this number, owners are read one by one. Findings depend on it (docs/protocol.md, Checks).
 FEW = 30
 QUARTERS = (1, 2, 3)
 # Standard deviation of a normal distribution over its median absolute deviation.
 MAD_TO_SIGMA = 1.4826
 # Interquartile range of a normal distribution over its standard deviation.
 QUARTILES_TO_SIGMA = 1.349
-# The ids of a hardware's standing in a set-up, and of one's own below it (standing_rows.lineage).
+# The id of a hardware's aggregate in a set-up, and of the submitting owner's aggregate below it.
 Asked = tuple[str, str]
 
 
@@ -40,8 +39,8 @@ NONE = OtherOwners(0, 0.0, 0.0)
 
 
 def of_times(times_ns: Sequence[float]) -> OtherOwners:
-    """Owners whose times are all at hand: few by median and median absolute deviation (Iglewicz and
-    Hoaglin 1993), many by their quartiles."""
+    """Statistics of owners from all of their times: up to ``FEW`` by median and median absolute
+    deviation (Iglewicz and Hoaglin 1993), more by their quartiles."""
     if not times_ns:
         return NONE
     if len(times_ns) > FEW:
@@ -89,7 +88,8 @@ def others(connection: Connection, asked: Iterable[Asked]) -> dict[Asked, OtherO
 
 
 _OWNER = TABLE.alias("of_owner")
-# A row for each of few owners, or one with none for many. No more of an owner than its index has.
+# A row for each of up to ``FEW`` owners, or one row without owner for more. All columns are in the
+# index.
 OWNERS = (
     select(TABLE.c.id, TABLE.c.children, _OWNER.c.id, _OWNER.c.ns_per_sample)
     .outerjoin_from(
@@ -103,7 +103,7 @@ THERE = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))
 
 
 def _quartiles(number: int) -> Select[Any]:
-    """The quartiles of one of the set-ups that a statement asks for."""
+    """The quartiles of one of a statement's set-ups."""
     place = bindparam(f"place_{number}", type_=String)
     own = bindparam(f"own_{number}", type_=String)
     in_order = (

@@ -1,11 +1,11 @@
-"""Rebuilds every derived table from what was received and logged.
+"""Reindex: rebuild every derived table from the stored submissions and the log.
 
 The log is replayed in its order: key events, results, and acts on keys, owners and results, each by
-the function that applied it when it came in. So ``measurement``, ``environment``, ``standing``,
-``owner`` and what became of each ``signing_key`` are as the log has them, and a mistake in how they
-are computed is mended by computing them again. What nobody signs is in no log and stays as it is:
-names of keys, which of them wait for approval, and what the outlier check found at acceptance. That
-check depends on results that may have been erased since, so it does not run again.
+the function that applied it at acceptance. Afterwards ``measurement``, ``environment``,
+``standing``, ``owner`` and the status of each ``signing_key`` follow from the log, so a fixed
+computation corrects old rows. Three things are not in the log and do not change: names of keys,
+pending approvals, and the findings of the outlier check at acceptance. That check depends on
+results that may have been erased since, so it does not run again.
 """
 
 from collections.abc import Iterator

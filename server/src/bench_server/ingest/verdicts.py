@@ -1,4 +1,4 @@
-"""What checks find: a finding for people and programs, and what it does."""
+"""Verdicts of checks: a finding for people and programs, and its effect."""
 
 import json
 from collections.abc import Iterable
@@ -10,9 +10,9 @@ Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a check found: ``sentence`` is for people, ``figures`` are the numbers in it.
+    """The finding of a check: ``sentence`` is for people, ``figures`` are the numbers in it.
 
-    ``checked`` is false where it passes only because there was nothing to hold it against.
+    ``checked`` is false if it passes only because there was nothing to compare with.
     """
 
     passed: bool
@@ -32,15 +32,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class CheckVerdict:
-    """What one check found, and what failing it does (docs/protocol.md, Checks). ``checked`` is
-    false where it passes only because there was nothing to hold it against."""
+    """The finding of one check, and the effect of failing it (docs/protocol.md, Checks).
+    ``checked`` is false if it passes only because there was nothing to compare with."""
 
     check: str
     passed: bool
     effect: Effect
     sentence: str
     figures: dict[str, Any]
-    checked: bool = True  # kept verdicts of versions up to 0005 do not say
+    checked: bool = True  # absent in stored verdicts of versions up to 0005
 
     @classmethod
     def of(cls, check: str, effect: Effect, found: Finding) -> "CheckVerdict":
@@ -48,7 +48,7 @@ class CheckVerdict:
 
 
 def as_text(found: Iterable[CheckVerdict]) -> str:
-    """Verdicts as they are kept: a list in JSON."""
+    """Verdicts as they are stored: a list in JSON."""
     return json.dumps([vars(verdict) for verdict in found])
 
 
@@ -58,5 +58,5 @@ def joined(text: str, other: str) -> str:
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
-    """Verdicts that were kept."""
+    """Stored verdicts."""
     return tuple(CheckVerdict(**kept) for kept in json.loads(text))

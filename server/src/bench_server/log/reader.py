@@ -26,7 +26,7 @@ def size(session: Session) -> int:
 
 
 def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
-    """Stored nodes of the tree. One that is missing is not in the answer."""
+    """Stored nodes of the tree. The answer omits those that are missing."""
     positions: dict[int, set[int]] = {}
     for level, position in wanted:
         positions.setdefault(level, set()).add(position)
@@ -37,13 +37,13 @@ def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
         for number, (level, own) in enumerate(sorted(positions.items()))
         for name, value in ((f"level_{number}", level), (f"positions_{number}", list(own)))
     }
-    found = session.connection().execute(_nodes_of(len(positions)), places)
-    return {(level, position): value for level, position, value in found}
+    rows = session.connection().execute(_nodes_of(len(positions)), places)
+    return {(level, position): value for level, position, value in rows}
 
 
 @cache
 def _nodes_of(levels: int) -> Executable:
-    """The statement for positions of so many levels."""
+    """The statement for positions on N levels."""
     # Pairs of columns would make SQLite read every node.
     places = [
         and_(
@@ -63,41 +63,44 @@ def newest_checkpoint(session: Session) -> LogCheckpoint:
 
 
 def receipts(session: Session, entries: Sequence[LogEntry]) -> list[Receipt]:
-    """Receipts of entries, each under the first checkpoint that covers it, so that a receipt is
-    the same whenever it is asked for. Entries whose salt was erased have none."""
-    kept = [(entry.log_index, entry.salt) for entry in entries if entry.salt is not None]
-    first = _first_checkpoints(session, [index for index, _ in kept])
-    places = [(index, checkpoint.size) for (index, _), checkpoint in zip(kept, first, strict=True)]
+    """Receipts of entries, each under the first checkpoint that covers it, so that an entry's
+    receipt never changes. Entries with an erased salt have none."""
+    salted = [(entry.log_index, entry.salt) for entry in entries if entry.salt is not None]
+    first = _first_checkpoints(session, [index for index, _ in salted])
+    places = [
+        (index, checkpoint.size) for (index, _), checkpoint in zip(salted, first, strict=True)
+    ]
     ranges = (r for place in places for r in merkle.inclusion_ranges(*place))
     stored = nodes(session, merkle.nodes_of(ranges))
     return [
         Receipt(index, salt, path(stored, index, checkpoint.size), checkpoint.note)
-        for (index, salt), checkpoint in zip(kept, first, strict=True)
+        for (index, salt), checkpoint in zip(salted, first, strict=True)
     ]
 
 
 def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict[str, Receipt]:
-    """Receipts of kept results, by their ids."""
+    """Receipts of stored results, by their ids."""
     entries = session.exec(
         select(LogEntry)
         .where(col(LogEntry.submission_id).in_(submission_ids))
         .where(LogEntry.kind == "result")
     ).all()
-    found = receipts(session, entries)
+    receipts_found = receipts(session, entries)
     return {
-        str(entry.submission_id): receipt for entry, receipt in zip(entries, found, strict=True)
+        str(entry.submission_id): receipt
+        for entry, receipt in zip(entries, receipts_found, strict=True)
     }
 
 
 def envelope_of(entry: LogEntry, submission: Submission | None) -> Envelope | None:
-    """What an entry stands for; None where it was erased."""
+    """The envelope that an entry commits to; None if it was erased."""
     if entry.envelope is not None:
         return envelope.read(entry.envelope)
     return None if submission is None else envelope_of_result(submission)
 
 
 def envelope_of_result(submission: Submission) -> Envelope:
-    """The envelope as it was received, but for the spelling of its base64."""
+    """The received envelope. Only the spelling of its base64 may differ."""
     signature = envelope.Signature(submission.key_id, submission.signature)
     return Envelope(submission.payload_type, submission.payload, (signature,))
 
@@ -109,15 +112,15 @@ def hash_tile(session: Session, level: int, number: str) -> bytes:
         NotFound: the log has no such tile.
     """
     start, count = _place(number)
-    found = session.exec(
+    hashes = session.exec(
         select(LogNode.hash)
         .where(LogNode.level == level * tiles.HEIGHT)
         .where(col(LogNode.position) >= start, col(LogNode.position) < start + count)
         .order_by(col(LogNode.position))
     ).all()
-    if len(found) != count:
+    if len(hashes) != count:
         raise _no_tile(number)
-    return b"".join(found)
+    return b"".join(hashes)
 
 
 def entry_tile(session: Session, number: str) -> bytes:
@@ -127,14 +130,14 @@ def entry_tile(session: Session, number: str) -> bytes:
         NotFound: the log has no such bundle.
     """
     start, count = _place(number)
-    found = session.exec(
+    commitments = session.exec(
         select(LogEntry.commitment)
         .where(col(LogEntry.log_index) >= start, col(LogEntry.log_index) < start + count)
         .order_by(col(LogEntry.log_index))
     ).all()
-    if len(found) != count:
+    if len(commitments) != count:
         raise _no_tile(number)
-    return tiles.encode_entries(found)
+    return tiles.encode_entries(commitments)
 
 
 def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogCheckpoint]:

@@ -1,7 +1,7 @@
-"""The server's own keys: one signs the log, one challenges, one what the operator decides.
+"""The server's own keys: one signs the log, one challenges, one the operator's acts.
 
-They are files beside the database and never in it: whoever can only write to the database can
-neither sign a checkpoint nor an act.
+They are files beside the database and never in it, so write access to the database is not enough to
+sign a checkpoint or an act.
 """
 
 import os
@@ -24,12 +24,12 @@ NAMES = ("log", "challenge", "operator")
 
 
 class KeysProblem(RuntimeError):
-    """The server's keys cannot be used; the message says what mends it."""
+    """The server's keys cannot be used; the message says how to fix it."""
 
 
 @dataclass(frozen=True)
 class Identity:
-    """What others know of a server: its name, and the keys that verify what it signs."""
+    """The public part of a server: its name, and the keys that verify its signatures."""
 
     origin: str
     challenge: Ed25519PublicKey
@@ -51,7 +51,7 @@ class Authority:
 
     @property
     def log_key(self) -> NoteKey:
-        """What verifies the log's checkpoints."""
+        """The key that verifies the log's checkpoints."""
         return note_key(self.origin, self.log)
 
     @property
@@ -60,12 +60,12 @@ class Authority:
 
 
 def new_authority(origin: str) -> Authority:
-    """An authority with new keys, kept nowhere."""
+    """An authority with new keys, which are not stored."""
     return Authority(origin, *(Ed25519PrivateKey.generate() for _ in NAMES))
 
 
 def load_authority(origin: str, folder: Path) -> Authority:
-    """Read the keys; at the first start make them, 0600 in a folder of 0700.
+    """Read the keys. The first start makes them with mode 0600 in a folder of mode 0700.
 
     Raises:
         KeysProblem: others may read them, or they cannot be read or made.

@@ -1,7 +1,7 @@
 """Append to the transparency log and sign its checkpoints.
 
-An entry is appended in the transaction that stores what it commits to, and the checkpoint over the
-new size is signed in it too: what is acknowledged is logged, and no size is ever signed twice.
+One transaction stores a submission, appends its entry and signs the checkpoint over the new size.
+Therefore every acknowledged submission is logged, and no size is signed twice.
 """
 
 import secrets
@@ -25,10 +25,10 @@ from ..db.tables import LogCheckpoint, LogEntry, LogNode
 from . import reader
 from .server_keys import Authority, KeysProblem
 
-# PostgreSQL: writers of the log wait for each other; any number that nobody else uses.
+# PostgreSQL: the lock that serialises writers of the log. The number is arbitrary but unique.
 ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
-# Statements of every ingest, put together once.
-# All that is looked for has an index; of a small table the planner may think it not worth its use.
+# Statements of every batch, built once.
+# Every lookup has an index, but the planner may ignore the index of a small table.
 TURN = text("SELECT pg_advisory_xact_lock(:lock), set_config('enable_seqscan', 'off', true)")
 NEW_ENTRIES = BulkWrite(insert(LogEntry.__table__))  # type: ignore[attr-defined]
 NEW_NODES = BulkWrite(insert(LogNode.__table__))  # type: ignore[attr-defined]
@@ -37,7 +37,7 @@ NEW_CHECKPOINTS = BulkWrite(insert(LogCheckpoint.__table__))  # type: ignore[att
 
 @dataclass(frozen=True)
 class Leaf:
-    """What is to be logged. A result's envelope is kept by its submission alone."""
+    """An entry to log. Only the submission stores a result's envelope."""
 
     kind: str
     envelope: Envelope
@@ -46,7 +46,7 @@ class Leaf:
 
 
 def take_turn(session: Session) -> None:
-    """Wait until no other transaction writes to the log; on SQLite every writer has waited."""
+    """Wait until no other transaction writes to the log. On SQLite every writer holds the lock."""
     if session.get_bind().dialect.name == "postgresql":
         session.connection().execute(TURN, {"lock": ADVISORY_LOCK})
 
@@ -54,17 +54,17 @@ def take_turn(session: Session) -> None:
 def append(
     session: Session, authority: Authority, first: int, leaves: Sequence[Leaf], now: datetime
 ) -> list[Receipt]:
-    """Append entries and sign one checkpoint over them all, in the session's transaction, which has
-    the log's turn.
+    """Append entries and sign one checkpoint over them all, in the session's transaction, which must
+    hold the log's lock (:func:`take_turn`).
 
     Args:
         first: the log's size.
 
     Returns:
-        The receipt of each, in their order.
+        The receipts, in the order of the leaves.
     """
     edge = merkle.subtrees(0, first)
-    # The edge of the old tree and what grows on it are all that the new entries' paths are of.
+    # The paths of the new entries need only the edge of the old tree and the new nodes.
     tree = reader.nodes(session, edge)
     frontier = merkle.Frontier(first, [tree[node] for node in edge])
     entries: list[dict[str, Any]] = []
@@ -97,7 +97,7 @@ def append(
 
 
 def begin(session: Session, authority: Authority) -> None:
-    """At the server's start: hold the newest checkpoint against the keys, or sign the first one.
+    """At the server's start: verify the newest checkpoint, or sign the first one.
 
     Raises:
         KeysProblem: the log was signed by another key, or under another name.

@@ -1,11 +1,11 @@
 """Aggregates: figures of machines, owners and hardware, updated at ingest (table ``standing``).
 
-:func:`add` takes new results in. Each level's median moves by a step or two along an index, so the
-cost grows with the logarithm of the results there are, not with their number. :func:`refresh`
-computes anew, by :func:`.figures.combine`, where results ceased to count, count again, or changed
-their owner or trust. Both give the same rows; a property test holds them to it.
+:func:`add` adds new results. The median of each level moves by a step or two along an index, so the
+cost grows with the logarithm of the number of results. :func:`refresh` recomputes aggregates with
+:func:`.figures.combine` when results stop or start to count, or change owner or trust level. Both
+give the same rows; a property test compares them.
 
-A writer holds the log's turn (:func:`.writer.take_turn`), so writers never overlap.
+A writer holds the log's lock (:func:`.writer.take_turn`), so writers never overlap.
 """
 
 import math
@@ -45,7 +45,7 @@ from .rows import (
 
 
 class InStandings(Protocol):
-    """A result, by the standings of its machine that it counts in."""
+    """A result, by the ids of its machine's aggregates."""
 
     @property
     def machine_standing(self) -> str: ...
@@ -55,21 +55,21 @@ class InStandings(Protocol):
 
 
 class NewChild(NamedTuple):
-    """A child as it is now, and its row as it was before; None where it is new."""
+    """A child's new figure, and its row before; None if it is new."""
 
     child: Figure
     before: Row[Any] | None
 
 
 class Level(NamedTuple):
-    """What arrives at standings of one level, by their ids, with whose they are."""
+    """New children of the aggregates of one level, and the aggregates' subjects, by id."""
 
     subjects: dict[str, Subject]
     arrivals: defaultdict[str, list[NewChild]]
 
 
 class Moved(NamedTuple):
-    """A standing's sums after its arrivals. ``below``: children before where its middle was."""
+    """The sums of an aggregate after an update. ``below``: children before its previous median."""
 
     logs: Logs
     below: int
@@ -78,10 +78,10 @@ class Moved(NamedTuple):
 
 
 def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
-    """Take new results into the standings they count in; those that do not count are passed over.
+    """Add new results to their aggregates; unranked results are skipped.
 
-    The rows themselves must have been written. The standings of all levels are read at once, moved
-    from below upwards, and written at once.
+    The rows themselves must be written already. The aggregates of all levels are read at once,
+    updated from the lowest level up, and written at once.
     """
     counted = [row for row in rows if row.rankable]
     if not counted:
@@ -89,13 +89,13 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
     levels = {level: Level({}, defaultdict(list)) for level in LEVELS}
     above: dict[str, str] = {}
     for row in counted:
-        whose = lineage(row)
-        for level, (identity, subject) in whose.items():
+        keys = lineage(row)
+        for level, (identity, subject) in keys.items():
             levels[level].subjects[identity] = subject
         for level, over in ABOVE.items():
-            above[whose[level].id] = whose[over].id
+            above[keys[level].id] = keys[over].id
         for level in ("environment", "machine"):
-            levels[level].arrivals[whose[level].id].append(NewChild(figure_of_result(row), None))
+            levels[level].arrivals[keys[level].id].append(NewChild(figure_of_result(row), None))
     held = Aggregates(session.connection(), [id for of in levels.values() for id in of.subjects])
     for level, of in levels.items():
         for arrival in held.take(level, of):
@@ -105,10 +105,9 @@ def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
 
 
 def refresh(session: Session, rows: Iterable[InStandings]) -> None:
-    """Compute the standings of these results' machines anew, and those above them.
+    """Recompute the aggregates of these results' machines, and those above them.
 
-    To be called in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the
-    rows, after a flush.
+    Call it in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the rows.
     """
     session.flush()
     ids: dict[str, set[str]] = {level: set() for level in LEVELS}
@@ -121,7 +120,7 @@ def refresh(session: Session, rows: Iterable[InStandings]) -> None:
 
 
 class Aggregates:
-    """Standings while results are taken in: read at once, moved in memory, written at once."""
+    """Aggregates during an update: read at once, updated in memory, written at once."""
 
     def __init__(self, connection: Connection, ids: list[str]) -> None:
         self._connection = connection
@@ -131,10 +130,10 @@ class Aggregates:
         self._moved: list[dict[str, Any]] = []
 
     def take(self, level: str, of: Level) -> list[NewChild]:
-        """Bring those of a level up to date with children that are new or have moved.
+        """Update the aggregates of a level with new or changed children.
 
         Returns:
-            Them, as arrivals of the level above.
+            The updated aggregates, as children of the level above.
         """
         moves = {
             identity: _moved(self._rows[identity], arrivals)
@@ -147,7 +146,7 @@ class Aggregates:
             if identity not in self._children
         ]
         if places and UNIT_OF_LEVEL[level] != "repeats":
-            # Their children must stand in the index as they are now.
+            # The index must contain the current values of their children.
             self.write()
         middles = middles_of_many(self._connection, level, places)
         taken = []
@@ -164,20 +163,20 @@ class Aggregates:
         return taken
 
     def _begun(self, level: str, subject: Subject, arrivals: list[NewChild]) -> Figure:
-        """A new one, of its first children."""
+        """A new aggregate of its first children."""
         children = [arrival.child for arrival in arrivals]
-        found = combine(children, UNIT_OF_LEVEL[level], subject)
-        self._new.append(standing_values(level, found, children))
-        return found
+        aggregate = combine(children, UNIT_OF_LEVEL[level], subject)
+        self._new.append(standing_values(level, aggregate, children))
+        return aggregate
 
     def write(self) -> None:
-        """Write what is not written yet."""
+        """Write pending changes."""
         NEW.rows(self._connection, self._new)
         MOVE.rows(self._connection, self._moved)
         self._new, self._moved = [], []
 
     def _middle_of_few(self, row: Row[Any], arrivals: list[NewChild]) -> tuple[Child, Child]:
-        """The two children in the middle of those at hand, which may just have moved."""
+        """The two middle children of an aggregate whose children are all in memory."""
         moved = {child.id: child for child, _ in arrivals}
         children: list[tuple[float, str, Any]] = [
             (child[0], child[1], child) for child in self._children[row.id] if child[1] not in moved
@@ -189,7 +188,7 @@ class Aggregates:
 
 
 def _moved(row: Row[Any], arrivals: list[NewChild]) -> Moved:
-    """Count children in, and out where they were before."""
+    """Add children, and remove the former values of those that changed."""
     logs = Logs(row.children, row.log_mean, row.log_m2)
     middle = (row.middle_ns, row.middle_id)
     below = (row.children - 1) // 2
@@ -212,12 +211,12 @@ def _after(
     moved: Moved,
     middles: tuple[Child, Child],
 ) -> tuple[Figure, dict[str, Any]]:
-    """A standing after its arrivals, and its columns."""
+    """An aggregate after an update, and its columns."""
     middle, upper = middles
     logs, unit = moved.logs, UNIT_OF_LEVEL[row.level]
     alone = logs.n == 1 and unit != "repeats"
     children = [arrival.child for arrival in arrivals]
-    found = Figure(
+    aggregate = Figure(
         id=row.id,
         subject=subject,
         ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
@@ -232,7 +231,7 @@ def _after(
         newest_at=max(row.newest_at, *(child.newest_at for child in children)),
         evidence=middle.evidence,
     )
-    return found, columns_of(found, (middle.ns_per_sample, middle.id), logs)
+    return aggregate, columns_of(aggregate, (middle.ns_per_sample, middle.id), logs)
 
 
 def _child(level: str, found: Any) -> Child:
@@ -242,18 +241,18 @@ def _child(level: str, found: Any) -> Child:
 
 
 def _refresh(session: Session, level: str, identity: str) -> set[str]:
-    """Compute one standing anew from all of its children.
+    """Recompute one aggregate from all of its children.
 
     Returns:
-        The standings above it, before and now.
+        The ids of the aggregates above it, before and now.
     """
     connection = session.connection()
     above = set(
         connection.scalars(delete(TABLE).where(TABLE.c.id == identity).returning(TABLE.c.parent_id))
     )
-    found = connection.execute(children_of(level, identity)).all()
-    if found:
-        children = [CHILDREN[level].read(child) for child in found]
+    rows = connection.execute(children_of(level, identity)).all()
+    if rows:
+        children = [CHILDREN[level].read(child) for child in rows]
         subject = at_level(level, children[0].subject)
         figure_now = combine(children, UNIT_OF_LEVEL[level], subject)
         values = standing_values(level, figure_now, children)

@@ -35,14 +35,14 @@ from .rows import (
     figure_of_result,
 )
 
-# So many children are read whole, those of all standings at once; among more the median moves along
-# the index.
+# Up to this number, all children are read, for all aggregates at once. With more, the median moves
+# along the index.
 FEW = 30
 
 
 class Children(NamedTuple):
-    """Where the children of a level are: what they belong to, which count, their order, and their
-    columns: all that make a figure, and those of a :class:`.rows.Child`."""
+    """How to read the children of a level: their parent, which count, their order, the columns of a
+    figure, and those of a :class:`.rows.Child`."""
 
     parent: ColumnElement[str]
     counted: ColumnElement[bool]
@@ -94,9 +94,9 @@ def children_of(level: str, identity: str) -> Select[Any]:
 
 
 def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[Any]]:
-    """All children of those standings that have few: rows that begin with their time and id.
+    """All children of the aggregates that have up to ``FEW``, as rows that begin with time and id.
 
-    A machine's results are those of its environments: what is read for it serves them too.
+    A machine's results are those of its environments, so one query serves both.
     """
     few: dict[str, list[str]] = defaultdict(list)
     for row in rows:
@@ -114,15 +114,15 @@ def few_children(connection: Connection, rows: Iterable[Any]) -> dict[str, list[
 
 
 class Place(NamedTuple):
-    """Where the middle of a standing is to be found: it has ``children`` now, ``below`` of
-    them before where its row says the middle was."""
+    """The position of an aggregate's median: it has ``children`` now, ``below`` of them before its
+    previous median."""
 
     row: Any
     children: int
     below: int
 
     def asked(self) -> dict[str, Any]:
-        """The one child in the middle, or the two, in steps from where it was."""
+        """The offsets of the one or two middle children from the previous median."""
         first, last = (self.children - 1) // 2, self.children // 2
         last_before, first_onwards = min(last, self.below - 1), max(first, self.below)
         return {
@@ -139,9 +139,9 @@ class Place(NamedTuple):
 def middles_of_many(
     connection: Connection, level: str, places: Sequence[Place]
 ) -> dict[str, tuple[Child, Child]]:
-    """The two children in the middle of each, by its id; twice the same where there is one.
+    """The two middle children of each aggregate, by its id; the same one twice if there is one.
 
-    The median moves along the index, so it takes only the difference in steps.
+    The query walks the index from the previous median, so it reads few rows.
     """
     found: defaultdict[str, list[Child]] = defaultdict(list)
     read = CHILDREN[level].read_child
@@ -159,7 +159,7 @@ def _order(child: Child) -> tuple[float, str]:
 
 
 # Statements that every batch runs, built once.
-# What the arithmetic of an arrival takes; whose a standing is, the arrival knows.
+# The columns that an update needs; the new results give the subject.
 HELD = select(
     *(TABLE.c[name] for name in ("id", "level", "ns_per_sample", "fastest_ns", "slowest_ns")),
     *(TABLE.c[name] for name in ("children", "middle_ns", "middle_id", "log_mean", "log_m2")),

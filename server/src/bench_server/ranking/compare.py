@@ -12,8 +12,8 @@ from .figures import UNITS, Figure, Kind, Unit
 
 @dataclass(frozen=True)
 class RankedRow:
-    """A place on the board; published figures have none. ``others``: the same hardware's (or
-    machine's) further set-ups, fastest first."""
+    """A row with its rank; published figures have none. ``others``: further set-ups of the same
+    hardware or machine, fastest first."""
 
     rank: int | None
     figure: Figure
@@ -21,9 +21,9 @@ class RankedRow:
 
 
 def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) -> list[RankedRow]:
-    """Ranks in the order of the figures given, after ``ranks_before`` on earlier pages. With
-    ``one_each``, every hardware or machine has one row: its first set-up, measured on real data
-    where there is any."""
+    """Rank figures in the given order, after ``ranks_before`` ranks on earlier pages. With
+    ``one_each``, each hardware or machine has one row: its first set-up, on real data if there is
+    one."""
     groups: defaultdict[object, list[tuple[bool, int, Figure]]] = defaultdict(list)
     for number, figure in enumerate(ordered):
         subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
@@ -41,8 +41,8 @@ def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) 
 
 @dataclass(frozen=True)
 class Comparison:
-    """How much faster ``a`` is than ``b``: times b / times a, with its interval where one can be
-    stated. ``n_a`` and ``n_b`` count independent values, each a ``unit``."""
+    """The speed-up of ``a`` over ``b``: time of b / time of a, with an interval if there are enough
+    values. ``n_a`` and ``n_b`` count independent values, each a ``unit``."""
 
     speed_up: float
     low: float | None
@@ -57,18 +57,25 @@ class Comparison:
 def compare(a: Figure, b: Figure) -> Comparison:
     """Compare two figures of the same cell.
 
-    The values are repeats where both sides are one machine each: repeats on one machine say nothing
-    about how machines differ. Else they are machines where both are one owner each, else owners.
+    The values are repeats if each side is one machine, machines if each side is one owner, and
+    owners otherwise, because repeats on one machine do not show how machines differ.
     See :mod:`bench_protocol.comparison`. With too few the speed-up is the ratio of the figures.
     """
     unit = max(a.unit, b.unit, key=UNITS.index)
     times, base = _values(a, unit), _values(b, unit)
-    found = comparison.compare_samples(times, base, unit)
-    speed_up = found.speed_up
-    if found.kind == "too_few_runs":
+    speed_verdict = comparison.compare_samples(times, base, unit)
+    speed_up = speed_verdict.speed_up
+    if speed_verdict.kind == "too_few_runs":
         speed_up = b.ns_per_sample / a.ns_per_sample
     return Comparison(
-        speed_up, found.low, found.high, times.n, base.n, unit, found.kind, found.words
+        speed_up,
+        speed_verdict.low,
+        speed_verdict.high,
+        times.n,
+        base.n,
+        unit,
+        speed_verdict.kind,
+        speed_verdict.words,
     )
 
 

@@ -1,13 +1,13 @@
 """Medians of repeats, machines, owners and hardware: pure functions.
 
 A repeat is one process: the median of its blocks. A machine's figure is the median over its
-repeats, an owner's over machines, a hardware's over owners: one value each, so that nobody counts
-twice by measuring twice, and an owner moves a hardware's figure by no more than one value among
-the owners' (the breakdown point of the median, Huber 1964). The unit throughout is nanoseconds per
-sample.
+repeats, an owner's over machines, a hardware's over owners: one value each, so that a second
+measurement does not count twice, and an owner moves a hardware's figure by no more than one value
+among the owners' (the breakdown point of the median, Huber 1964). The unit throughout is
+nanoseconds per sample.
 
-:func:`combine` is that median, the same at each level. :mod:`.aggregates` keeps its answers in a
-table; :func:`figures` gives them from repeats, for whoever wants to check.
+:func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
+table; :func:`figures` computes them from repeats, as a check.
 """
 
 import hashlib
@@ -43,8 +43,8 @@ class Setup(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Framework and recipe, which tell set-ups of one board apart, and a precision that is not
-        the usual one."""
+        """Framework and recipe, which distinguish the set-ups of a board, and a precision other than
+        float32."""
         unusual = "" if self.precision == "float32" else f" {self.precision}"
         return f"{self.framework} {self.recipe}{unusual}"
 
@@ -68,16 +68,16 @@ class Subject:
 
     @property
     def level(self) -> str:
-        """What it is: ``environment``, ``machine``, ``owner`` or ``hardware``."""
+        """Its level: ``environment``, ``machine``, ``owner`` or ``hardware``."""
         if self.environment_id:
             return "environment"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"
 
     @property
     def id(self) -> str:
-        """32 hex digits, equal for equal subjects; a machine keeps it when its owner changes."""
-        whose = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
-        named = (self.hardware_slug, self.workload_digest, *self.setup, *whose)
+        """32 hex digits, equal for equal subjects. A machine's id does not depend on its owner."""
+        scope = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
+        named = (self.hardware_slug, self.workload_digest, *self.setup, *scope)
         return _digest((*named, self.environment_id))
 
 
@@ -88,7 +88,7 @@ def _digest(named: tuple[str | int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What only the repeat that stands for a figure can say; ``spread`` is within its run."""
+    """Values of the repeat in the middle, which represents a figure; ``spread`` is within its run."""
 
     result_id: str
     spread: float
@@ -99,11 +99,12 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """What one repeat, machine, owner or hardware does in one set-up.
+    """The speed of one repeat, machine, owner or hardware in one set-up.
 
-    ``fastest_ns`` and ``slowest_ns`` span the repeats. ``values`` are the independent values a
-    comparison counts, each a ``unit``: owners where there are several, else machines, else repeats.
-    ``trust_level`` is the lowest among what counts. ``evidence`` is of the repeat in the middle.
+    ``fastest_ns`` and ``slowest_ns`` are the extremes of the repeats. ``values`` are the
+    independent values of a comparison, each a ``unit``: owners if there are several, else machines,
+    else repeats. ``trust_level`` is the lowest of all counted results. ``evidence`` is of the
+    repeat in the middle.
     """
 
     id: str
@@ -122,7 +123,7 @@ class Figure:
     published: bool = False
 
     def __hash__(self) -> int:
-        return hash(self.id)  # all fields would take longer than what is found by it
+        return hash(self.id)  # a hash of all fields would cost more than the lookup
 
     @property
     def setup(self) -> Setup:
@@ -138,25 +139,25 @@ class Figure:
 
     @property
     def provisional(self) -> bool:
-        """Whether too few owners measured it for the figure to be independent of one of them."""
+        """Whether too few owners measured it, so that one owner could set the figure."""
         return self.owners < OWNERS_FOR_A_FIGURE
 
     @property
     def unsteady(self) -> bool:
-        """Whether block times within a run differ so much that the figure says little. It counts
-        all the same."""
+        """Whether block times within a run vary too much for a reliable figure. It is still
+        ranked."""
         return unsteady(self.evidence.spread)
 
 
 def unsteady(spread: float | None) -> bool:
-    """Half of a run's block times lie further apart than a fifth of their median."""
+    """Whether the interquartile range of a run's block times is above a fifth of their median."""
     return spread is not None and spread > UNSTEADY_SPREAD
 
 
 def combine(children: Sequence[Figure], unit: Unit, subject: Subject) -> Figure:
-    """The median over figures of the level below, at least one; ``unit`` is what each of them is.
+    """The median over one or more figures of the level below, each a ``unit``.
 
-    The one in the middle (of an even number the faster of the two) stands for all as evidence.
+    The evidence is that of the middle one; of an even number, the faster of the two.
     """
     ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
     middle = ordered[(len(ordered) - 1) // 2]
@@ -180,16 +181,16 @@ def combine(children: Sequence[Figure], unit: Unit, subject: Subject) -> Figure:
 
 
 def figures(repeats: Iterable[Figure]) -> list[Figure]:
-    """One figure for each hardware, workload and set-up, fastest first. Real and generated data
-    stay apart: the data is part of the set-up."""
+    """One figure for each hardware, workload and set-up, fastest first. The data is part of the
+    set-up, so real and generated data are separate."""
     machines = _grouped(repeats, "repeats", lambda subject: replace(subject, environment_id=""))
-    found = of_machines(machines)
-    return sorted(found, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
+    figures_found = of_machines(machines)
+    return sorted(figures_found, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
 
 
 def of_environments(environments: Iterable[Figure]) -> list[Figure]:
-    """Figures of machines from figures of machines in one environment each, every environment one
-    value: what a filter by driver or version leaves of a machine is mostly one environment."""
+    """Figures of machines from figures of machines in one environment each, with one value for each
+    environment. A filter by driver or version mostly leaves one environment of a machine."""
     return _grouped(environments, "repeats", lambda subject: replace(subject, environment_id=""))
 
 

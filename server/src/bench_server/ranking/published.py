@@ -1,8 +1,8 @@
 """Published figures: copied from elsewhere, unsigned, trust level 0.
 
-They come from a data file of this project that names their source. They stand on the boards beside
-measured figures, under names of their own, and can be a baseline; no median of measured figures
-ever meets them.
+They come from a data file of this project that names their source. Boards show them beside measured
+figures, under separate names, and they can be a baseline. No median of measured figures includes
+them.
 """
 
 import json
@@ -31,15 +31,15 @@ DEFAULT_BASELINE = "published-intel-core-i7-8700"
 
 
 def import_published(session: Session) -> tuple[int, int]:
-    """Take in the data file's figures; those that are there stay as they are.
+    """Import the data file's figures; stored ones do not change.
 
     Returns:
-        How many are new, and how many the file has.
+        The number of new figures, and the number of figures in the file.
     """
     document = json.loads(FILE.read_text(encoding="utf-8"))
     rows = [_row(document["source"], copied) for copied in document["figures"]]
-    known = set(session.scalars(select(PublishedFigure.id)))  # type: ignore[call-overload]
-    new = [row for row in rows if row.id not in known]
+    stored_ids = set(session.scalars(select(PublishedFigure.id)))  # type: ignore[call-overload]
+    new = [row for row in rows if row.id not in stored_ids]
     session.add_all(new)
     session.flush()
     stand(session)
@@ -47,14 +47,14 @@ def import_published(session: Session) -> tuple[int, int]:
 
 
 def remake(session: Session) -> None:
-    """Make the figures that were imported anew from the data file; where none was, none is."""
+    """Import the figures again from the data file, if they were imported before."""
     if session.scalars(select(PublishedFigure.id).limit(1)).first() is not None:  # type: ignore[call-overload]
         session.execute(delete(PublishedFigure))
         import_published(session)
 
 
 def stand(session: Session) -> None:
-    """Make the standings of the published figures anew; several of one cell give their median."""
+    """Recompute the aggregates of the published figures; several of one cell give their median."""
     session.execute(delete(Aggregate).where(Aggregate.level == "published"))  # type: ignore[arg-type]
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for row in session.scalars(select(PublishedFigure)):
@@ -92,8 +92,8 @@ def figure(row: PublishedFigure) -> Figure:
 
 
 def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
-    """A figure of the file. Its time covers every sample of its epochs, the last short batch
-    included, which the source timed too."""
+    """A figure of the file. Its time covers all samples of its epochs, including the last short
+    batch, which the source timed too."""
     workload = workload_named(copied["workload"])
     samples = copied["epochs"] * workload.data_set.train_samples
     named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}

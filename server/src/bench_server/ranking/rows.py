@@ -1,4 +1,4 @@
-"""Rows of the ``standing`` and ``measurement`` tables as figures, and figures as rows."""
+"""Conversion between rows of the ``standing`` and ``measurement`` tables and figures."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ from .figures import Evidence, Figure, Setup, Subject, Unit
 
 TABLE = Aggregate.__table__  # type: ignore[attr-defined]
 RESULTS = Measurement.__table__  # type: ignore[attr-defined]
-# A level's children: what each is called where it is counted.
+# The unit of each level's children.
 UNIT_OF_LEVEL: dict[str, Unit] = {
     "environment": "repeats",
     "machine": "repeats",
@@ -26,7 +26,7 @@ RESULT_COLUMNS = (
     *("workload", "workload_digest", *Setup._fields, "received_at", "trust_level"),
     *("ns_per_sample", "spread", "accuracy", "joules_per_sample", "energy_scope"),
 )
-# What changes of a standing when results arrive.
+# The columns of an aggregate that new results change.
 FIGURE_COLUMNS = (
     *("ns_per_sample", "fastest_ns", "slowest_ns", "children", "middle_ns", "middle_id"),
     *("log_mean", "log_m2", "value_unit", "value_count", "value_log_mean", "value_log_variance"),
@@ -34,7 +34,7 @@ FIGURE_COLUMNS = (
     *("spread", "accuracy", "joules_per_sample", "energy_scope"),
 )
 ABOVE = {"machine": "owner", "owner": "hardware"}
-# What a level's subjects say nothing of.
+# The fields that are empty in a level's subjects.
 LEFT_OUT: dict[str, dict[str, Any]] = {
     "environment": {},
     "machine": {"environment_id": ""},
@@ -44,7 +44,7 @@ LEFT_OUT: dict[str, dict[str, Any]] = {
 
 
 class Child(NamedTuple):
-    """What a standing takes of the child in its middle; children sort by time, then id."""
+    """The fields of a middle child that an aggregate needs. Children sort by time, then id."""
 
     ns_per_sample: float
     id: str
@@ -75,15 +75,15 @@ def _evidence(row: Any, result_id: str) -> Evidence:
 
 
 class AggregateKey(NamedTuple):
-    """The standing of one level that a result counts in."""
+    """The id and subject of a result's aggregate on one level."""
 
     id: str
     subject: Subject
 
 
 def lineage(row: Any) -> Mapping[str, AggregateKey]:
-    """The standings that a result counts in, by their levels; those that count in the same are
-    many, and come together."""
+    """The aggregates of a result, by level. Cached, because results that arrive together mostly
+    share them."""
     setup = Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data)
     hardware = (row.hardware, row.hardware_slug, row.workload, row.workload_digest)
     return _lineage(*hardware, setup, row.owner, row.machine_id, row.environment_id)
@@ -96,17 +96,17 @@ def _lineage(*subject: Any) -> Mapping[str, AggregateKey]:
 
 
 def at_level(level: str, subject: Subject) -> Subject:
-    """Whose figure a subject's counts in at a level, its own or one above."""
+    """The subject at a level, its own or a higher one."""
     return replace(subject, **LEFT_OUT[level])
 
 
 def subject_of_result(row: Any) -> Subject:
-    """Whose figure a result is, in its environment."""
+    """The subject of a result at the level ``environment``."""
     return lineage(row)["environment"].subject
 
 
 def figure_of_result(row: Any) -> Figure:
-    """A measured result as a figure of one repeat, whether it counts or not."""
+    """A measured result as a figure of one repeat, ranked or not."""
     time = row.ns_per_sample
     return Figure(
         id=row.submission_id,
@@ -158,8 +158,12 @@ def standing_values(level: str, found: Figure, children: Sequence[Figure]) -> di
     """The columns of a figure that was combined from these children."""
     ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
     middle = ordered[(len(ordered) - 1) // 2]
-    own = LogSample.of([child.ns_per_sample for child in ordered])
-    logs = Logs(own.n, own.mean, own.variance * (own.n - 1))
+    logs_of_children = LogSample.of([child.ns_per_sample for child in ordered])
+    logs = Logs(
+        logs_of_children.n,
+        logs_of_children.mean,
+        logs_of_children.variance * (logs_of_children.n - 1),
+    )
     key = (middle.ns_per_sample, middle.id)
     return _identity(level, found.subject) | columns_of(found, key, logs)
 
@@ -204,7 +208,7 @@ def columns_of(found: Figure, middle: tuple[float, str], logs: "Logs") -> dict[s
 
 
 class Logs(NamedTuple):
-    """Count, mean and squared deviations of logarithms, one value more or less at a time.
+    """Count, mean and squared deviations of logarithms, with values added or removed one at a time.
 
     Welford, Note on a method for calculating corrected sums of squares and products (1962).
     """

@@ -1,4 +1,4 @@
-"""The score: one number for a hardware, or how much of what it takes has been measured.
+"""The score: one number for a hardware, or the list of workloads that it lacks.
 
 Version 1 is frozen: the geometric mean (Fleming and Wallace, How not to lie with statistics, 1986)
 of speed-ups over the workloads below, each at its batch size in float32 on real data, in the
@@ -17,7 +17,7 @@ VERSION = 1
 
 
 class Term(NamedTuple):
-    """A workload that counts, and what the baseline takes for one of its samples."""
+    """A workload of the score, and the baseline's time for one of its samples."""
 
     workload: str
     batch_size: int

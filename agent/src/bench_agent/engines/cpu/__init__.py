@@ -1,1 +1,1 @@
-"""What engines share on the CPU: BLAS, memory allocation, convolution as products."""
+"""Shared by engines on the CPU: BLAS, chains of a batch, memory allocation, subnormal numbers."""

@@ -1,9 +1,9 @@
 """A fast BLAS for MLX on Linux CPUs.
 
-The mlx-cpu wheel brings a reference BLAS, some twenty times slower than the processor can. Its
-functions give way to those of a library that is loaded, with its symbols global, before MLX is:
-one the user preloaded, else one of the machine, else the OpenBLAS inside NumPy's wheel. The last
-gives its functions names and integers of its own, so a shim of one function is compiled for it.
+The mlx-cpu wheel contains a reference BLAS, some twenty times slower than the processor allows. A
+library that is loaded before MLX with global symbols replaces its functions: one that the user
+preloaded, else one of the machine, else the OpenBLAS in NumPy's wheel. The last has its own
+function names and integer size, so a shim of one function is compiled for it.
 """
 
 import ctypes
@@ -35,27 +35,31 @@ void cblas_sgemm(int order, int trans_a, int trans_b, int m, int n, int k, float
 
 
 def preload() -> str:
-    """Load a fast BLAS if there is one; say which MLX will use, without folders."""
+    """Load a fast BLAS if there is one. Return the name of the one that MLX will use."""
     return _preloaded() or _of_the_machine() or _of_numpy() or BUNDLED
 
 
 def set_threads(count: int) -> bool:
-    """Whether the OpenBLAS that is loaded will use so many threads. A user's choice stays."""
+    """Make the loaded OpenBLAS use ``count`` threads, unless the user chose a number.
+
+    Returns:
+        Whether it will.
+    """
     if any(name in os.environ for name in THREADS):
         return False
     loaded = ctypes.CDLL(None)
-    found = [getattr(loaded, name) for name in SET_THREADS if hasattr(loaded, name)]
-    for function in found:
+    setters = [getattr(loaded, name) for name in SET_THREADS if hasattr(loaded, name)]
+    for function in setters:
         function(ctypes.c_int(count))
-    return bool(found)
+    return bool(setters)
 
 
 def _preloaded() -> str | None:
-    """A BLAS that the user put before all others (LD_PRELOAD)."""
-    own = ctypes.CDLL(None)
-    if not hasattr(own, "cblas_sgemm"):
+    """A BLAS that the user loaded before all others (LD_PRELOAD)."""
+    process = ctypes.CDLL(None)
+    if not hasattr(process, "cblas_sgemm"):
         return None
-    return _file_of(ctypes.cast(own.cblas_sgemm, ctypes.c_void_p)) or "preloaded BLAS"
+    return _file_of(ctypes.cast(process.cblas_sgemm, ctypes.c_void_p)) or "preloaded BLAS"
 
 
 def _of_the_machine() -> str | None:
@@ -66,25 +70,25 @@ def _of_the_machine() -> str | None:
 
 
 def _of_numpy() -> str | None:
-    """NumPy's own OpenBLAS, through a shim, where there is a C compiler."""
+    """NumPy's own OpenBLAS, through a shim, if there is a C compiler."""
     libraries = Path(np.__file__).parent.with_name("numpy.libs")
-    found = sorted(libraries.glob("libscipy_openblas64_*.so"))
+    paths = sorted(libraries.glob("libscipy_openblas64_*.so"))
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("g++")
-    if not (found and compiler):
+    if not (paths and compiler):
         return None
     with tempfile.TemporaryDirectory(prefix="trainmark-") as folder:
         shim = Path(folder) / "shim.so"
         command = [compiler, "-O2", "-shared", "-fPIC", "-x", "c", "-", "-x", "none"]
         try:
             subprocess.run(
-                [*command, str(found[0]), "-o", str(shim)],
+                [*command, str(paths[0]), "-o", str(shim)],
                 input=SHIM.encode(),
                 check=True,
                 timeout=COMPILE_SECONDS,
             )
         except (OSError, subprocess.SubprocessError):
             return None
-        # Once loaded it needs its file no more.
+        # A loaded library no longer needs its file.
         return f"OpenBLAS of NumPy {np.__version__}" if _load(str(shim)) else None
 
 

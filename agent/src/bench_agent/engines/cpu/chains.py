@@ -1,9 +1,9 @@
-"""How a processor's cores share a step of ``tuned``: the batch is cut into chains, side by side.
+"""Chains: the cores of a CPU share a step of ``tuned`` by cutting the batch into parallel parts.
 
-TensorFlow cuts each operation among the cores, and the cores wait for each other after each; in MLX
-one core works on all but the matrix products. The samples of a batch do not depend on each other:
-in a chain of their own, one core works through them from the picture to the gradients. The chains'
-gradients together are the batch's.
+TensorFlow cuts each operation among the cores, which wait for each other after each one. In MLX one
+core does all but the matrix products. The samples of a batch are independent, so one core can
+compute a part of them, a chain, from the pictures to the gradients. The sum of the chains'
+gradients is the batch's gradient.
 """
 
 from collections.abc import Iterable
@@ -11,16 +11,16 @@ from collections.abc import Iterable
 from ..common import available_cores
 
 MOST_CHAINS = 4
-# With more weights, adding up the chains' gradients costs more than the cores gain.
+# With more weights, the sum of the chains' gradients costs more than the cores gain.
 MOST_WEIGHTS = 5_000_000
 
 
 def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
-    """Into how many equal chains to cut a batch on a CPU; 1 leaves it whole.
+    """The number of equal chains to cut a batch into on a CPU; 1 leaves it whole.
 
     Args:
-        weights: how many there are that every chain has a gradient of.
-        units: what else is to be cut into as many equal parts.
+        weights: the number of weights that every chain computes a gradient of.
+        units: other numbers that must be divisible by the number of chains.
     """
     if weights > MOST_WEIGHTS:
         return 1

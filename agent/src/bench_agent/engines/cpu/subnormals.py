@@ -1,9 +1,9 @@
-"""Numbers too small for a processor's fast path.
+"""Subnormal numbers: too small for a processor's fast path, so flush them to zero.
 
-Adam's mean of gradients that have become zero, as those of a unit that never fires again, falls by
-a tenth a step and is subnormal (below 2**-126 in float32) after some 800 steps: for good, for its
-last bits round up again. An x86 processor computes with such numbers slowly, unless it is told to
-take them for zero. TensorFlow and XLA tell it so in their threads; MLX does not.
+Adam's mean of gradients that became zero, such as those of a unit that no longer fires, falls by a
+tenth each step. After some 800 steps it is subnormal (below 2**-126 in float32) and stays so,
+because its last bits round up. An x86 processor computes slowly with such numbers unless it flushes
+them to zero. TensorFlow and XLA set this mode in their threads; MLX does not.
 """
 
 import ctypes
@@ -12,16 +12,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-# Of <fenv.h> on x86-64, in glibc and in musl: the control register MXCSR ends the environment.
+# <fenv.h> on x86-64, in glibc and musl: the environment ends with the control register MXCSR.
 ENVIRONMENT_BYTES, MXCSR_AT = 32, 28
 FLUSH_RESULTS, FLUSH_OPERANDS = 1 << 15, 1 << 6
 
 
 @contextmanager
 def flushed() -> Iterator[None]:
-    """Threads that begin meanwhile, and this one until the end, take subnormal numbers for zero.
+    """Flush subnormal numbers in this thread, and in threads that start inside the block.
 
-    Only on Linux on x86-64, where it was measured to matter; elsewhere nothing changes.
+    Only on Linux on x86-64, where a measurement showed a gain; no effect on other systems.
     """
     if sys.platform != "linux" or platform.machine() != "x86_64":
         yield

@@ -49,7 +49,7 @@ class Jax:
         _prepare()
         import jax
 
-        # On a CPU cell no GPU is touched, nor its memory taken.
+        # A CPU cell must not touch a GPU or take its memory.
         if device.kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
         try:
@@ -64,7 +64,7 @@ class Jax:
         self._compute = COMPUTE_TYPES[cell.precision]
         products = "tensorfloat32" if cell.precision == "tf32" else "float32"
         jax.config.update("jax_default_matmul_precision", products)
-        # Made so that many devices can share them, random numbers take a processor twice the work.
+        # Partitionable random numbers, made for several devices, cost a CPU twice the work.
         alone = cell.recipe == "tuned" and device.kind == "cpu"
         jax.config.update("jax_threefry_partitionable", not alone)
 
@@ -84,30 +84,30 @@ class Jax:
                         compute_capability=str(seen.compute_capability),
                     )
                 )
-        except RuntimeError:  # its word for "no such platform"
+        except RuntimeError:  # JAX's error for a missing platform
             pass
         return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
         from jax.extend import backend
 
-        # Its only word about what it is built on: "cpu", or "PJRT C API" and "cuda 12090".
-        found = {"xla_platform": " ".join(backend.get_backend().platform_version.split())[:200]}
+        # All that it reports of its platform: "cpu", or "PJRT C API" and "cuda 12090".
+        libraries = {"xla_platform": " ".join(backend.get_backend().platform_version.split())[:200]}
         if self._device is not None and self._device.platform == "gpu":
             try:
                 from jax._src.lib import cuda_versions
 
-                found["cuda"] = str(cuda_versions.cuda_runtime_get_version())
-                found["cudnn"] = str(cuda_versions.cudnn_get_version())
+                libraries["cuda"] = str(cuda_versions.cuda_runtime_get_version())
+                libraries["cudnn"] = str(cuda_versions.cudnn_get_version())
             except (ImportError, AttributeError):  # no public way to ask
-                found["cudnn"] = "unknown"
-        return found
+                libraries["cudnn"] = "unknown"
+        return libraries
 
     def settings(self) -> dict[str, str]:
         import jax
 
         return {
-            # XLA has no way to ask: it takes as many threads as it may use cores.
+            # XLA cannot be asked: it uses as many threads as it may use cores.
             "jax_cpu_threads": str(available_cores()),
             "jax_matmul_precision": str(jax.config.jax_default_matmul_precision),
             "jax_threefry_partitionable": str(bool(jax.config.jax_threefry_partitionable)).lower(),
@@ -139,11 +139,11 @@ class Jax:
 
 
 def _prepare() -> None:
-    """What has to be so before JAX is imported for the first time."""
-    # Else JAX takes three quarters of the GPU at once and its peak says nothing.
+    """Settings that must be made before the first import of JAX."""
+    # Otherwise JAX allocates three quarters of the GPU at once and its peak is meaningless.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     if sys.platform == "darwin":
-        # The plug-in for Metal is dead and would be chosen where it is still installed.
+        # The plug-in for Metal is unmaintained, and JAX would choose it if it is still installed.
         os.environ["JAX_PLATFORMS"] = "cpu"
 
 

@@ -1,7 +1,7 @@
 """A workload's forward pass and Keras' optimisers as JAX functions.
 
-Layouts are the seeds' own: pictures (batch, height, width, channels), convolution kernels (height,
-width, in, out), dense and LSTM kernels (in, out).
+Layouts are those of the seeded weights: pictures (batch, height, width, channels), convolution
+kernels (height, width, in, out), dense and LSTM kernels (in, out).
 """
 
 from collections.abc import Callable
@@ -27,8 +27,8 @@ from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 Parameters = list[dict[str, Any]]
 """One dictionary a layer, as the seeds have them."""
 
-# With fewer, XLA's convolutions on a CPU are the faster ones; with more, a step of VGG16 takes five
-# times as long by them (JAX 0.10).
+# Below this, XLA's convolutions on a CPU are faster; above it, they make a step of VGG16 take five
+# times as long (JAX 0.10).
 MANY_CHANNELS = 256
 
 Forward = Callable[[Parameters, Any, Any, Any], Any]
@@ -39,13 +39,13 @@ def forward(workload: Workload, *, fast: bool) -> Forward:
     None: no dropout.
 
     Args:
-        fast: write pooling and, on a CPU, large convolutions so that their gradients are cheap.
+        fast: use forms of pooling and, on a CPU, of large convolutions with cheap gradients.
     """
 
     def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
         import jax
 
-        first = number * len(workload.layers)  # a number of its own for each layer of each step
+        first = number * len(workload.layers)  # a separate number for each layer of each step
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
             own_key = None if key is None else jax.random.fold_in(key, first + index)
             x = _layer(layer, values, x, own_key, fast)
@@ -130,7 +130,7 @@ def convolution_as_product(x: Any, kernel: Any, stride: int, zeros: Any) -> Any:
     Args:
         x: (batch, height, width, channels).
         kernel: (size, size, channels, filters).
-        zeros: how many to put before and after rows and columns.
+        zeros: padding before and after rows and columns.
     """
     import jax.numpy as jnp
 
@@ -153,8 +153,8 @@ def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:
     if not (fast and size == layer.stride):
         window, strides = (1, size, size, 1), (1, layer.stride, layer.stride, 1)
         return jax.lax.reduce_window(x, -jnp.inf, jax.lax.max, window, strides, "VALID")
-    # The gradient of a window's maximum is a slow operation of its own. Comparisons in turn have a
-    # cheap one, and like it give a tie's whole gradient to the first of the equals.
+    # The gradient of a window's maximum is slow. Pairwise comparisons have a cheap gradient, and
+    # they also give the whole gradient of a tie to the first of the equal values.
     batch, height, width, channels = x.shape
     rows, columns = height // size, width // size
     x = x[:, : rows * size, : columns * size]
@@ -170,8 +170,8 @@ def _dropout(x: Any, rate: float, key: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    kept = jax.random.bernoulli(key, 1 - rate, x.shape)
-    return jnp.where(kept, x / (1 - rate), 0.0)
+    mask = jax.random.bernoulli(key, 1 - rate, x.shape)
+    return jnp.where(mask, x / (1 - rate), 0.0)
 
 
 def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
@@ -179,7 +179,7 @@ def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    # The inputs' products of all time steps at once; what follows needs one step at a time.
+    # Compute the products of the inputs for all time steps at once; the rest is sequential.
     inputs = jnp.swapaxes(x @ kernel + bias, 0, 1)
     zeros = jnp.zeros((x.shape[0], recurrent_kernel.shape[0]), x.dtype)
 
@@ -195,7 +195,7 @@ def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
 
 
 def initial_state(optimizer: Optimizer, parameters: Parameters) -> Any:
-    """Zeros, as many copies of the parameters as the optimiser keeps."""
+    """The optimiser's state: copies of the parameters, filled with zeros."""
     import jax
     import jax.numpy as jnp
 
@@ -207,7 +207,7 @@ def update(settings: Optimizer, parameters: Any, state: Any, gradients: Any, num
     """Keras' optimiser (formulas: ``bench_protocol.workloads``).
 
     Args:
-        number: how many steps were trained, this one included.
+        number: the number of this step, from 1.
 
     Returns:
         New parameters and state.

@@ -23,11 +23,11 @@ BATCHES_AHEAD = 2
 
 
 class JaxSession:
-    """What the loops share. See :class:`.seam.Session`.
+    """The base of JAX's loops. See :class:`.seam.Session`.
 
-    ``_state`` are the arrays of (trained parameters, optimiser state), which ``_tree`` puts back
-    into layers: a program is handed a plain list at each step, and only when it is compiled does
-    anything look into dictionaries. Frozen layers' parameters stand apart.
+    ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
+    step does not traverse dictionaries; ``_tree`` restores the layers at compilation. Parameters of
+    frozen layers are separate.
     """
 
     layers: Literal["stock", "safe"] = "stock"
@@ -89,13 +89,13 @@ class JaxSession:
         return str(self._device())
 
     def close(self) -> None:
-        """Nothing runs beside the session, and what it holds goes with it."""
+        """Nothing to end: the session has no threads, and its memory is freed with it."""
 
     def _device(self) -> Any:
         return next(iter(self._state[0].devices()))
 
     def _parameters(self) -> model.Parameters:
-        """Of all layers, the frozen ones first."""
+        """Parameters of all layers, the frozen ones first."""
         import jax
 
         trained, _ = jax.tree.unflatten(self._tree, self._state)
@@ -136,8 +136,8 @@ class JaxSession:
 class FedSession(JaxSession):
     """A compiled step, fed batches from the host.
 
-    ``naive`` hands over NumPy arrays and reads the loss every step; ``pipeline`` puts batches on
-    the device ahead of the step that needs them, and reads the loss when asked for.
+    ``naive`` passes NumPy arrays and reads the loss every step; ``pipeline`` puts batches on the
+    device before the step that needs them, and reads the loss on request.
     """
 
     def __init__(
@@ -171,11 +171,11 @@ class FedSession(JaxSession):
                 self._state, self._frozen, *batch, self._key, self._trained
             )
             self._loss = self._read(loss)
-            del batch  # so that the next takes its place, in memory that the caches hold
+            del batch  # freed, so that the next batch reuses its memory, which is in the caches
 
 
 def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
-    """Batches on the device, the next ones under way (as flax's ``prefetch_to_device``)."""
+    """Batches on the device, the next ones in transfer (like flax's ``prefetch_to_device``)."""
     import jax
 
     ahead = deque(jax.device_put(batch) for batch in islice(batches, BATCHES_AHEAD))
@@ -187,8 +187,8 @@ def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
 class TunedSession(SlicedLoop, JaxSession):
     """Data on the device, batches gathered there; one program for any number of steps.
 
-    A convolution inside a loop of XLA's is slow on a CPU (twenty times, JAX 0.10): there each step
-    is a program of its own, and Python runs ahead of it.
+    A convolution inside an XLA loop is twenty times slower on a CPU (JAX 0.10). On a CPU each step
+    is therefore a separate program, and Python runs ahead of it.
     """
 
     fast = True
@@ -246,7 +246,7 @@ class TunedSession(SlicedLoop, JaxSession):
         )
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
-        """Train step ``numbers[0]`` of the epoch; ``numbers[1]`` were trained before, ever."""
+        """Train step ``numbers[0]`` of the epoch; ``numbers[1]``: all steps trained before."""
         import jax
         import jax.numpy as jnp
 

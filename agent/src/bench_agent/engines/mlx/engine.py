@@ -56,7 +56,7 @@ class Mlx:
             threads = cpu_chains.threads_each(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
-        # Read when the first product is computed; MLX's default is TF32 where the GPU has it.
+        # MLX reads it at the first matrix product; its default is TF32 if the GPU has it.
         os.environ["MLX_ENABLE_TF32"] = "1" if cell.precision == "tf32" else "0"
         import mlx.core as mx
 
@@ -71,26 +71,26 @@ class Mlx:
         self._prepare()
         import mlx.core as mx
 
-        found = [FoundDevice(kind="cpu", index=0, name="CPU")]
+        devices = [FoundDevice(kind="cpu", index=0, name="CPU")]
         if mx.is_available(mx.gpu):
             kind: DeviceKind = "metal" if sys.platform == "darwin" else "cuda"
             for index in range(mx.device_count(mx.gpu)):
                 facts = mx.device_info(mx.Device(mx.gpu, index))
                 name = str(facts.get("device_name", "GPU"))[:200]
-                found.insert(
+                devices.insert(
                     index,
                     FoundDevice(
                         kind=kind, index=index, name=name, compute_capability=_capability(facts)
                     ),
                 )
-        return found
+        return devices
 
     def libraries(self) -> dict[str, str]:
-        found = {"blas": self._blas} if self._blas else {}
+        libraries = {"blas": self._blas} if self._blas else {}
         if sys.platform.startswith("linux"):
-            # MLX builds its compiled CPU kernels with it while running.
-            found["cxx_compiler"] = "g++" if shutil.which("g++") else "none"
-        return found
+            # MLX compiles its CPU kernels with it at run time.
+            libraries["cxx_compiler"] = "g++" if shutil.which("g++") else "none"
+        return libraries
 
     def settings(self) -> dict[str, str]:
         return {"blas_threads": str(self._blas_threads)} if self._blas_threads else {}
@@ -99,7 +99,7 @@ class Mlx:
         import mlx.core as mx
 
         if self._blas_threads:
-            blas.set_threads(available_cores())  # the chains are done; all cores for one product
+            blas.set_threads(available_cores())  # no chains here: one product uses all cores
         matrix = mx.random.uniform(-1.0, 1.0, (size, size)).astype(getattr(mx, self._compute))
         mx.eval(matrix)
 
@@ -134,11 +134,11 @@ class Mlx:
         )
 
     def _prepare(self) -> None:
-        """What has to be so before MLX is imported for the first time."""
+        """Settings that must be made before the first import of MLX."""
         if "mlx.core" in sys.modules or not sys.platform.startswith("linux"):
             return
         if not shutil.which("g++"):
-            # It would say nothing and run unfused; then say so.
+            # Without a compiler MLX silently runs unfused, so the settings report it.
             os.environ["MLX_DISABLE_COMPILE"] = "1"
         self._blas = blas.preload()
 

@@ -1,7 +1,7 @@
 """An MLX model from a workload's layer list, and Keras' optimisers in MLX.
 
-Layouts differ from the seeds': convolution kernels are (out, height, width, in) here, dense and
-LSTM kernels (out, in).
+Layouts differ from those of the seeded weights: convolution kernels are (out, height, width, in)
+here, dense and LSTM kernels (out, in).
 """
 
 from typing import Any, assert_never
@@ -33,18 +33,18 @@ def build(workload: Workload, weights: Weights) -> Any:
     for number, (layer, shape, values) in enumerate(
         zip(workload.layers, workload.shapes[:-1], weights, strict=True)
     ):
-        own = _parts(layer, shape, values)
-        for part in own:
+        layer_parts = _parts(layer, shape, values)
+        for part in layer_parts:
             if number < workload.frozen_layers and isinstance(part, nn.Module):
                 part.freeze()
-        parts += own
+        parts += layer_parts
     return nn.Sequential(*parts)
 
 
 def _parts(layer: Layer, shape: tuple[int, ...], values: Any) -> list[Any]:
     """Functions and modules of one layer; ``shape`` is its input's, without the batch.
 
-    All parts stand in one row: nested modules make every step go through the nests.
+    The list is flat, because nested modules make every step traverse the nesting.
     """
     import mlx.core as mx
     from mlx import nn
@@ -114,9 +114,9 @@ def _block(block: Residual, shape: Shape, values: Any) -> Any:
     def branch(parts: list[Part]) -> Any:
         return nn.Sequential(
             *(
-                own
+                inner
                 for part in parts
-                for own in _parts(part.layer, part.inputs, weights_of(part, values))
+                for inner in _parts(part.layer, part.inputs, weights_of(part, values))
             )
         )
 
@@ -142,7 +142,7 @@ def _padding(layer: Conv2D, shape: tuple[int, ...]) -> list[Any]:
 
 
 def optimizer(settings: Optimizer) -> Any:
-    """Keras' optimiser: MLX's own place epsilon and the bias correction elsewhere."""
+    """Keras' optimiser. MLX's own place epsilon and the bias correction differently."""
     import mlx.core as mx
     from mlx import optimizers
 

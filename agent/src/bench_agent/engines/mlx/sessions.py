@@ -23,12 +23,12 @@ from ..loop import SlicedLoop, host_batches, orders
 from ..seam import Data
 from . import model as mlx_model
 
-# Evaluating seldom lets the device run ahead of Python; evaluating never builds a graph of a block.
+# Rare evaluation lets the device run behind Python; no evaluation would build one graph per block.
 STEPS_PER_EVALUATION = 8
 
 
 class MlxSession:
-    """What the loops share. See :class:`.seam.Session`."""
+    """The base of MLX's loops. See :class:`.seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
@@ -41,7 +41,7 @@ class MlxSession:
         self._optimizer.init(model.trainable_parameters())
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
-        # Made once: making it takes as long as some of a small model's layers.
+        # Made once: its construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
@@ -70,7 +70,7 @@ class MlxSession:
     def _logits(self, trained: Any, x: Any) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes).
 
-        The model is left with the parameters it came with, or with those given.
+        Afterwards the model has its former parameters, or the given ones.
         """
         if self._compute == mx.float32:
             self._model.update(trained)
@@ -103,8 +103,8 @@ class MlxSession:
 class FedSession(MlxSession):
     """A batch from NumPy, a step, evaluate everything.
 
-    ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at each epoch's end,
-    and where it is asked to be done.
+    ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at the end of each
+    epoch and at ``sync``.
     """
 
     def __init__(
@@ -139,30 +139,30 @@ class FedSession(MlxSession):
 
 
 def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[Any, Any]:
-    """Copies; NumPy's own are let go at once, so that the next batch takes their place."""
+    """Copy arrays to the device. NumPy's are freed at once: the next batch reuses their memory."""
     x, y = batch
     return mx.array(x), mx.array(y)
 
 
 def _cpu_streams(count: int) -> list[Any]:
-    """Streams whose threads take subnormal numbers for zero where they can; one core does the work
-    of each. The first becomes the default."""
+    """Streams whose threads flush subnormal numbers if possible; each uses one core. The first
+    becomes the default."""
     with subnormals.flushed():
         streams = [mx.new_stream(mx.default_device()) for _ in range(count)]
         for stream in streams:
-            mx.eval(mx.add(1, 1, stream=stream))  # its thread begins
+            mx.eval(mx.add(1, 1, stream=stream))  # this starts its thread
     mx.set_default_stream(streams[0])
     return streams
 
 
-def _subnormals_are() -> Literal["flushed", "kept"]:
-    """By a product below 2**-126 on the default stream."""
+def _subnormal_handling() -> Literal["flushed", "kept"]:
+    """Compute a product below 2**-126 on the default stream: was it flushed to zero?"""
     product = mx.array(2.0**-100) * mx.array(2.0**-40)
     return "kept" if product.item() else "flushed"
 
 
 class TunedSession(SlicedLoop, MlxSession):
-    """Data on the device, batches gathered there, a compiled step, evaluated now and then."""
+    """Data on the device, batches gathered there, a compiled step, evaluated every few steps."""
 
     def __init__(
         self,
@@ -187,10 +187,10 @@ class TunedSession(SlicedLoop, MlxSession):
         self._y = mx.array(data.train_y)
         self._orders = orders(data)
         self._reorder(next(self._orders))
-        # Dropout draws from the random state: left out, a compiled step repeats its first mask.
+        # Dropout draws from the random state: without it, a compiled step repeats its first mask.
         self._state = [model.state, self._optimizer.state, mx.random.state]
         recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)
-        # Compiled on a CPU, an LSTM's many small operations cost more than they did.
+        # On a CPU, compilation makes an LSTM's many small operations slower.
         compiled = may_compile and not (on_cpu and recurrent)
         self._step: Any = self._plain_step
         if compiled:
@@ -203,7 +203,7 @@ class TunedSession(SlicedLoop, MlxSession):
             "compile": str(compiled).lower(),
             "chains": str(chains),
             "memory_kept": str(memory_kept).lower(),
-            "subnormals": _subnormals_are(),
+            "subnormals": _subnormal_handling(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }
@@ -231,7 +231,8 @@ class TunedSession(SlicedLoop, MlxSession):
                 if x.dtype == mx.uint8:
                     x = x.astype(mx.float32) / 255
                 parts.append(self._loss_and_gradients(x, y))
-                self._model.update(trained)  # each stream begins with the same, none with another's
+                # Every stream starts with the trained parameters, not with another's.
+                self._model.update(trained)
         loss, gradients = parts[0]
         if len(parts) > 1:
             loss, gradients = tree_map(lambda *values: sum(values) / len(values), *parts)

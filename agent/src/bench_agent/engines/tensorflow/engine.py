@@ -47,7 +47,7 @@ class TensorFlow:
         )
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import TensorFlow and Keras and leave only the one device visible.
+        """Import TensorFlow and Keras and leave only one device visible.
 
         Raises:
             LookupError: TensorFlow sees no such device.
@@ -83,7 +83,7 @@ class TensorFlow:
         os.environ["KERAS_BACKEND"] = "tensorflow"
         import tensorflow as tf
 
-        found = [
+        devices = [
             FoundDevice(
                 kind=_gpu_kind(),
                 index=index,
@@ -92,28 +92,28 @@ class TensorFlow:
             )
             for index, gpu in enumerate(tf.config.list_physical_devices("GPU"))
         ]
-        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+        return [*devices, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
         import tensorflow as tf
 
         build = tf.sysconfig.get_build_info()
         names = {"cuda": "cuda_version", "cudnn": "cudnn_version"}
-        found = {name: str(build[key]) for name, key in names.items() if build.get(key)}
+        versions = {name: str(build[key]) for name, key in names.items() if build.get(key)}
         try:
             from tensorflow.python.util import _pywrap_util_port as port
 
-            found["onednn"] = "on" if port.IsMklEnabled() else "off"
+            versions["onednn"] = "on" if port.IsMklEnabled() else "off"
         except (ImportError, AttributeError):  # no public way to ask
-            found["onednn"] = "unknown"
-        return found
+            versions["onednn"] = "unknown"
+        return versions
 
     def settings(self) -> dict[str, str]:
         import tensorflow as tf
 
         threading = tf.config.threading
         return {
-            # 0 is TensorFlow's word for "as many as there are cores".
+            # 0 means as many as there are cores.
             "tf_intra_op_threads": os.environ.get(
                 THREADS, str(threading.get_intra_op_parallelism_threads())
             ),
@@ -131,7 +131,7 @@ class TensorFlow:
 
         @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
         def rows() -> list[Any]:
-            # In the parts that the cores would share a step in.
+            # As many parts as cores share a step.
             return [tf.matmul(part, matrix) for part in tf.split(matrix, self._chains)]
 
         def product() -> None:
@@ -172,7 +172,7 @@ class TensorFlow:
                 layers,
                 self._place,
                 precision=cell.precision,
-                # No Mac was at hand to try the plugin's own fused kernels.
+                # The plug-in's own fused kernels have not been tried on a Mac.
                 fused_updates=cell.device.kind != "metal",
             )
 

@@ -1,8 +1,8 @@
 """TensorFlow, recipes ``naive`` and ``pipeline``: ``model.fit`` with one-hot labels.
 
-``fit`` runs in a thread of its own, as long as the session lives, so that a block does not pay for
-its start-up. A callback holds it before a batch until more batches are asked for. It has no
-per-batch work, so Keras keeps its asynchronous path, as in a ``fit`` without callbacks.
+``fit`` runs in its own thread for the whole session, so that no block contains its start-up. A
+callback stops it before a batch until more batches are requested. The callback does no work per
+batch, so Keras stays asynchronous, as in a ``fit`` without callbacks.
 """
 
 import gc
@@ -50,8 +50,8 @@ class FitSession(shared.KerasSession):
         model.compile(
             optimizer=keras_model.optimizer(workload.optimizer),
             loss=keras.losses.CategoricalCrossentropy(from_logits=True),
-            # Keras' "auto" looks at the GPUs of the machine even where they are hidden, and would
-            # put XLA on a CPU cell.
+            # Keras' "auto" sees the machine's GPUs even if they are hidden, and would use XLA in a
+            # CPU cell.
             jit_compile=False if shared.on_cpu() else "auto",
         )
         self.settings = {
@@ -74,8 +74,8 @@ class FitSession(shared.KerasSession):
     def close(self) -> None:
         self._gate.close()
         self._thread.join()
-        # What ended fit holds its iterator in a circle, and whoever frees that waits for a thread
-        # that sleeps the longer the older it is, up to a minute: now, not in another's block.
+        # The error that ended fit references its iterator in a cycle. Freeing it waits for a thread
+        # that sleeps up to a minute: collect it now, not during a later block.
         gc.collect()
 
     def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
@@ -92,8 +92,8 @@ class FitSession(shared.KerasSession):
     def _on_dataset(self, batch_size: int) -> Iterator[Arguments]:
         """Shuffled by tf.data in every epoch.
 
-        How its seeded shuffle begins is looked up with numbers, and the samples are laid out so
-        that the first epoch comes out in the job's order.
+        A trial with numbers finds the result of its seeded shuffle. The samples are arranged so
+        that the first epoch has the job's order.
         """
         import tensorflow as tf
 
@@ -139,7 +139,7 @@ class FitSession(shared.KerasSession):
 
 
 def _mixed_settings(policy: Any) -> dict[str, str]:
-    """As the other loops say it, but for the loss scale, which is Keras' own here."""
+    """The settings of the other loops, but with Keras' own loss scale."""
     if not policy.name.startswith("mixed_"):
         return {}
     scale = {"loss_scale": "dynamic"} if policy.compute_dtype == "float16" else {}
@@ -158,13 +158,13 @@ class _Gate:
         self._error: BaseException | None = None
         self._epoch_loss: float | None = None
 
-    # Called by the session's thread.
+    # Called in the session's thread.
 
     def wait(self) -> None:
-        """Return when ``fit`` stands before a batch; raise what ended it if it cannot."""
+        """Wait until ``fit`` stops before a batch; raise the error that ended it, if any."""
         self._idle.acquire()
         if self._error:
-            # Stay passable: a second call must get the error too, not wait for ever.
+            # Stay released: a second call must raise the error too, not wait forever.
             self._idle.release()
             raise self._error
 
@@ -184,7 +184,7 @@ class _Gate:
         self._closing = True
         self._go.release()
 
-    # Called by the thread of fit.
+    # Called in the thread of fit.
 
     def before_batch(self) -> None:
         if self._left == 0:
@@ -195,11 +195,11 @@ class _Gate:
             self._epoch_loss = None
         self._left -= 1
         if self._left == 0:
-            # fit's loss is a mean since the last reset: reset it, and it is the last batch's.
+            # fit's loss is a mean since the last reset; after a reset it is the last batch's loss.
             self._model.reset_metrics()
 
     def after_epoch(self) -> None:
-        # The next epoch resets the metrics before it comes to its first batch.
+        # The next epoch resets the metrics before its first batch.
         if self._left == 0:
             self._epoch_loss = self._running_loss()
 

@@ -1,4 +1,4 @@
-"""Keras' layers in the graph of ``tuned``, but where there is a faster way to the same result."""
+"""Forward pass of ``tuned``: Keras' layers, replaced where a faster form gives the same result."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -13,19 +13,18 @@ Drop = Callable[[Any, float], Any]
 def forward(
     layers: Sequence[Layer], keras_layers: Sequence[Any], x: Any, drop: Drop, *, stock: bool
 ) -> Any:
-    """What comes out of some layers while training.
+    """The output of some layers in training.
 
     Args:
-        layers: what ``keras_layers`` do.
-        x: (samples, ...), in the type that the layers compute in.
-        stock: whether Keras' own layers compute rightly here, so that a convolution may be taken
-            apart.
+        layers: descriptions of ``keras_layers``.
+        x: (samples, ...), in the layers' compute type.
+        stock: whether Keras' own layers compute correctly here, so that a convolution may be split.
     """
     pooled_next = [isinstance(after, MaxPool2D) for _, after in pairwise([*layers, None])]
     postponed = None
     for layer, keras_layer, pooled in zip(layers, keras_layers, pooled_next, strict=True):
         if stock and pooled and isinstance(layer, Conv2D):
-            # Without bias and activation, which are cheaper on the pooled pictures. Neither changes
+            # Bias and activation are cheaper after the pooling. Neither changes
             # which value of a window is the largest: both grow with it, rounding included.
             x = product(layer, keras_layer.kernel.value, x)
             postponed = keras_layer
@@ -38,8 +37,8 @@ def forward(
 
 
 def product(layer: Layer, kernel: Any, x: Any) -> Any:
-    """A convolution's or a dense layer's, without bias and activation. ``kernel``: of all of its
-    units, or of some."""
+    """The product of a convolution or dense layer, without bias and activation. ``kernel``: of all
+    units or of some."""
     import tensorflow as tf
 
     kernel = tf.cast(kernel, x.dtype)

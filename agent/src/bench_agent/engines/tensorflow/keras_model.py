@@ -51,15 +51,15 @@ def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
 
 
 def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
-    """A residual block as a model of its own, its weights in it."""
+    """A residual block as a separate model, with its weights."""
     import keras
 
     def branch(x: Any, parts: list[Part]) -> Any:
         for part in parts:
             layer = _layer(part.layer, safe)
             x = layer(x)
-            if own := weights_of(part, values):
-                layer.set_weights(list(own.values()))
+            if layer_values := weights_of(part, values):
+                layer.set_weights(list(layer_values.values()))
         return x
 
     inputs = keras.Input(shape)
@@ -91,8 +91,8 @@ def optimizer(settings: Optimizer) -> Any:
 def dense_product(x: Any, kernel: Any, bias: Any) -> Any:
     """``x @ kernel + bias`` for the safe layers, float32 (batch, units).
 
-    tensorflow-metal fuses MatMul, BiasAdd and Relu into one wrong operation. A bias of two
-    dimensions added by a plain addition is no BiasAdd to its matcher.
+    tensorflow-metal fuses MatMul, BiasAdd and Relu into a wrong operation. Its matcher does not
+    recognise a two-dimensional bias in a plain addition.
     """
     import tensorflow as tf
 

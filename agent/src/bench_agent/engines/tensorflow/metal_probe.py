@@ -1,4 +1,4 @@
-"""Does this device compute dense and convolution layers right, and in which form?
+"""Metal probe: does this device compute dense and convolution layers correctly, and in which form?
 
 tensorflow-metal 1.x fuses product, bias and ReLU into an operation that computes wrongly in graph
 mode (keras-team/tf-keras issue 140, tensorflow issue 62137). The probe runs each form as the
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..seam import WrongResult
 from .keras_model import convolution, dense_product
 
-# float32 products of some hundred terms agree to about 1e-6; the faulty fusion is off by far more.
+# float32 products of some hundred terms agree to about 1e-6; the wrong fusion differs far more.
 TOLERANCE = 1e-4
 Array = NDArray[np.float32]
 
@@ -34,7 +34,7 @@ class Form:
 
 
 def forms() -> tuple[Form, ...]:
-    """The forms we know, the framework's own first."""
+    """All known forms, the framework's own first."""
     import tensorflow as tf
 
     nn = tf.nn
@@ -53,7 +53,7 @@ def forms() -> tuple[Form, ...]:
 
 
 def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
-    """Name of the first form that computes right on the current device.
+    """Name of the first form that computes correctly on the current device.
 
     Raises:
         WrongResult: none does; the message gives the deviations.
@@ -66,7 +66,7 @@ def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
 
 
 def deviation(form: Form) -> float:
-    """Largest relative deviation from NumPy, over several shapes; infinite where not finite."""
+    """Largest relative deviation from NumPy over several shapes; infinite if one is not finite."""
     import tensorflow as tf
 
     random = np.random.default_rng(0)
@@ -77,16 +77,16 @@ def deviation(form: Form) -> float:
     worst = 0.0
     for rows, inputs, units in ((4, 8, 8), (64, 576, 64), (128, 784, 512)):
         x, kernel, bias = draw(rows, inputs), draw(inputs, units), draw(units)
-        found = tf.function(form.dense)(*map(tf.constant, (x, kernel, bias))).numpy()
-        worst = max(worst, _relative(found, np.maximum(x @ kernel + bias, 0)))
+        output = tf.function(form.dense)(*map(tf.constant, (x, kernel, bias))).numpy()
+        worst = max(worst, _relative(output, np.maximum(x @ kernel + bias, 0)))
     for side, channels, filters in ((6, 1, 8), (13, 32, 64)):
         x, kernel, bias = (
             draw(8, side, side, channels),
             draw(3, 3, channels, filters),
             draw(filters),
         )
-        found = tf.function(form.conv)(*map(tf.constant, (x, kernel, bias))).numpy()
-        worst = max(worst, _relative(found, np.maximum(_convolve(x, kernel) + bias, 0)))
+        output = tf.function(form.conv)(*map(tf.constant, (x, kernel, bias))).numpy()
+        worst = max(worst, _relative(output, np.maximum(_convolve(x, kernel) + bias, 0)))
     return worst
 
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's two sessions share: the model, its evaluation, memory and placement."""
+"""The base of TensorFlow's sessions: the model, its evaluation, memory and placement."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -15,10 +15,10 @@ def on_cpu() -> bool:
 
 
 def sync(variable: Any) -> None:
-    """Return when the device has done everything asked for.
+    """Return when the device has finished all requested work.
 
-    Reading a small variable back waits for its device's stream, also on devices for which
-    TensorFlow's own synchronisation is not implemented.
+    Reading a small variable waits for its device's stream, also on devices without TensorFlow's
+    own synchronisation.
     """
     import tensorflow as tf
 
@@ -38,7 +38,7 @@ class KerasSession:
         self._place = place
         self._model = model
         self._data = data
-        # The last layer's bias: a few numbers, written by the last update of a step.
+        # The bias of the last layer: small, and written by the last update of a step.
         self._last_variable = model.trainable_variables[-1].value
 
     def sync(self) -> None:
@@ -54,7 +54,7 @@ class KerasSession:
             return None
         try:
             return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
-        except (ValueError, RuntimeError):  # a device that keeps no account
+        except (ValueError, RuntimeError):  # a device without memory statistics
             return None
 
     def evaluate(self) -> tuple[float, float]:

@@ -1,8 +1,8 @@
 """TensorFlow, recipe ``tuned``: many steps in one compiled program, data on the device.
 
-The program takes the first step and the number of steps, so that one step and a hundred run the
-same code. What it saves against ``fit``: the call into TensorFlow, the input pipeline, the copy of
-the batch and Keras' bookkeeping, once a step each; and an optimiser of many small operations.
+The program's arguments are the first step and the number of steps, so one step and a hundred run
+the same code. Compared with ``fit`` it saves, in each step, the call into TensorFlow, the input
+pipeline, the copy of the batch, Keras' bookkeeping, and an optimiser of many small operations.
 """
 
 from functools import partial
@@ -122,7 +122,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
                     lambda step, loss, many=how_many: step + many <= end,
                     partial(body, how_many=how_many),
                     (step, loss),
-                    # Steps follow each other anyway: keep no books for more than one at a time.
+                    # Steps are sequential, so the loop needs no bookkeeping for parallel
+                    # iterations.
                     parallel_iterations=1,
                 )
             return loss
@@ -134,7 +135,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
         Args:
             step: int32 scalar, number of the batch in the epoch.
-            number: int32 scalar, how many steps were trained, this one included.
+            number: int32 scalar, the number of this step, from 1.
 
         Returns:
             The batch's mean loss, float32 scalar.
@@ -155,14 +156,14 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         return loss
 
     def _losses(self, rows: Any, drop: tf_forward.Drop) -> list[Any]:
-        """What the samples of each chain add to the batch's mean loss."""
+        """The share of each chain in the batch's mean loss."""
         import tensorflow as tf
 
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
             return tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
 
-        # Before a first dense layer there is nothing to share.
+        # A first dense layer has no layers before it that chains could share.
         whole = isinstance(self._cut, units.DensePair)
         parts = [rows] if whole else tf.split(rows, self._chains)
         before = slice(self._cut.first if self._cut else None)
@@ -194,6 +195,6 @@ def _how(by_units: bool) -> str:
 
 def _unroll(workload: Workload, batch_size: int) -> int:
     if any(isinstance(layer, LSTM) for layer in workload.layers):
-        return 1  # its time steps are unrolled already
+        return 1  # an LSTM's time steps are unrolled already
     flops = workload.training_flops_per_sample * batch_size
     return next((unroll for limit, unroll in UNROLL_BELOW_FLOPS if flops < limit), 1)

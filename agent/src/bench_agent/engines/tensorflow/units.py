@@ -1,11 +1,11 @@
-"""Layers of ``tuned`` on a CPU that are cut between the cores by their units: a core computes the
-whole batch with weights that are its own, up to their update.
+"""Layers of ``tuned`` on a CPU that are cut among the cores by their units: each core has its own
+weights, computes the whole batch with them, and updates them.
 
-Cut by samples, the chains' gradients of all weights are added up, and one core updates them. So two
-dense layers at the beginning are cut, the first by its units and the second by its inputs, and
-where a model has large layers, all from the first of these on by their units: what the cores hand
-each other is then a layer's output in place of its weights' gradients. Small layers behind
-convolutions lose so what they gain: their chains would wait for each other twice.
+A cut by samples must add up the chains' gradients of all weights, and one core updates them.
+Therefore two dense layers at the start are cut, the first by its units and the second by its
+inputs. In a model with large layers, all from the first large one on are cut by their units. The
+cores then exchange a layer's output instead of its weights' gradients. Small layers after
+convolutions gain nothing: their chains would wait for each other twice.
 
 Sources: Krizhevsky 2014, "One weird trick for parallelizing convolutional neural networks" (arXiv
 1404.5997); by units and then by inputs: Shoeybi et al. 2019, "Megatron-LM" (arXiv 1909.08053).
@@ -33,8 +33,8 @@ Forward = Callable[[slice, Any], Any]
 
 
 def chains(workload: Workload, batch_size: int) -> int:
-    """Into how many chains a batch is cut up to the first large layer, and the layers from there
-    on by their units."""
+    """The number of chains of a batch before the first large layer, and of parts of the layers from
+    there on."""
     large = large_layers(workload)
     first = large[0] if large else len(workload.layers)
     weights = sum(_weights(workload, i) for i in range(workload.frozen_layers, first))
@@ -42,19 +42,19 @@ def chains(workload: Workload, batch_size: int) -> int:
 
 
 def large_layers(workload: Workload) -> list[int]:
-    """Indices of the layers with weights from the first large one on, if each has units."""
+    """Indices of the layers with weights, from the first large one on, if each has units."""
     trained = range(workload.frozen_layers, len(workload.layers))
     first = next((i for i in trained if _weights(workload, i) >= LARGE_LAYER), None)
     if first is None:
         return []
-    found = [i for i in _weighted(workload) if i >= first]
-    return found if all(isinstance(workload.layers[i], Conv2D | Dense) for i in found) else []
+    layers = [i for i in _weighted(workload) if i >= first]
+    return layers if all(isinstance(workload.layers[i], Conv2D | Dense) for i in layers) else []
 
 
 def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
-    """Indices of the two layers to cut where a batch is cut into ``chains``, if there are any.
+    """Indices of the two layers to cut when a batch is cut into ``chains``, if there are any.
 
-    The first is the first with weights, and no more than dropout lies between them.
+    The first is the first layer with weights; only dropout may be between them.
     """
     layers, shapes = workload.layers, workload.shapes
     one, other = [*_weighted(workload), None, None][:2]
@@ -72,7 +72,7 @@ def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
 
 
 def cut(workload: Workload, model: Any, count: int) -> "DensePair | LargeLayers | None":
-    """The layers that are cut where a batch is cut into ``count`` chains, if there are any."""
+    """The layers that are cut when a batch is cut into ``count`` chains, if there are any."""
     if pair := dense_pair(workload, count):
         return DensePair(model, *pair, count)
     large = large_layers(workload) if count > 1 else []
@@ -83,7 +83,7 @@ class WeightShares:
     """Weights of Keras' layers in equal shares, which train in their place."""
 
     def __init__(self, keras_weights: Sequence[Any], axes: Sequence[int], count: int) -> None:
-        """``axes``: along which each weight is cut."""
+        """``axes``: the axis along which each weight is cut."""
         import tensorflow as tf
 
         self._whole, self._axes = [weight.value for weight in keras_weights], axes
@@ -93,7 +93,7 @@ class WeightShares:
         ]
 
     def in_place(self, variables: Sequence[Any]) -> list[Any]:
-        """Variables with the shares in place of what they are of."""
+        """Variables, with each cut one replaced by its shares."""
         others = [kept for kept in variables if all(kept is not whole for whole in self._whole)]
         return [*(part for parts in self._parts for part in parts), *others]
 
@@ -102,7 +102,7 @@ class WeightShares:
         return zip(*self._parts, strict=True)
 
     def write_back(self) -> None:
-        """Put the weights as trained into Keras' layers."""
+        """Copy the trained weights into Keras' layers."""
         import tensorflow as tf
 
         for whole, parts, axis in zip(self._whole, self._parts, self._axes, strict=True):
@@ -126,9 +126,11 @@ class DensePair(WeightShares):
 
         parts = []
         for kernel, bias, onward in self:
-            own = tf.matmul(x, tf.cast(kernel, x.dtype))
-            own = forward(self._between, bias_and_activation(self._one.activation, bias, own))
-            parts.append(tf.matmul(own, tf.cast(onward, x.dtype)))
+            outputs = tf.matmul(x, tf.cast(kernel, x.dtype))
+            outputs = forward(
+                self._between, bias_and_activation(self._one.activation, bias, outputs)
+            )
+            parts.append(tf.matmul(outputs, tf.cast(onward, x.dtype)))
         bias = self._other.bias.value
         x = bias_and_activation(self._other.activation, bias, tf.add_n(parts))
         return forward(slice(self._next, None), x)
@@ -156,8 +158,10 @@ class LargeLayers(WeightShares):
             parts = []
             for share in shares:
                 kernel, bias = share[2 * number : 2 * number + 2]
-                own = product(layer, kernel, x)
-                parts.append(bias_and_activation(activation, bias, pool(own) if pool else own))
+                outputs = product(layer, kernel, x)
+                parts.append(
+                    bias_and_activation(activation, bias, pool(outputs) if pool else outputs)
+                )
             x = forward(slice(begin, after), tf.concat(parts, -1))
         return x
 

@@ -1,6 +1,6 @@
 """Keras' optimisers as TensorFlow's fused operations, one for each variable.
 
-Source of the formulas: ``bench_protocol.workloads``, whose words are Keras'. TensorFlow's
+Source of the formulas: ``bench_protocol.workloads``, with Keras' terms. TensorFlow's
 ``ResourceApply...`` kernels compute exactly these, in one pass over a variable.
 """
 
@@ -64,7 +64,7 @@ def _adam(settings: Adam, state: list[tuple[Any, Any, Any]], fused: bool) -> Upd
 
     rate, epsilon = settings.learning_rate, settings.epsilon
     beta_1, beta_2 = settings.beta_1, settings.beta_2
-    # The fused kernel takes 1 - beta from beta as float32, so its means are larger by these
+    # The fused kernel computes 1 - beta in float32, so its means are larger by these
     # factors (4.7e-5 for 0.999) than Keras'; a deep network under Adam makes 1e-4 of that.
     excess_1, excess_2 = (float(1 - np.float32(beta)) / (1 - beta) for beta in (beta_1, beta_2))
     fused_rate = rate * math.sqrt(excess_2) / excess_1

@@ -42,7 +42,7 @@ class Torch:
         )
 
     def load(self, workload: Workload, cell: Cell) -> None:
-        """Import PyTorch and set TF32 as the precision says.
+        """Import PyTorch and set TF32 according to the precision.
 
         Raises:
             LookupError: PyTorch sees no such device.
@@ -66,7 +66,7 @@ class Torch:
     def devices(self) -> list[FoundDevice]:
         import torch
 
-        found = [
+        devices = [
             FoundDevice(
                 kind="cuda",
                 index=index,
@@ -77,8 +77,8 @@ class Torch:
         ]
         if torch.backends.mps.is_available():
             name = getattr(torch.backends.mps, "get_name", lambda: "Apple GPU")()
-            found.append(FoundDevice(kind="metal", index=0, name=str(name)[:200]))
-        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+            devices.append(FoundDevice(kind="metal", index=0, name=str(name)[:200]))
+        return [*devices, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
         import torch
@@ -86,24 +86,24 @@ class Torch:
         build = torch.__config__.show()
         patterns = {"blas": r"BLAS_INFO=(\w+)", "onednn": r"MKL-DNN v([\d.]+)"}
         matches = {name: re.search(pattern, build) for name, pattern in patterns.items()}
-        found = {name: match[1] for name, match in matches.items() if match}
+        versions = {name: match[1] for name, match in matches.items() if match}
         if torch.version.cuda and torch.cuda.is_available():
-            found["cuda"] = str(torch.version.cuda)
-            found["cudnn"] = str(torch.backends.cudnn.version())
-        return found
+            versions["cuda"] = str(torch.version.cuda)
+            versions["cudnn"] = str(torch.backends.cudnn.version())
+        return versions
 
     def settings(self) -> dict[str, str]:
         import torch
 
-        found = {
+        settings = {
             "torch_threads": str(torch.get_num_threads()),
             "torch_interop_threads": str(torch.get_num_interop_threads()),
             "torch_onednn": "on" if torch.backends.mkldnn.is_available() else "off",
             "torch_float32_matmul": torch.get_float32_matmul_precision(),
         }
         if torch.cuda.is_available():
-            found["torch_cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32).lower()
-        return found
+            settings["torch_cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32).lower()
+        return settings
 
     def gemm(self, size: int) -> Callable[[], None]:
         import torch
@@ -137,10 +137,10 @@ class Torch:
                 cell.precision,
                 pipeline=cell.recipe == "pipeline",
             )
-        # Shapes never change: let cuDNN try its algorithms once.
+        # Shapes never change, so cuDNN tries its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
-        # oneDNN is a third faster with it; on GPUs in float32 nobody has measured it for us yet.
+        # oneDNN is a third faster with it; not yet measured on GPUs in float32.
         channels_last = convolves and device.type == "cpu"
         model = torch_model.build(workload, weights, channels_last=channels_last)
         return TunedSession(

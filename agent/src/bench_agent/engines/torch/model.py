@@ -1,7 +1,7 @@
 """A PyTorch model from a workload's layer list.
 
-Layouts differ from the seeds': pictures are (batch, channels, height, width) here, convolution
-kernels (out, in, height, width), dense and LSTM kernels (out, in).
+Layouts differ from those of the seeded weights: pictures are (batch, channels, height, width) here,
+convolution kernels (out, in, height, width), dense and LSTM kernels (out, in).
 """
 
 from typing import Any, assert_never
@@ -42,8 +42,8 @@ def build(workload: Workload, weights: Weights, *, channels_last: bool = False) 
     """Build the model: ``torch.nn.Sequential`` from (batch, ...) to logits (batch, classes).
 
     Args:
-        channels_last: lay pictures and kernels out in memory with the channels innermost. The
-            shapes stay as they are.
+        channels_last: store pictures and kernels with the channels innermost. Shapes do not
+            change.
     """
     from torch import nn
 
@@ -60,7 +60,7 @@ def build(workload: Workload, weights: Weights, *, channels_last: bool = False) 
 
 
 class _Builder:
-    """Goes through the layers; knows which picture was flattened last."""
+    """Builds the layers in order and remembers the shape of the last flattened picture."""
 
     def __init__(self, channels_last: bool) -> None:
         self._channels_last = channels_last
@@ -139,7 +139,8 @@ class _Builder:
 
         kernel = values["kernel"]
         if self._flattened is not None:
-            # Flattening here puts the channels first: reorder the rows instead of each picture.
+            # Flatten puts the channels first here, so reorder the kernel's rows instead of each
+            # picture.
             rows = kernel.reshape(*self._flattened, -1).transpose(2, 0, 1, 3)
             kernel = rows.reshape(kernel.shape)
             self._flattened = None
@@ -162,7 +163,7 @@ def _normalisation(layer: BatchNorm, values: Any) -> Any:
             )
 
     fixed = FixedNormalisation(len(values["gamma"]), eps=layer.epsilon)
-    # Keras and the catalogue count no batches.
+    # Keras and the catalogue do not count num_batches_tracked.
     fixed.num_batches_tracked = None
     for name, into in (("gamma", fixed.weight), ("beta", fixed.bias)):
         _set(into, values[name])
@@ -172,7 +173,7 @@ def _normalisation(layer: BatchNorm, values: Any) -> Any:
 
 
 def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
-    """PyTorch's LSTM, last output only, with the second bias as zeros that are not trained."""
+    """PyTorch's LSTM, last output only. The second bias is zero and not trained."""
     import torch
     from torch import nn
 
@@ -187,7 +188,7 @@ def _lstm(layer: LSTM, shape: Shape, values: Any) -> Any:
     _set(lstm.bias_ih_l0, values["bias"])
     del lstm.bias_hh_l0
     lstm.register_buffer("bias_hh_l0", torch.zeros(4 * layer.units), persistent=False)
-    # The list the kernels get: the buffer has to take the parameter's place in it.
+    # The kernels use this list, so the buffer must replace the parameter in it.
     lstm._flat_weights = [getattr(lstm, name) for name in lstm._flat_weights_names]
     return lstm
 

@@ -1,4 +1,4 @@
-"""Keras' optimisers in PyTorch: its own place epsilon elsewhere.
+"""Keras' optimisers in PyTorch, whose own place epsilon differently.
 
 Source of the formulas: ``bench_protocol.workloads``.
 """
@@ -19,8 +19,8 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
     """A ``torch.optim.Optimizer`` that computes Keras' formula.
 
     Args:
-        fast: use PyTorch's fused kernels, or operations over all parameters at once; else leave
-            the choice to PyTorch, as who writes no option does.
+        fast: use PyTorch's fused kernels or operations over all parameters at once; otherwise
+            PyTorch chooses.
     """
     fused = fast or None
     match settings:
@@ -38,7 +38,7 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
 
 
 def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> Any:
-    """PyTorch's adds epsilon outside the root."""
+    """PyTorch's RMSprop adds epsilon outside the root; Keras' inside."""
     import torch
 
     rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
@@ -69,7 +69,7 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
 
 
 def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
-    """PyTorch's with a rate and an epsilon for each step that make its formula Keras'."""
+    """PyTorch's Adam, with a rate and epsilon for each step that turn its formula into Keras'."""
     import torch
 
     betas = (settings.beta_1, settings.beta_2)
@@ -87,8 +87,8 @@ def _adam(settings: Adam, parameters: Sequence[Any], fused: bool | None) -> Any:
 
 
 def _endless_adam_values(settings: Adam) -> Iterator[tuple[float, float]]:
-    """Many steps at once: worked out between two steps, whose data has filled the caches, a step's
-    took 50 microseconds, a hundredth of a small model's step."""
+    """Rates and epsilons, computed for many steps at once. One step at a time cost 50 microseconds,
+    1 % of a small model's step, because the steps' data fills the caches."""
     for first in itertools.count(1, ADAM_STEPS_AHEAD):
         yield from torch_adam_values(settings, np.arange(first, first + ADAM_STEPS_AHEAD))
 

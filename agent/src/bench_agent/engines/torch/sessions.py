@@ -20,7 +20,7 @@ from .optimizer import optimizer
 
 
 class TorchSession:
-    """What the loops share. See :class:`.seam.Session`."""
+    """The base of PyTorch's loops. See :class:`.seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
@@ -60,7 +60,8 @@ class TorchSession:
         return float(self._loss)
 
     def parameter_count(self) -> int:
-        # With the fixed statistics of normalisations, which are no parameters to PyTorch.
+        # Includes the fixed statistics of normalisations, which PyTorch does not count as
+        # parameters.
         return sum(values.numel() for values in self._model.state_dict().values())
 
     def peak_memory_bytes(self) -> int | None:
@@ -69,7 +70,7 @@ class TorchSession:
         if self._device.type == "cuda":
             return int(torch.cuda.max_memory_allocated(self._device))
         if self._device.type == "mps":
-            # What PyTorch took from Metal; it keeps what it no longer uses.
+            # Memory that PyTorch allocated from Metal, including what it no longer uses.
             return int(torch.mps.driver_allocated_memory())
         return None
 
@@ -120,9 +121,9 @@ class FedSession(TorchSession):
     """The loop of PyTorch's tutorials, fed by a DataLoader.
 
     ``naive`` collates sample by sample and reads the loss every step. ``pipeline`` loads a batch
-    at once ("bulk", by PyTorch's documentation of ``batch_size=None``), pinned where there is a
-    GPU to copy it to beside the training, and reads the loss when asked for. No worker processes:
-    the samples are in memory, and handing a batch over costs more than gathering it.
+    at once ("bulk", by PyTorch's documentation of ``batch_size=None``), pinned if there is a
+    GPU that copies it during training, and reads the loss on request. It uses no worker processes:
+    the samples are in memory, and passing a batch on costs more than gathering it.
     """
 
     def __init__(
@@ -169,7 +170,7 @@ class FedSession(TorchSession):
         super().close()
 
     def _epochs(self) -> Iterator[Any]:
-        """Batches without end: the first epoch in the job's order, later ones shuffled."""
+        """Endless batches: the first epoch in the job's order, later ones shuffled."""
         from torch.utils.data import RandomSampler
 
         yield from self._loader(self._data.order.tolist())
@@ -187,9 +188,9 @@ class FedSession(TorchSession):
 
 
 class TunedSession(SlicedLoop, TorchSession):
-    """Data on the device, batches gathered there, fused updates, the loss read when asked for.
+    """Data on the device, batches gathered there, fused updates, the loss read on request.
 
-    On a CPU the process keeps the memory that a step frees.
+    On a CPU the process reuses the memory that a step frees.
     """
 
     def __init__(

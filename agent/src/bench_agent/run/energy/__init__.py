@@ -1,4 +1,4 @@
-"""Energy of the timed part, from counters of the hardware, always with where it comes from."""
+"""Energy of the timed part, from hardware counters, always with its source."""
 
 from .meter import MeterProblem
 from .meters import meter_for

@@ -1,6 +1,6 @@
 """Apple's own energy model (IOReport), through zeus-apple-silicon, without administrator rights.
 
-Apple estimates these figures from activity; they are no measurement at the wire. powermetrics
+Apple estimates these figures from activity; they are not measured at the power supply. powermetrics
 prints the same model's figures and needs root, so it is not used.
 """
 
@@ -23,7 +23,7 @@ class IoReport:
     """CPU, GPU, memory and neural engine of one chip, and their sum.
 
     Raises:
-        MeterProblem: the library is not installed, or this chip tells nothing.
+        MeterProblem: the library is not installed, or this chip reports no energy.
     """
 
     source: EnergySource = "ioreport"
@@ -42,13 +42,13 @@ class IoReport:
 
     def read(self) -> Counters:
         try:
-            told = self._monitor.get_cumulative_energy()
+            reading = self._monitor.get_cumulative_energy()
         except RuntimeError as error:
             raise MeterProblem(f"IOReport: {error}") from error
-        known = {scope: getattr(told, field, None) for scope, field in PARTS.items()}
-        parts = {scope: int(value) for scope, value in known.items() if value is not None}
+        counters = {scope: getattr(reading, field, None) for scope, field in PARTS.items()}
+        parts = {scope: int(value) for scope, value in counters.items() if value is not None}
         if not parts:
-            raise MeterProblem("this chip tells no energy")
+            raise MeterProblem("this chip reports no energy")
         return {SOC: sum(parts.values()), **parts}
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""What a source of energy readings is."""
+"""The interface of a source of energy readings."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -14,7 +14,7 @@ class MeterProblem(Exception):
 
 
 class Meter(Protocol):
-    """Counters of one source. They only rise: a meter mends those that start again at zero."""
+    """Counters of one source. They only rise: a meter corrects for a counter that wraps to zero."""
 
     source: EnergySource
     scope: str
@@ -24,8 +24,8 @@ class Meter(Protocol):
         """All counters now. Takes less than a few milliseconds.
 
         Raises:
-            MeterProblem: the source answers no more.
+            MeterProblem: the source stopped answering.
         """
 
     def close(self) -> None:
-        """Let go of the library."""
+        """Release the library."""

@@ -1,4 +1,4 @@
-"""Which meter tells the energy of a device on this system."""
+"""Choose the energy meter for a device on this system."""
 
 import platform
 from pathlib import Path
@@ -12,7 +12,7 @@ from .rapl import Rapl
 
 
 def meter_for(device: Device, system: str = platform.system(), root: Path = Path("/")) -> Meter:
-    """The one meter whose scope holds this device.
+    """The meter whose scope contains this device.
 
     Raises:
         MeterProblem: there is none, and why.

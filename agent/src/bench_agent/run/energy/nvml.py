@@ -14,7 +14,7 @@ class Nvml:
     """One GPU's counter.
 
     Args:
-        index: as the frameworks number what they see.
+        index: the device's number in the frameworks' order.
 
     Raises:
         MeterProblem: there is no such GPU, it has no counter, or it is a slice of one (MIG).

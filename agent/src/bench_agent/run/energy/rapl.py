@@ -1,7 +1,7 @@
-"""Intel's and AMD's energy counters as Linux shows them (Documentation/power/powercap).
+"""Intel's and AMD's energy counters in Linux (Documentation/power/powercap).
 
-Since CVE-2020-8694 they are for administrators only on most systems. Nobody is asked to become
-one: without the right to read there is no energy, and the reason says so.
+Since CVE-2020-8694 most systems let only administrators read them. The agent asks for no such
+rights: if it may not read them, it reports no energy and gives the reason.
 """
 
 import re
@@ -22,7 +22,7 @@ class Rapl:
         root: ``/``, or a folder of recorded files.
 
     Raises:
-        MeterProblem: there are no counters, or they may not be read.
+        MeterProblem: there are no counters, or no right to read them.
     """
 
     source: EnergySource = "rapl"
@@ -53,7 +53,7 @@ class Rapl:
 
 
 def _scope(zone: Path) -> str | None:
-    """Packages and their memory. ``core`` and ``uncore`` are parts of a package, ``psys`` more."""
+    """Packages and their memory. ``core`` and ``uncore`` are parts of one; ``psys`` is wider."""
     name = file_text(zone / "name").strip()
     if re.fullmatch(r"package-[0-9]{1,3}(-die-[0-9]{1,3})?", name):
         return PACKAGE

@@ -1,4 +1,4 @@
-"""Energy between the beginning of the timed part and the end of its last block."""
+"""Energy from the start of the timed part to the end of its last block."""
 
 from collections.abc import Callable
 
@@ -10,14 +10,14 @@ from ...base.messages import BlockDone, PhaseBegan
 from .meter import Counters, Meter, MeterProblem
 from .meters import meter_for
 
-# Counters step ten times a second and rarer, and a block's end is noticed a little late.
+# Counters update at most ten times a second, and a block's end is noticed a little late.
 SHORTEST_SECONDS = 10.0
 
 
 class EnergyWindow:
-    """Reads a meter when the worker says that its timing began, and at the end of each block.
+    """Reads a meter when the worker starts timing, and at the end of each block.
 
-    The matrix product and the evaluation, which come after the last block, stay outside.
+    The matrix product and the evaluation follow the last block and are not included.
 
     Args:
         clock_ns: monotonic nanoseconds since the run's start.
@@ -41,7 +41,7 @@ class EnergyWindow:
             self._problem = str(problem)
 
     def heard(self, message: PhaseBegan | BlockDone) -> None:
-        """Take note of what a worker said."""
+        """Handle a message of the worker."""
         if self._meter is None:
             return
         try:
@@ -54,15 +54,15 @@ class EnergyWindow:
             self._give_up(str(problem))
 
     def energy(self) -> Energy:
-        """What the window gave, or ``none`` with the reason."""
+        """The energy of the window, or ``none`` with the reason."""
         self._close()
         if self._meter is None or self._began is None or self._ended is None:
             return Energy(source="none", reason=plain_text(self._problem))
         (began_ns, before), (ended_ns, after) = self._began, self._ended
         window_ns = ended_ns - began_ns
         if window_ns < SHORTEST_SECONDS * 1e9:
-            told = f"the timed part took {window_ns / 1e9:.1f} s; energy needs 10 s or more"
-            return Energy(source="none", reason=told)
+            reason = f"the timed part took {window_ns / 1e9:.1f} s; energy needs 10 s or more"
+            return Energy(source="none", reason=reason)
         used = {scope: after[scope] - before[scope] for scope in after if scope in before}
         return Energy(
             source=self._meter.source,
