@@ -97,12 +97,12 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
     assert {row["result_id"]: (row["state"], row["reason"]) for row in board["unranked"]} == {
         flagged: ("kept", "flagged by the operator: overclocked"),
         hidden: ("hidden", "hidden by its sender"),
-        gone: ("withdrawn", "withdrawn by whoever sent it"),
+        gone: ("withdrawn", "withdrawn by its sender"),
     }
     assert [row["result_id"] for row in board["rows"]] == [kept]
     page = post.http.get("/?workload=mnist-cnn").text
     assert "3 results not ranked" in page
-    assert "withdrawn by whoever sent it" in page
+    assert "withdrawn by its sender" in page
     assert f"/results/{flagged}" in page
     assert f"/results/{gone}" not in page
     for narrowed in ("batch_size=256", "device=cuda", "trust=1", "where=os=linux"):

@@ -1,14 +1,13 @@
-"""Comparing two to twenty things: query -> rank -> answer. The first is what the others are
-compared with; cells are rows, and only cells that all have enter the overall figure.
+"""Compare two to twenty things: query, rank, answer. The others are compared with the first. Cells
+are rows, and only cells that all things have enter the overall figure.
 
-A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is
-everything that counts of the hardware of result ID, on its workload and in its set-up, just as a
-board's row is.
+A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is all
+ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
-A cell holds workload, framework, recipe, batch size, precision and data, so that hardware is
-compared doing the same. Where no hardware and no machine is among the things, each is one set-up,
-and the question may be which framework or recipe is faster on one machine: a cell then leaves
-framework and recipe out (null), and the things' names hold them.
+A cell consists of workload, framework, recipe, batch size, precision and data, so that hardware is
+compared on the same work. If no thing is a hardware or a machine, each is one set-up, and the
+question may be which framework or recipe is faster on one machine. Then a cell omits framework and
+recipe (null), and the names of the things contain them.
 """
 
 from collections import Counter
@@ -35,8 +34,8 @@ Across = Literal["batch_size"]
 
 
 class CellKey(NamedTuple):
-    """What two things must share for their times to be compared. Framework, recipe and batch size
-    are null where they are what is compared."""
+    """The fields that two things must share for a comparison. Framework, recipe and batch size are
+    null if they are compared."""
 
     workload: str
     framework: str | None
@@ -60,7 +59,7 @@ class ComparedThing:
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One thing in one cell: its speed, and how it compares with the first thing there.
+    """One thing in one cell: its speed, and its comparison with the first thing.
 
     ``low`` and ``high`` bound the speed-up with 95 % confidence; null with too few runs. ``n`` and
     ``n_first`` count independent values, each a ``unit``. ``samples_per_joule`` is samples a second
@@ -91,7 +90,7 @@ class ComparedCell:
 class ComparedRow:
     """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
 
-    The device is not part of it: it comes with the hardware, and hardware is what is compared.
+    The device is not part of a cell: it follows from the hardware, which is compared.
     ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
     ``batch_size`` in a comparison across batch sizes.
     """
@@ -109,7 +108,7 @@ class ComparedRow:
 @dataclass(frozen=True)
 class CompareAnswer:
     """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
-    ``across`` names the axis in which compared cells differ, where that was asked for."""
+    ``across`` names the axis in which compared cells differ, if the query names one."""
 
     things: tuple[ComparedThing, ...]
     common_cells: int
@@ -127,21 +126,21 @@ def compare(
     """Compare hardware, machines, results, set-ups and published figures.
 
     Args:
-        prices: of some of the things, each in the same currency.
-        across: an axis that the cells leave out, where only set-ups and results are compared.
+        prices: prices of some things, all in the same currency.
+        across: an axis that cells omit, allowed if only set-ups and results are compared.
 
     Raises:
-        NotFound: one of the ids is none of these.
-        InvalidQuery: a price is of nothing compared; ``across`` with hardware or a machine.
+        NotFound: an id names none of these.
+        InvalidQuery: a price names nothing that is compared; ``across`` with hardware or a machine.
     """
     prices = prices or {}
     stranger = next((item for item in prices if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
-    found = [_find(session, item) for item in ids]
-    left_out = _left_out({thing.kind for thing, _ in found}, across)
-    sides = [_without(side, left_out) for _, side in found]
-    names = _names([thing for thing, _ in found])
+    things_found = [_find(session, item) for item in ids]
+    left_out = _left_out({thing.kind for thing, _ in things_found}, across)
+    sides = [_without(side, left_out) for _, side in things_found]
+    names = _names([thing for thing, _ in things_found])
     keys = sorted({key for side in sides for key in side}, key=_order)
     rows = tuple(_row(key, sides, [prices.get(item) for item in ids]) for key in keys)
     common = [row for row in rows if row.common]
@@ -154,14 +153,14 @@ def compare(
             speed_up=_overall(common, place),
             price=prices.get(thing.id),
         )
-        for place, ((thing, _), name) in enumerate(zip(found, names, strict=True))
+        for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     return CompareAnswer(things, len(common), len(rows), across, ordered)
 
 
 class ComparedId(NamedTuple):
-    """What an id names. ``further`` tells set-ups apart whose names are the same."""
+    """The thing that an id names. ``further`` distinguishes set-ups with equal names."""
 
     id: str
     kind: Kind
@@ -221,7 +220,7 @@ def _setup_thing(item: str, kind: Kind, name: str, figure: Figure) -> ComparedId
 
 
 def _side(figures: Iterable[Figure]) -> Side:
-    """Figures by cell, the fastest where a machine has a cell on several devices."""
+    """Figures by cell; the fastest if a machine has a cell on several devices."""
     side: Side = {}
     for figure in figures:
         side.setdefault(_key(figure), figure)
@@ -229,7 +228,7 @@ def _side(figures: Iterable[Figure]) -> Side:
 
 
 def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
-    """The axes that are what is compared, and so no part of a cell."""
+    """The axes that are compared and therefore not part of a cell."""
     of_machines = kinds & {"hardware", "machine"}
     if across and of_machines:
         raise InvalidQuery(
@@ -241,13 +240,13 @@ def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
 
 
 def _without(side: Side, axes: tuple[str, ...]) -> Side:
-    """The same with axes left out of its cells. A set-up or a result has one cell at most."""
+    """The same thing with axes omitted from its cells. A set-up or result has at most one cell."""
     nothing: dict[str, Any] = dict.fromkeys(axes)
     return {key._replace(**nothing): figure for key, figure in side.items()}
 
 
 def _names(things: list[ComparedId]) -> list[str]:
-    """Their names, longer where two would be the same."""
+    """Names of the things, with details added to equal names."""
     times = Counter(thing.name for thing in things)
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
 
@@ -266,7 +265,7 @@ def _cell(
 ) -> ComparedCell | None:
     if own is None:
         return None
-    found = None if first or base is None else ranking.compare(own, base)
+    comparison_found = None if first or base is None else ranking.compare(own, base)
     speed = 1e9 / own.ns_per_sample
     joules = own.evidence.joules_per_sample
     return ComparedCell(
@@ -279,7 +278,7 @@ def _cell(
         samples_per_joule=1 / joules if joules else None,
         energy_scope=own.evidence.energy_scope,
         samples_per_second_per_price=speed / price if price else None,
-        **_verdict(found, first=first),
+        **_verdict(comparison_found, first=first),
     )
 
 

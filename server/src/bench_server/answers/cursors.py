@@ -1,4 +1,4 @@
-"""Cursors: the place of a page's last row, so that what arrives meanwhile moves nothing."""
+"""Cursors: the position of a page's last row, so that new results do not shift pages."""
 
 import base64
 import json
@@ -8,12 +8,12 @@ from ..errors import InvalidQuery
 
 
 def write(*place: str | float | int) -> str:
-    """A cursor for a row's place in its order."""
+    """A cursor for a row's position in its order."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
 
 
 def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
-    """The place in a cursor, whose parts must be of these kinds.
+    """The position in a cursor, whose parts must have these types.
 
     Raises:
         InvalidQuery: it was not written by :func:`write`.

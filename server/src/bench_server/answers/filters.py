@@ -1,4 +1,4 @@
-"""Parameters of the addresses, with their limits. The address is the state of a page."""
+"""Query parameters with their limits. The address is the state of a page."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -47,10 +47,10 @@ Sort = Literal["time", "throughput", "energy", "mfu", "accuracy", "date"]
 
 def _condition(text: str) -> str:
     """Check ``driver>=560.35``: a known attribute, an operator, and a value that fits it."""
-    found = CONDITION.fullmatch(text)
-    if found is None:
+    match = CONDITION.fullmatch(text)
+    if match is None:
         raise ValueError("a condition is NAME, one of = != < <= > >=, and a value: driver>=560.35")
-    name, operator, value = found.groups()
+    name, operator, value = match.groups()
     if name not in ATTRIBUTES:
         raise ValueError(f"no attribute {name!r}; there are {', '.join(ATTRIBUTES)}")
     if name in NUMBERS and not (value.isascii() and value.isdecimal() and len(value) < 19):
@@ -65,7 +65,7 @@ def _condition(text: str) -> str:
 Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
 
 
-# What several questions can be narrowed to; each None where nothing was chosen.
+# Filters that several queries share; each None if nothing was chosen.
 AWorkload = Annotated[
     Name | None, Empty, Field(description="name of a workload", examples=["mnist-cnn"])
 ]
@@ -107,7 +107,7 @@ class Parameters(BaseModel):
 
 
 class SetupFilters(Parameters):
-    """What is trained, and how."""
+    """Filters by workload and set-up."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -117,7 +117,7 @@ class SetupFilters(Parameters):
 
 
 class CellFilters(SetupFilters):
-    """What both the board and the list of results can be narrowed to."""
+    """Filters of both the board and the list of results."""
 
     hardware: AHardware = None
     q: PartOfName = None
@@ -179,13 +179,13 @@ class BoardFilters(CellFilters):
 
 
 class BoardPageFilters(BoardFilters):
-    """The same on a page, where a link from elsewhere may have added parameters of its own."""
+    """The same on a page, where a link from another site may have added parameters."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class HistoryFilters(SetupFilters):
-    """What leaves one of a machine's cells."""
+    """Filters that select one of a machine's cells."""
 
     batch_size: ABatchSize = None
     precision: APrecision = None
@@ -204,7 +204,7 @@ class ListFilters(Parameters):
 
 
 class ResultFilters(CellFilters):
-    """What the results of a list or an export can be narrowed to."""
+    """Filters of a list or an export of results."""
 
     batch_size: ABatchSize = None
     precision: APrecision = None

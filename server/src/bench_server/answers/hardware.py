@@ -20,14 +20,14 @@ from .types import FigureAnswer, figure_fields
 
 @dataclass(frozen=True)
 class CellFigure(FigureAnswer):
-    """A figure and the workload it is of."""
+    """A figure and its workload."""
 
     workload: str
 
 
 @dataclass(frozen=True)
 class HardwareSummary:
-    """A hardware with results that count. ``machines`` and ``owners`` are of the cell with most."""
+    """A hardware with ranked results. ``machines`` and ``owners``: of the cell with most."""
 
     slug: str
     name: str
@@ -48,7 +48,7 @@ class HardwarePage:
 
 @dataclass(frozen=True)
 class HardwareAnswer:
-    """One hardware: its score, or what is missing for it, and every figure."""
+    """One hardware: its score, or the workloads that the score lacks, and every figure."""
 
     slug: str
     name: str
@@ -59,7 +59,7 @@ class HardwareAnswer:
 
 @dataclass(frozen=True)
 class MachineSummary:
-    """A machine with results that count; ``hardware`` maps slugs to names (processor, GPUs)."""
+    """A machine with ranked results; ``hardware`` maps slugs to names (processor, GPUs)."""
 
     machine_id: str
     hardware: dict[str, str]
@@ -78,8 +78,8 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class MachineAnswer:
-    """One machine: what it said of itself last, and every figure. Its history is by cell.
-    ``name``: the hardware it goes by."""
+    """One machine: its latest description and every figure. Its history is by cell. ``name``: its
+    main hardware."""
 
     machine_id: str
     name: str
@@ -93,7 +93,7 @@ class MachineAnswer:
 
 @dataclass(frozen=True)
 class PublishedAnswer:
-    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` says what to doubt."""
+    """A figure copied from elsewhere: ``compare`` takes its id. ``note`` states its limits."""
 
     id: str
     source: str
@@ -130,17 +130,21 @@ def published_figures(session: Session) -> list[PublishedAnswer]:
 
 def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     rows, cursor = queries.listed(session, "hardware", filters)
-    found = [
+    figures_found = [
         HardwareSummary(
             row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners, row.newest_at
         )
         for row in rows
     ]
-    return HardwarePage(tuple(found), cursor)
+    return HardwarePage(tuple(figures_found), cursor)
 
 
 def hardware(session: Session, slug: str) -> HardwareAnswer:
-    """Raises NotFound where no figure is of this hardware."""
+    """One hardware.
+
+    Raises:
+        NotFound: it has no figure.
+    """
     figures = queries.hardware_figures(session, slug)
     if not figures:
         raise NotFound(
@@ -157,14 +161,18 @@ def hardware(session: Session, slug: str) -> HardwareAnswer:
 def machine_page(session: Session, filters: ListFilters) -> MachinePage:
     rows, cursor = queries.listed(session, "machine", filters)
     names = queries.hardware_of_machines(session, [row.id for row in rows])
-    found = [
+    figures_found = [
         MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
     ]
-    return MachinePage(tuple(found), cursor)
+    return MachinePage(tuple(figures_found), cursor)
 
 
 def machine(session: Session, machine_id: str) -> MachineAnswer:
-    """Raises NotFound where no figure is of this machine."""
+    """One machine.
+
+    Raises:
+        NotFound: it has no figure.
+    """
     figures = queries.machine_figures(session, machine_id)
     if not figures:
         raise NotFound(

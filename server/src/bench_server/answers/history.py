@@ -1,5 +1,5 @@
-"""The history of one machine in one cell: its results in time, where their speed changed, and what
-of machine and software changed there."""
+"""The history of one machine in one cell: its results over time, the points where their speed
+changed, and the changes of machine and software there."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,9 +20,9 @@ from . import queries
 from .filters import HistoryFilters
 
 MOST_POINTS = 500
-# Fewer results on a side of a change say too little of a level.
+# Fewer results on a side of a change do not define a level.
 LEAST_POINTS = 3
-# Levels closer than half a percent are one, however steady the machine is.
+# Levels that differ by less than half a percent count as one.
 LEAST_DEVIATION = 0.005
 # MAD of normally distributed values times this is their standard deviation.
 MAD_TO_SIGMA = 1.4826
@@ -53,7 +53,7 @@ class Change:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The newest results of a machine in one cell, oldest first, and where their level changed."""
+    """The newest results of a machine in one cell, oldest first, and the changes of their level."""
 
     machine_id: str
     hardware: str
@@ -111,11 +111,12 @@ def change_points(times: Sequence[float]) -> list[int]:
     """Places at which the level of positive times changes; each is the first of its level.
 
     PELT with a Gaussian cost on the logarithms (Killick, Fearnhead and Eckley, 2012), penalised as
-    by BIC; the noise is estimated from the differences of neighbours, which a change moves once.
+    by BIC; the noise is estimated from the differences of neighbours, of which a change affects
+    one.
     """
     if len(times) < 2 * LEAST_POINTS:
         return []
-    import numpy as np  # here: only histories need them
+    import numpy as np  # imported here: only histories need them
     import ruptures
 
     logs = np.log(np.asarray(times))
@@ -127,7 +128,7 @@ def change_points(times: Sequence[float]) -> list[int]:
 
 
 def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, str | None], ...]:
-    """What differs between two results in machine and software, by name."""
+    """The differences of machine and software between two results, by name."""
     one, other = _facts(before), _facts(after)
     return tuple(
         (name, one.get(name), other.get(name))
@@ -157,16 +158,16 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
 
 
 def _rows(session: Session, machine_id: str, result_id: str) -> list[Measurement]:
-    """The newest results that count in the cell of this one, oldest first."""
+    """The newest ranked results in the cell of this one, oldest first."""
     cell = session.get_one(Measurement, result_id).cell_digest
-    found = session.scalars(
+    rows = session.scalars(
         select(Measurement)
         .where(Measurement.machine_id == machine_id, Measurement.cell_digest == cell)
         .where(col(Measurement.rankable))
         .order_by(col(Measurement.started_at).desc(), col(Measurement.submission_id))
         .limit(MOST_POINTS)
     ).all()
-    return list(found)[::-1]
+    return list(rows)[::-1]
 
 
 def _signed(session: Session, row: Measurement) -> Result:

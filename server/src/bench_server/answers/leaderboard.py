@@ -1,4 +1,4 @@
-"""The leaderboard: query -> rank -> answer. Page and API show what this returns."""
+"""The leaderboard: query, rank, answer. Page and API show the same answer."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ from . import cursors, leaderboard_sql, queries, unranked
 from .filters import BoardFilters
 from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, workload_answer
 
-# What a board is sorted by, the least first; None leaves a figure out. Within one workload MFU is
-# as the peak over the time.
+# Sort keys of a board, smallest first; None omits a figure. Within one workload MFU is proportional
+# to the peak divided by the time.
 SORTS: dict[str, Callable[[Figure], float | None]] = {
     "time": lambda figure: figure.ns_per_sample,
     "throughput": lambda figure: figure.ns_per_sample,
@@ -49,10 +49,10 @@ def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
 def boards_of(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> tuple[Board, ...]:
-    """Boards of workloads, whose figures are read at once.
+    """Boards of workloads. All figures are read at once.
 
     Raises:
-        NotFound: there is no hardware that is asked for as the baseline.
+        NotFound: the requested baseline is no known hardware.
     """
     if filters.baseline and not queries.is_hardware(session, filters.baseline):
         raise NotFound(
@@ -64,7 +64,7 @@ def boards_of(
     if filters.sort == "energy" or filters.group != "result":
         figures = leaderboard_sql.figures(session, workloads, filters)
     baselines = leaderboard_sql.figures(session, workloads, _baselines(filters))
-    foot = {} if filters.cursor else unranked.feet(session, workloads, filters)
+    unranked_rows = {} if filters.cursor else unranked.unranked_rows(session, workloads, filters)
     return tuple(
         _board(
             session,
@@ -72,7 +72,7 @@ def boards_of(
             filters,
             figures.get(workload.digest, []),
             baselines[workload.digest],
-            foot.get(workload.digest, ()),
+            unranked_rows.get(workload.digest, ()),
         )
         for workload in workloads
     )
@@ -84,10 +84,9 @@ def _board(
     filters: BoardFilters,
     figures: Sequence[Figure],
     baselines: Sequence[Figure],
-    foot: tuple[UnrankedRow, ...],
+    unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
-    """A workload's board from its figures, from those of the hardware to compare with, and from
-    what does not count."""
+    """A workload's board from its figures, those of the baseline, and the unranked rows."""
     by_energy, by_result = filters.sort == "energy", filters.group == "result"
     scopes = _energy_scopes(figures) if by_energy else ()
     if scopes and filters.energy_scope is None:
@@ -108,7 +107,7 @@ def _board(
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baseline) for row in page) if baseline else (),
-        unranked=foot,
+        unranked=unranked_rows,
         energy_scope=filters.energy_scope,
         energy_scopes=scopes,
         next_cursor=cursor,
@@ -116,13 +115,13 @@ def _board(
 
 
 def _energy_scopes(figures: Sequence[Figure]) -> tuple[str, ...]:
-    """What energies on the board are of, the commonest first."""
+    """The energy scopes on the board, the most common first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
 def _sorted(figures: Sequence[Figure], filters: BoardFilters) -> list[RankedRow]:
-    """Every place of a board."""
+    """All rows of a board, sorted."""
     value = SORTS[filters.sort or "time"]
     scope = filters.energy_scope
     keyed = [
@@ -135,7 +134,7 @@ def _sorted(figures: Sequence[Figure], filters: BoardFilters) -> list[RankedRow]
 
 
 def _page(rows: list[RankedRow], filters: BoardFilters) -> tuple[list[RankedRow], str | None]:
-    """The rows behind the cursor, at most ``limit``, and the cursor of the next ones."""
+    """The rows after the cursor, at most ``limit``, and the cursor of the next page."""
     value = SORTS[filters.sort or "time"]
 
     def place(row: RankedRow) -> tuple[float, str]:
@@ -158,7 +157,7 @@ def _negative(value: float | None) -> float | None:
 
 
 def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
-    """The workload that is asked for, or all.
+    """The requested workload, or all.
 
     Raises:
         InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
@@ -167,17 +166,17 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
         raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
     if filters.workload is None:
         return CATALOGUE
-    found = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)
-    if not found:
-        known = ", ".join(workload.name for workload in CATALOGUE)
+    matching = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)
+    if not matching:
+        names = ", ".join(workload.name for workload in CATALOGUE)
         raise InvalidQuery(
-            f"no workload {filters.workload!r}", field="workload", mend=f"choose one of: {known}"
+            f"no workload {filters.workload!r}", field="workload", mend=f"choose one of: {names}"
         )
-    return found
+    return matching
 
 
 def _baselines(filters: BoardFilters) -> BoardFilters:
-    """What finds the hardware to compare with: the chosen one, or the default."""
+    """Queries for the baseline: the chosen hardware, or the default."""
     return BoardFilters.model_validate(
         {
             "hardware": filters.baseline or published.DEFAULT_BASELINE,
@@ -190,8 +189,8 @@ def _baselines(filters: BoardFilters) -> BoardFilters:
 def _baseline(
     filters: BoardFilters, places: Sequence[Figure], baselines: Sequence[Figure]
 ) -> Figure | None:
-    """The best figure of the hardware to compare with, as it stands on the board if it does; where
-    it has none, the slowest of the board, whichever page of it is asked for."""
+    """The best figure of the baseline's hardware, taken from the board if it is there. If it has
+    no figure, the slowest of the whole board, on every page."""
     if not places:
         return None
     slug = filters.baseline or published.DEFAULT_BASELINE
@@ -204,15 +203,15 @@ def _baseline(
 
 @lru_cache(maxsize=5_000)
 def _row(row: RankedRow, baseline: Figure) -> BoardRow:
-    """Made once: of a board's rows a result moves few."""
+    """A row of the board. Cached, because a new result changes few rows."""
     workload = workload_named(row.figure.subject.workload)
-    found = ranking.compare(row.figure, baseline)
+    comparison_found = ranking.compare(row.figure, baseline)
     return BoardRow(
         **figure_fields(row.figure, workload),
         workload=workload.name,
         rank=row.rank,
         speed_up=baseline.ns_per_sample / row.figure.ns_per_sample,
-        speed_up_low=found.low,
-        speed_up_high=found.high,
+        speed_up_low=comparison_found.low,
+        speed_up_high=comparison_found.high,
         others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
     )

@@ -1,4 +1,4 @@
-"""Reads of a leaderboard's page: its figures, its results, and what stands at its foot."""
+"""SQL of the leaderboard: figures, and pages of results."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -51,34 +51,34 @@ def figures(
 def _figures(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> list[Figure]:
-    """Figures in the set-ups of all workloads, asked for at once.
+    """Figures in the set-ups of all workloads, read at once.
 
-    Whatever narrows the results that count (a machine, a trust level, an attribute) is asked of the
-    machines' figures, and hardware is ranked from those.
+    Filters on results (a machine, a trust level, an attribute) select machines' figures, and
+    hardware is ranked from those.
     """
     conditions = _board_conditions(TABLE, workloads, filters)
     trusted = TABLE.c.trust_level >= (filters.trust or 0)
     if filters.where:
         environments = TABLE.c.environment_id.in_(environments_where(filters.where))
         level = TABLE.c.level == "environment"
-        found = of_environments(figures_where(session, level, environments, trusted, *conditions))
+        query = of_environments(figures_where(session, level, environments, trusted, *conditions))
     elif filters.group == "machine" or filters.machine_id:
-        found = figures_where(session, TABLE.c.level == "machine", trusted, *conditions)
+        query = figures_where(session, TABLE.c.level == "machine", trusted, *conditions)
     elif filters.trust:
         return _trusted_hardware(session, filters.trust, conditions)
     else:
         level = TABLE.c.level.in_(["hardware", "published"])
         return figures_where(session, level, *conditions, make=kept_figure)
-    return found if filters.group == "machine" else of_machines(found)
+    return query if filters.group == "machine" else of_machines(query)
 
 
 def _trusted_hardware(
     session: Session, least: int, conditions: Sequence[ColumnElement[bool]]
 ) -> list[Figure]:
-    """Figures of hardware from the machines' that have a trust level. Where all of them have it,
-    which is known without reading them, that is the hardware's own."""
+    """Figures of hardware from the machines' figures with a trust level. If all machines have it,
+    which the hardware's row shows, that is the hardware's own figure."""
     everyone = figures_where(session, TABLE.c.level == "hardware", *conditions)
-    found = [figure for figure in everyone if figure.trust_level >= least]
+    trusted_figures = [figure for figure in everyone if figure.trust_level >= least]
     mixed = {figure.subject for figure in everyone if figure.trust_level < least}
     if mixed:
         machines = figures_where(
@@ -88,12 +88,12 @@ def _trusted_hardware(
             TABLE.c.trust_level >= least,
             *conditions,
         )
-        found += [figure for figure in of_machines(machines) if figure.subject in mixed]
-    return found
+        trusted_figures += [figure for figure in of_machines(machines) if figure.subject in mixed]
+    return trusted_figures
 
 
 class ResultsPage(NamedTuple):
-    """One page of a board of results. ``ranks_before``: how many rows are on the pages before it;
+    """One page of a board of results. ``ranks_before``: the number of rows on earlier pages;
     ``slowest``: the slowest result of the whole board."""
 
     figures: list[Figure]
@@ -103,8 +103,8 @@ class ResultsPage(NamedTuple):
 
 
 def results(session: Session, workload: Workload, filters: BoardFilters) -> ResultsPage:
-    """Rankable results of a workload in the order of ``sort``, at most ``limit`` from the cursor
-    on. The cursor carries the number of rows before it, so no page counts them again."""
+    """Ranked results of a workload in the order of ``sort``, at most ``limit`` after the cursor.
+    The cursor carries the number of rows before it, so no page counts them again."""
     value, descending = SORTS[filters.sort or "time"]
     query = select(RESULTS).where(
         RESULTS.c.rankable,
@@ -140,7 +140,7 @@ def results(session: Session, workload: Workload, filters: BoardFilters) -> Resu
 
 
 def _place(filters: BoardFilters) -> tuple[Any, str, int]:
-    """The last row before the page: its value, its id, its rank."""
+    """The last row before the page: its value, id and rank."""
     kind = str if filters.sort == "date" else float
     value, last, rank = cursors.read(filters.cursor or "", kind, str, int)
     return (moment_of(value) if filters.sort == "date" else value), last, rank

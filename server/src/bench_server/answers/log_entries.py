@@ -1,4 +1,4 @@
-"""What the log's entries stand for, as anyone may see it."""
+"""The public log: its state, and pages of entries with their envelopes."""
 
 import base64
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from .types import LeaderboardAnswer, LogAnswer, LogPage, LogRecord, envelope_do
 
 
 def state(session: Session, authority: Authority, license: str) -> LogAnswer:
-    """The newest checkpoint, and every public key that one needs to verify it all."""
+    """The newest checkpoint, and all public keys that verification needs."""
     note = reader.newest_checkpoint(session).note
     checkpoint = open_checkpoint(note, authority.log_key)
     challenge_key, operator_key = (
@@ -41,7 +41,7 @@ def state(session: Session, authority: Authority, license: str) -> LogAnswer:
 
 
 def page(session: Session, authority: Authority, start: int, limit: int) -> LogPage:
-    """Some entries from ``start`` on."""
+    """A page of entries, starting at ``start``."""
     entries = session.exec(
         select(LogEntry)
         .where(col(LogEntry.log_index) >= start)
@@ -56,7 +56,7 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
 def _records(
     session: Session, authority: Authority, entries: Sequence[LogEntry]
 ) -> list[LogRecord]:
-    # Of every kind: an entry that hides a result is withheld with it, however far behind it.
+    # Of every kind: an act that hides a result is withheld with it, even if it is pages later.
     result_ids = [entry.submission_id for entry in entries if entry.submission_id]
     stored = {
         submission.id: (submission, row)
@@ -110,7 +110,7 @@ def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:
 
 
 def fetch_from(session: Session, authority: Authority, license: str) -> Callable[[str], bytes]:
-    """What a server over this database would answer to an audit, without one."""
+    """Answer an audit's requests from the database, without a server."""
 
     def fetch(path: str) -> bytes:
         address = urlsplit(path)

@@ -1,7 +1,7 @@
-"""Reads: which rows a question is about. What they mean is in :mod:`.figures`.
+"""Queries: read figures and results from the database.
 
-No question about figures reads results: it reads standings (:mod:`.aggregates`). A test holds the
-query plans of both databases to that.
+Queries for figures read aggregates (:mod:`.aggregates`), never results. A test checks this in the
+query plans of both databases.
 """
 
 import operator
@@ -51,8 +51,8 @@ def machine_figures(session: Session, machine_id: str) -> list[Figure]:
 
 
 def listed(session: Session, level: str, filters: ListFilters) -> tuple[list[Any], str | None]:
-    """A page of hardware (``level`` ``hardware``) or machines, by id, with what their figures add
-    up to, and the cursor of the next page."""
+    """A page of hardware (``level`` ``hardware``) or machines, by id, with totals of their
+    figures, and the cursor of the next page."""
     key = TABLE.c.machine_id if level == "machine" else TABLE.c.hardware_slug
     query = (
         select(
@@ -98,7 +98,7 @@ def published_figure(session: Session, identity: str) -> Figure | None:
 
 
 def frameworks(session: Session) -> list[str]:
-    """Frameworks that any figure names."""
+    """All frameworks with a figure."""
     query = select(TABLE.c.framework).where(TABLE.c.level == "hardware").distinct()
     return sorted(session.connection().scalars(query))
 
@@ -126,37 +126,37 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
     """One result.
 
     Raises:
-        NotFound: there is none with this id.
+        NotFound: no result has this id.
         Gone: it was withdrawn or is hidden.
     """
-    found = None
+    submission_and_row = None
     if re.fullmatch(r"[0-9a-f]{16}", result_id):
-        found = session.execute(
+        submission_and_row = session.execute(
             select(Submission, Measurement)
             .where(Submission.id == result_id)  # type: ignore[arg-type]
             .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
         ).first()
-        withdrawn = None if found else session.get(Withdrawn, result_id)
+        withdrawn = None if submission_and_row else session.get(Withdrawn, result_id)
         if withdrawn is not None:
             raise Gone(f"result {result_id} was withdrawn on {withdrawn.withdrawn_at:%Y-%m-%d}")
-        if found is not None and found[1].moderation == "hidden":
+        if submission_and_row is not None and submission_and_row[1].moderation == "hidden":
             raise Gone(f"result {result_id} is hidden by its sender")
-    if found is None:
+    if submission_and_row is None:
         raise NotFound(
             f"no result {result_id[:40]!r}",
             field="id",
             mend="GET /api/v1/results lists the results there are",
         )
-    return found
+    return submission_and_row
 
 
 def setup_of(row: Measurement) -> Setup:
-    """How a row's workload was trained."""
+    """The set-up of a row."""
     return Setup._make(getattr(row, name) for name in Setup._fields)
 
 
 def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
-    """Results that fit, newest first."""
+    """A query for the results that pass the filters, newest first."""
     query = (
         select(Submission, Measurement)
         .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
     if filters.rankable is not None:
         query = query.where(counts.is_(filters.rankable))
     if filters.status == "failed":
-        # It never counts, and those that do not have an index of their own.
+        # A failed result is unranked, and unranked results have a separate index.
         query = query.where(counts.is_(False))
     return query.order_by(
         col(Measurement.received_at).desc(), col(Measurement.submission_id).desc()
@@ -184,7 +184,7 @@ def results(
     """A page of results, newest first, and the cursor of the next one.
 
     Raises:
-        InvalidQuery: the cursor is none of ours.
+        InvalidQuery: the cursor is invalid.
     """
     query = results_query(filters)
     if filters.cursor is not None:
@@ -213,22 +213,22 @@ def moment_of(text: str) -> datetime:
 def figures_where(
     session: Session, *conditions: ColumnElement[bool], make: Callable[[Row[Any]], Figure] = figure
 ) -> list[Figure]:
-    """Figures that stand in the table, fastest first; ``make``: how they are made of its rows."""
+    """Stored figures, fastest first; ``make`` converts a row to a figure."""
     query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
     return [make(row) for row in session.connection().execute(query)]
 
 
-# For the rows that boards read over and over: a result moves one of them. 2.5 kB each.
+# A cache of rows that boards read again and again; a result changes one of them. 2.5 kB each.
 kept_figure = lru_cache(maxsize=10_000)(figure)
 
 
 def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:
-    """Ids of the environments that fulfil every condition (:data:`.filters.Condition`)."""
+    """Ids of the environments that meet every condition (:data:`.filters.Condition`)."""
     query = select(ENVIRONMENTS.c.id)
     for text in conditions:
-        found = CONDITION.fullmatch(text)
-        assert found is not None  # noqa: S101 - filters.Condition has checked it
-        name, sign, value = found.groups()
+        match = CONDITION.fullmatch(text)
+        assert match is not None  # noqa: S101 - filters.Condition has checked it
+        name, sign, value = match.groups()
         column = ENVIRONMENTS.c[f"{name}_key" if name in VERSIONS else name]
         wanted: Any = value
         if name in VERSIONS:
@@ -247,8 +247,8 @@ def cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool
 
 
 def cell_values(filters: CellFilters) -> dict[str, Any]:
-    """What columns must be, by their names."""
-    asked = {
+    """The required values of columns, by name."""
+    values = {
         "workload": filters.workload,
         "framework": filters.framework,
         "device": filters.device,
@@ -257,7 +257,7 @@ def cell_values(filters: CellFilters) -> dict[str, Any]:
         "hardware_slug": filters.hardware,
         "machine_id": filters.machine_id,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def result_conditions(filters: CellFilters) -> list[ColumnElement[bool]]:

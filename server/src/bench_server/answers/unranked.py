@@ -1,6 +1,6 @@
-"""What stands at the foot of boards: the newest results that do not count, and what was withdrawn.
+"""Unranked rows of boards: the newest unranked and withdrawn results, with their reasons.
 
-Those of all boards that are shown are asked for at once.
+The rows of all shown boards are read at once.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ from .queries import cell_values, result_conditions
 from .types import UnrankedRow, UnrankedState
 
 MOST_UNRANKED = 12
-# What the foot of a board shows of a result that does not count, or that was withdrawn.
+# Columns of an unranked or withdrawn result that a board shows.
 _FOOT = (
     *("hardware", "hardware_slug", "workload", "framework", "device", "recipe", "batch_size"),
     *("precision", "data", "received_at", "workload_digest"),
@@ -39,28 +39,28 @@ WITHDRAWN = select(*(GONE.c[name] for name in (*_FOOT, "id"))).order_by(
 )
 
 
-def feet(
+def unranked_rows(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> dict[str, tuple[UnrankedRow, ...]]:
-    """The newest results that do not count, and what was withdrawn, by the workloads' digests."""
-    found: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
-    for digest, kept in _kept_ones(session, workloads, filters).items():
-        for row in kept:
+    """The newest unranked and withdrawn results, by workload digest."""
+    answers: defaultdict[str, list[UnrankedRow]] = defaultdict(list)
+    for digest, rows in _unranked(session, workloads, filters).items():
+        for row in rows:
             state: UnrankedState = "hidden" if row.moderation == "hidden" else "kept"
             reason = row.unranked_reason or ""
-            found[digest].append(_unranked(row, row.submission_id, state, reason))
-    for digest, gone in _withdrawn(session, workloads, filters).items():
-        reason = "withdrawn by whoever sent it"
-        found[digest] += [_unranked(row, row.id, "withdrawn", reason) for row in gone]
-    return {digest: _last(rows) for digest, rows in found.items()}
+            answers[digest].append(_answer(row, row.submission_id, state, reason))
+    for digest, rows in _withdrawn(session, workloads, filters).items():
+        reason = "withdrawn by its sender"
+        answers[digest] += [_answer(row, row.id, "withdrawn", reason) for row in rows]
+    return {digest: _newest_first(unsorted) for digest, unsorted in answers.items()}
 
 
-def _last(rows: list[UnrankedRow]) -> tuple[UnrankedRow, ...]:
+def _newest_first(rows: list[UnrankedRow]) -> tuple[UnrankedRow, ...]:
     ordered = sorted(rows, key=lambda row: (row.received_at, row.result_id), reverse=True)
     return tuple(ordered[:MOST_UNRANKED])
 
 
-def _unranked(row: Any, result_id: str, state: UnrankedState, reason: str) -> UnrankedRow:
+def _answer(row: Any, result_id: str, state: UnrankedState, reason: str) -> UnrankedRow:
     return UnrankedRow(
         result_id=result_id,
         state=state,
@@ -78,18 +78,18 @@ def _unranked(row: Any, result_id: str, state: UnrankedState, reason: str) -> Un
     )
 
 
-def _kept_ones(
+def _unranked(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> dict[str, list[Any]]:
-    """The newest results that do not count on each board, by the workloads' digests."""
+    """The newest unranked results of each board, by workload digest."""
     return _newest(session, UNRANKED, RESULTS, workloads, filters, result_conditions(filters))
 
 
 def _withdrawn(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> dict[str, list[Any]]:
-    """The newest that whoever sent them took back. Too little is left of them to be asked for by
-    machine, trust level or attribute."""
+    """The newest withdrawn results. Too little is left of them to filter by machine, trust level or
+    attribute."""
     if filters.machine_id or filters.trust is not None or filters.where:
         return {}
     return _newest(session, WITHDRAWN, GONE, workloads, filters, [])
@@ -103,7 +103,7 @@ def _newest(
     filters: BoardFilters,
     conditions: list[ColumnElement[bool]],
 ) -> dict[str, list[Any]]:
-    """The first of a query's rows in each workload's set-ups that fulfil the filters."""
+    """The first rows of a query in each workload's set-ups that pass the filters."""
     equal = cell_values(filters)
     if filters.batch_size not in (None, "any"):
         equal["batch_size"] = filters.batch_size
@@ -113,14 +113,14 @@ def _newest(
         conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
     own = ("workload_digest", *(("batch_size",) if filters.batch_size is None else ()))
     if conditions:
-        asked = _of_each(query.where(*conditions), table, own, tuple(equal), len(workloads))
+        statement = _of_each(query.where(*conditions), table, own, tuple(equal), len(workloads))
     else:
-        asked = _of_each_kept(query, table, own, tuple(equal), len(workloads))
+        statement = _of_each_cached(query, table, own, tuple(equal), len(workloads))
     for number, workload in enumerate(workloads):
         equal |= {f"workload_digest_{number}": workload.digest}
         equal |= {f"batch_size_{number}": workload.batch_size} if "batch_size" in own else {}
     found: defaultdict[str, list[Any]] = defaultdict(list)
-    for row in session.connection().execute(asked, equal):
+    for row in session.connection().execute(statement, equal):
         found[row.workload_digest].append(row)
     return found
 
@@ -128,8 +128,8 @@ def _newest(
 def _of_each(
     query: Select[Any], table: Any, own: Sequence[str], equal: Sequence[str], count: int
 ) -> CompoundSelect[Any]:
-    """A query's first rows for each of so many workloads: columns ``own`` are a workload's, columns
-    ``equal`` the same for all."""
+    """A query's first rows for each of N workloads: columns ``own`` have the workload's values,
+    columns ``equal`` the same value for all."""
     alike = query.where(*(table.c[name] == bindparam(name) for name in equal))
     return union_all(
         *(
@@ -143,5 +143,5 @@ def _of_each(
     )
 
 
-# Put together once for each choice of columns: making a statement takes longer than answering it.
-_of_each_kept = cache(_of_each)
+# Cached for each choice of columns: building a statement takes longer than running it.
+_of_each_cached = cache(_of_each)

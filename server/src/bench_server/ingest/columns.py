@@ -34,7 +34,7 @@ FIGURES = (
 
 
 def measurement_row(submission: Submission | NewRow, result: Result) -> NewRow:
-    """The columns that follow from a payload. Those of its key, the log and its checks are not set."""
+    """The columns that follow from a payload; its key, log entry and checks give the others."""
     cell, outcome = result.cell, result.outcome
     workload = workload_named(cell.workload)
     hardware = hardware_name(result.machine, cell.device)[:400]

@@ -255,7 +255,7 @@ def _require_own(session: Session, act: Act, row: Measurement) -> None:
 
 
 def _key_chain(session: Session, act: Act) -> str | None:
-    """The key chain of an operator's act about a key; None for other acts, whatever their ``key``."""
+    """The key chain of an operator's act about a key; None for any other act."""
     if act.act not in ("approve", "assign"):
         return None
     return key_registry.key_with_id(session, _needed(act.key, "key")).first_key_id

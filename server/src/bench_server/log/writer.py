@@ -54,7 +54,7 @@ def take_turn(session: Session) -> None:
 def append(
     session: Session, authority: Authority, first: int, leaves: Sequence[Leaf], now: datetime
 ) -> list[Receipt]:
-    """Append entries and sign one checkpoint over them all, in the session's transaction, which must
+    """Append entries and sign one checkpoint over them all, in the session's transaction. It must
     hold the log's lock (:func:`take_turn`).
 
     Args:

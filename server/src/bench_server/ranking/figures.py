@@ -43,8 +43,8 @@ class Setup(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Framework and recipe, which distinguish the set-ups of a board, and a precision other than
-        float32."""
+        """Framework and recipe, which distinguish the set-ups of a board, and any precision other
+        than float32."""
         unusual = "" if self.precision == "float32" else f" {self.precision}"
         return f"{self.framework} {self.recipe}{unusual}"
 
@@ -88,7 +88,7 @@ def _digest(named: tuple[str | int, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Values of the repeat in the middle, which represents a figure; ``spread`` is within its run."""
+    """Values of the middle repeat, which represents a figure; ``spread`` is within its run."""
 
     result_id: str
     spread: float

@@ -1,7 +1,7 @@
 """Questions across set-ups: framework against framework, CPU against GPU, batch sizes, versions.
 
-Each reads standings, picks those of one hardware, and puts only equals side by side: the same
-workload, batch size, precision and data unless that is what is compared.
+Each reads the aggregates of one hardware and compares only figures with the same workload, batch
+size, precision and data, except for the compared axis.
 """
 
 from .batch_size import BatchAnswer, BatchStudy, batch_sizes

@@ -1,4 +1,4 @@
-"""How speed grows with the batch."""
+"""Study: how speed grows with the batch size."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from .common import (
 
 @dataclass(frozen=True)
 class BatchLine:
-    """A set-up over its batch sizes, ascending; each held against the smallest."""
+    """A set-up over its batch sizes, ascending; each is compared with the smallest."""
 
     framework: str
     device: str
@@ -42,7 +42,7 @@ class BatchStudy:
 
 @dataclass(frozen=True)
 class BatchAnswer:
-    """How speed grows with the batch on one hardware; null where no set-up has two sizes."""
+    """Speed by batch size on one hardware; null if no set-up has two sizes."""
 
     hardware: str | None
     hardware_slug: str | None
@@ -50,23 +50,27 @@ class BatchAnswer:
 
 
 def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
-    """Raises NotFound where the hardware has no figures."""
+    """The study of one hardware.
+
+    Raises:
+        NotFound: the hardware has no figures.
+    """
     slug = choice.hardware or richest(session, TABLE.c.workload, TABLE.c.batch_size)
     if slug is None:
         return BatchAnswer(None, None, ())
-    found = of_hardware(session, slug)
+    figures_found = of_hardware(session, slug)
     studies = []
     for workload in CATALOGUE:
         plain = [
             f
-            for f in found
+            for f in figures_found
             if f.subject.workload_digest == workload.digest and f.setup.precision == "float32"
         ]
         lines = _batch_lines(one_data(plain))
         if lines:
             setup = plain[0].setup
             studies.append(BatchStudy(workload.name, setup.precision, data_of(plain), lines))
-    return BatchAnswer(found[0].hardware, slug, tuple(studies))
+    return BatchAnswer(figures_found[0].hardware, slug, tuple(studies))
 
 
 def _batch_lines(figures: list[Figure]) -> tuple[BatchLine, ...]:

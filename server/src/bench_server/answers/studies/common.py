@@ -1,4 +1,4 @@
-"""What the studies share: figures of one hardware, and one held against another."""
+"""Shared by the studies: figures of one hardware, and comparisons of two figures."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from ..filters import AHardware
 
 
 class HardwareChoice(BaseModel):
-    """Parameters of a study of one hardware; empty: the one of which most is known."""
+    """Parameters of a study of one hardware; empty: the hardware with most figures."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -25,7 +25,7 @@ class HardwareChoice(BaseModel):
 
 @dataclass(frozen=True)
 class FigureComparison:
-    """A figure beside another: how much faster, its 95 % interval, and the verdict in words."""
+    """A figure compared with another: the speed-up, its 95 % interval, and the verdict in words."""
 
     speed_up: float
     low: float | None
@@ -36,7 +36,7 @@ class FigureComparison:
 
 @dataclass(frozen=True)
 class SetupFigure:
-    """One set-up's figure; ``held`` against what the study says, null where there is nothing."""
+    """One set-up's figure; ``held``: its comparison with the study's reference, if there is one."""
 
     framework: str
     device: str
@@ -63,18 +63,18 @@ def devices(session: Session) -> list[tuple[str, str, str]]:
 
 
 def of_hardware(session: Session, slug: str) -> list[Figure]:
-    found = queries.hardware_figures(session, slug)
-    if not found:
+    figures_found = queries.hardware_figures(session, slug)
+    if not figures_found:
         raise NotFound(
             f"no hardware {slug[:100]!r} with results that count",
             field="hardware",
             mend="GET /api/v1/hardware lists those there are",
         )
-    return found
+    return figures_found
 
 
 def richest(session: Session, *axes: Any) -> str | None:
-    """The hardware of which most combinations of these axes were measured."""
+    """The hardware with most measured combinations of these axes."""
     combinations = (
         select(TABLE.c.hardware_slug, *axes)
         .where(TABLE.c.level == "hardware", TABLE.c.precision == "float32")
@@ -92,7 +92,7 @@ def data_of(figures: list[Figure]) -> str:
 
 
 def one_data(figures: list[Figure]) -> list[Figure]:
-    """Those on real data where there are any: the two never meet."""
+    """The figures on real data if there are any, else all: the two are never mixed."""
     data = data_of(figures)
     return [f for f in figures if f.setup.data == data]
 
@@ -112,5 +112,11 @@ def setup_figure(one: Figure, base: Figure | None) -> SetupFigure:
 
 
 def hold(one: Figure, base: Figure) -> FigureComparison:
-    found = compare(one, base)
-    return FigureComparison(found.speed_up, found.low, found.high, found.kind, found.verdict)
+    comparison_found = compare(one, base)
+    return FigureComparison(
+        comparison_found.speed_up,
+        comparison_found.low,
+        comparison_found.high,
+        comparison_found.kind,
+        comparison_found.verdict,
+    )

@@ -1,4 +1,4 @@
-"""CPU against GPU, and where the GPU begins to pay."""
+"""Study: CPU against GPU, and the work per step from which the GPU is faster."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -18,7 +18,7 @@ from .common import FigureComparison, SetupFigure, hold, of_hardware, setup_figu
 
 
 class PairChoice(BaseModel):
-    """Parameters of CPU against GPU; empty: a machine on which much was measured on both."""
+    """Parameters of CPU against GPU; empty: a machine with many figures on both."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -32,8 +32,8 @@ class PairChoice(BaseModel):
 
 @dataclass(frozen=True)
 class PairRow:
-    """One cell on both devices, each in its fastest framework and recipe. The GPU is ``held``
-    against the CPU. ``flops_per_step``: training FLOPs of a batch."""
+    """One cell on both devices, each in its fastest framework and recipe. ``held``: the GPU
+    compared with the CPU. ``flops_per_step``: training FLOPs of a batch."""
 
     workload: str
     parameter_count: int
@@ -47,8 +47,8 @@ class PairRow:
 
 @dataclass(frozen=True)
 class PairAnswer:
-    """CPU against GPU, by work in a step; ``pays_from_flops``: from this work on the GPU is ahead
-    in every cell, null where it never is or nothing is known."""
+    """CPU against GPU, by work in a step; ``pays_from_flops``: from this work on the GPU is faster
+    in every cell; null if it never is, or without figures."""
 
     cpu: str | None
     cpu_slug: str | None
@@ -86,8 +86,8 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
 
 
 def _machine_with_both(session: Session) -> tuple[str, str] | None:
-    """Slugs of the processor and the GPU of the machine of which most is known on both, among those
-    that stand for a GPU's figures: one for each GPU, however many machines there are."""
+    """Slugs of the processor and GPU of the machine with most figures on both. For each GPU only
+    one machine is considered, the one that represents its figures."""
     stands_for = (
         select(func.min(TABLE.c.result_id))
         .where(TABLE.c.level == "hardware", TABLE.c.device != "cpu")
@@ -135,7 +135,7 @@ def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
 
 
 def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
-    """By workload, batch size and data, in float32; figures come fastest first."""
+    """The fastest figures in float32, by workload, batch size and data."""
     found: dict[tuple[str, int, str], Figure] = {}
     for one in figures:
         if one.setup.precision == "float32":
@@ -145,7 +145,7 @@ def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
 
 
 def _pays_from(rows: list[PairRow]) -> int | None:
-    """The least work from which no cell is slower on the GPU; rows come by work."""
+    """The least work from which no cell is slower on the GPU; rows are sorted by work."""
     least = None
     for row in reversed(rows):
         if row.held.speed_up < 1:

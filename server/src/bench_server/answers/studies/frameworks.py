@@ -1,4 +1,4 @@
-"""Framework against framework, and naive against pipeline against tuned."""
+"""Study: framework against framework, and naive against pipeline against tuned."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -26,8 +26,8 @@ RECIPES = ("naive", "pipeline", "tuned")
 
 @dataclass(frozen=True)
 class FrameworkRow:
-    """One framework in the recipes naive, pipeline and tuned, each held against its own naive; null
-    where it was not measured. ``best`` is held against the fastest of the other frameworks."""
+    """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
+    null if not measured. ``best`` is compared with the fastest of the other frameworks."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
@@ -47,7 +47,7 @@ class FrameworkTable:
 
 @dataclass(frozen=True)
 class FrameworksAnswer:
-    """Framework against framework on one hardware; null where nothing is ranked."""
+    """Framework against framework on one hardware; null if nothing is ranked."""
 
     hardware: str | None
     hardware_slug: str | None
@@ -55,17 +55,21 @@ class FrameworksAnswer:
 
 
 def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
-    """Raises NotFound where the hardware has no figures."""
+    """The study of one hardware.
+
+    Raises:
+        NotFound: the hardware has no figures.
+    """
     slug = choice.hardware or richest(session, TABLE.c.framework, TABLE.c.recipe)
     if slug is None:
         return FrameworksAnswer(None, None, ())
-    found = of_hardware(session, slug)
+    figures_found = of_hardware(session, slug)
     tables = []
     for workload in CATALOGUE:
-        figures = one_data(_default_cells(found, workload))
+        figures = one_data(_default_cells(figures_found, workload))
         if len({(f.setup.framework, f.setup.recipe) for f in figures}) > 1:
             tables.append(_framework_table(figures))
-    return FrameworksAnswer(found[0].hardware, slug, tuple(tables))
+    return FrameworksAnswer(figures_found[0].hardware, slug, tuple(tables))
 
 
 def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
@@ -79,7 +83,7 @@ def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
 
 def _framework_table(figures: list[Figure]) -> FrameworkTable:
     by_framework: dict[str, dict[str, Figure]] = defaultdict(dict)
-    for one in figures:  # fastest first: of several devices the fastest stands
+    for one in figures:  # fastest first, so the fastest of several devices is used
         by_framework[one.setup.framework].setdefault(one.setup.recipe, one)
     best = {name: min(own.values(), key=time_of) for name, own in by_framework.items()}
     rows = []

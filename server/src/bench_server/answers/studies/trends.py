@@ -1,4 +1,4 @@
-"""Figures by version of driver, system and framework."""
+"""Study: figures by version of driver, system and framework."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,7 +25,7 @@ By = Literal["framework_version", "driver", "os_version", "cuda", "python", "age
 
 
 class TrendChoice(HardwareChoice):
-    """Parameters of trends; empty: where most was measured."""
+    """Parameters of trends; empty: the hardware with most figures."""
 
     workload: AWorkload = None
     framework: AFramework = None
@@ -36,7 +36,7 @@ class TrendChoice(HardwareChoice):
 
 @dataclass(frozen=True)
 class VersionFigure:
-    """One version; ``held`` against the version before, on whatever machines had each."""
+    """One version; ``held``: its comparison with the version before, over all machines of each."""
 
     version: str
     samples_per_second: float
@@ -48,7 +48,7 @@ class VersionFigure:
 
 @dataclass(frozen=True)
 class TrendsAnswer:
-    """Figures of one hardware in one set-up by version, oldest version first; null where nothing is
+    """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
     ranked."""
 
     hardware: str | None
@@ -60,17 +60,21 @@ class TrendsAnswer:
 
 
 def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
-    """Raises NotFound where nothing was measured of what is asked for."""
+    """The study of one hardware in one set-up.
+
+    Raises:
+        NotFound: it has no figures.
+    """
     digests = {workload.digest: workload for workload in CATALOGUE}
     names = {workload.name: workload for workload in CATALOGUE}
     slug, workload = choice.hardware, names.get(choice.workload or "")
     if choice.workload and workload is None:
         raise NotFound(f"no workload {choice.workload!r}", field="workload")
     if slug is None or workload is None:
-        known = _measured_most(session, slug, [workload] if workload else CATALOGUE)
-        if known is None:
+        most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
+        if most_measured is None:
             return TrendsAnswer(None, None, None, None, choice.by, ())
-        slug, digest = known
+        slug, digest = most_measured
         workload = digests[digest]
     groups = _by_version(session, slug, workload, choice)
     if not groups:
@@ -101,7 +105,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
 def _measured_most(
     session: Session, slug: str | None, workloads: Sequence[Workload]
 ) -> tuple[str, str] | None:
-    """Hardware and workload of the set-up that was measured most often at its default batch."""
+    """Hardware and workload of the set-up with most results at the default batch size."""
     usual = or_(
         *(
             and_(TABLE.c.workload_digest == w.digest, TABLE.c.batch_size == w.batch_size)

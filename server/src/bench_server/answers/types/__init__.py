@@ -1,4 +1,4 @@
-"""What the API answers and the pages show: one set of frozen types for both, units in the names."""
+"""Answers of the API and the pages: one set of frozen types for both, with units in the names."""
 
 from .leaderboard import (
     Baseline,

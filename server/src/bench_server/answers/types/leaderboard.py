@@ -35,11 +35,11 @@ class FigureAnswer:
     """One hardware in one set-up: the median over owners of machines of repeats.
 
     ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
-    within a run, not an interval; ``unsteady`` where it is above 20 %; ``epoch_seconds`` are the
-    full batches of an epoch; ``provisional`` below three owners; ``published`` where it was copied
-    from elsewhere (trust level 0) and never measured here. ``result_id`` is the repeat in the
-    middle, which stands for the figure: ``spread``, ``accuracy`` and energy are its own. Energies
-    of different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states no peak.
+    within a run, not an interval; ``unsteady`` if it is above 20 %; ``epoch_seconds`` are the full
+    batches of an epoch; ``provisional`` below three owners; ``published`` if it was copied from
+    elsewhere (trust level 0) and never measured here. ``result_id`` is the repeat in the middle,
+    which represents the figure: ``spread``, ``accuracy`` and energy are those of it. Energies of
+    different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states no peak.
     """
 
     hardware: str
@@ -74,7 +74,7 @@ class FigureAnswer:
 
 @dataclass(frozen=True)
 class BoardRow(FigureAnswer):
-    """A place on the board; a published figure has none. ``speed_up`` is against the board's
+    """A row with its rank; a published figure has none. ``speed_up`` is against the board's
     baseline, with its 95 % interval where there are enough runs on both sides."""
 
     workload: str
@@ -87,8 +87,8 @@ class BoardRow(FigureAnswer):
 
 @dataclass(frozen=True)
 class UnrankedRow:
-    """A result that does not count, and why. Only one that is ``kept`` can be read: whoever sent
-    it has ``hidden`` it for now, or ``withdrawn`` it, so that no more than this row is left."""
+    """An unranked result and the reason. Only a ``kept`` one can be read. Its sender can hide it
+    (``hidden``) or withdraw it (``withdrawn``); after that only this row is left."""
 
     result_id: str
     state: UnrankedState
@@ -124,7 +124,7 @@ class Board:
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a workload's speed-ups are against; null where nothing is ranked."""
+    """The baseline of a workload's speed-ups; null if nothing is ranked."""
 
     workload: str
     hardware: str | None
@@ -134,7 +134,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class LeaderboardAnswer:
-    """Every board asked for in one list, in the catalogue's order; ``rank`` is per workload.
+    """Every requested board in one list, in the catalogue's order; ``rank`` is per workload.
     ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
     board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for."""
 

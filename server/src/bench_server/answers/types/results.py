@@ -1,4 +1,4 @@
-"""Results, one by one."""
+"""Answers with results: lists, details, and the receipt of a submission."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class ResultAnswer:
 
 @dataclass(frozen=True)
 class SubmitAnswer(ResultAnswer):
-    """A kept result and its receipt: keep it, it is all the proof there is."""
+    """A stored result and its receipt. Keep the receipt: it is the only proof of the submission."""
 
     receipt: ReceiptAnswer
 
@@ -67,7 +67,7 @@ class ResultPageAnswer:
 
 @dataclass(frozen=True)
 class ResultDetail(ResultAnswer):
-    """A result with everything that was signed; ``cell`` as the protocol writes it."""
+    """A result with its signed payload; ``cell`` as the protocol writes it."""
 
     cell: dict[str, Any]
     payload_type: str
@@ -79,16 +79,16 @@ def result_fields(
     row: Measurement | NewRow,
     verdicts: Sequence[CheckVerdict] | None = None,
 ) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`; verdicts that are not at hand are read."""
-    own = {
+    """The arguments of :class:`ResultAnswer`. Without ``verdicts`` they are parsed from the row."""
+    columns = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
         if name not in ("id", "payload_sha256", "unsteady", "verdicts")
     }
-    found = from_text(row.verdicts) if verdicts is None else verdicts
-    return own | {
+    check_verdicts = from_text(row.verdicts) if verdicts is None else verdicts
+    return columns | {
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
         "unsteady": unsteady(row.spread),
-        "verdicts": tuple(found),
+        "verdicts": tuple(check_verdicts),
     }

@@ -1,4 +1,4 @@
-"""Keys, the log and what is said of results."""
+"""Answers about keys, the log and acts."""
 
 import base64
 import json
@@ -26,8 +26,8 @@ class ReceiptAnswer:
 
 @dataclass(frozen=True)
 class KeyAnswer:
-    """An enrolled key. ``first_key_id``: where its rotations began; ``compromised_since``: the log
-    index from which its results count no more."""
+    """An enrolled key. ``first_key_id``: the first key of its rotations; ``compromised_since``: the
+    log index from which its results are unranked."""
 
     key_id: str
     public_key: str
@@ -58,8 +58,8 @@ class KeyEventAnswer(KeyAnswer):
 
 @dataclass(frozen=True)
 class KeyHistory(KeyAnswer):
-    """A key and all that the log has of it, oldest first: events of its rotations, the operator's
-    acts about them, and the same of keys that revoked one of them."""
+    """A key and its log entries, oldest first: the events of its rotations, the operator's acts
+    about them, and the same for keys that revoked one of them."""
 
     events: tuple[LoggedEnvelope, ...]
 
@@ -80,8 +80,8 @@ class LogAnswer:
 
 @dataclass(frozen=True)
 class LogRecord:
-    """One entry with what it stands for; ``salt`` and ``envelope`` are null where the result was
-    hidden or withdrawn. ``challenge``: as given, where a result is bound to one. ``outlier``: what
+    """One entry with its envelope; ``salt`` and ``envelope`` are null if the result was hidden or
+    withdrawn. ``challenge``: as issued, if a result is bound to one. ``outlier``: what
     the outlier check found of a result at acceptance, null where nothing was measured.
     ``checkpoint``: what the log signed when it ended with this entry, if it signed then."""
 
@@ -108,7 +108,7 @@ class LogPage:
 
 @dataclass(frozen=True)
 class OwnResult:
-    """A result as its sender sees it, hidden or not; ``envelope`` where an export was asked for."""
+    """A result as its sender sees it, hidden or not; ``envelope`` in an export."""
 
     id: str
     moderation: str | None
@@ -124,7 +124,7 @@ class OwnResult:
 
 @dataclass(frozen=True)
 class ActAnswer:
-    """What became of an act; ``results`` is what a ``list`` or ``export`` asked for."""
+    """The outcome of an act; ``results`` is the answer of a ``list`` or ``export``."""
 
     act: str
     result: str | None
@@ -134,8 +134,8 @@ class ActAnswer:
 
 def key_fields(row: SigningKey, owner: Owner) -> dict[str, Any]:
     """The arguments of :class:`KeyAnswer`."""
-    own = {name: getattr(row, name, None) for name in KeyAnswer.__dataclass_fields__}
-    return own | {
+    columns = {name: getattr(row, name, None) for name in KeyAnswer.__dataclass_fields__}
+    return columns | {
         "public_key": base64.b64encode(row.spki).decode(),
         "owner_confirmed": owner.confirmed,
     }
@@ -146,6 +146,6 @@ def receipt_answer(receipt: Receipt) -> ReceiptAnswer:
 
 
 def envelope_document(opened: Envelope) -> dict[str, Any]:
-    """An envelope as JSON, in the one form this server writes envelopes."""
+    """An envelope as JSON, in the form in which this server writes envelopes."""
     document: dict[str, Any] = json.loads(envelope.encode(opened))
     return document
