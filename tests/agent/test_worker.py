@@ -260,7 +260,7 @@ def test_a_worker_ends_with_its_parent() -> None:
     """The grandchild holds a pipe open; the pipe closes when it is gone."""
     reading, writing = os.pipe()
     grandchild = "from bench_agent.worker.parent_watch import die_with; import os, time; "
-    grandchild += "die_with(os.getppid()); print(); time.sleep(600)"
+    grandchild += "die_with(os.getppid()); print(flush=True); time.sleep(600)"
     child = (
         "import subprocess, sys\n"
         f"p = subprocess.Popen([sys.executable, '-c', {grandchild!r}], pass_fds=({writing},),"

@@ -179,7 +179,7 @@ def test_the_wheel_brings_templates_and_migrations(tmp_path: Path) -> None:
     wanted = {
         f"bench_server/{file.relative_to(package)}"
         for folder in ("templates", "static")
-        for file in (package / folder).iterdir()
+        for file in (package / "web" / folder).iterdir()
     } | {
         f"bench_server/migrations/{file.relative_to(ROOT / 'migrations')}"
         for file in (ROOT / "migrations").rglob("*.py")
