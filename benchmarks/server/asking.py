@@ -5,7 +5,7 @@ from itertools import combinations
 
 import httpx
 
-from bench_server.web.response_cache import KEPT_ANSWERS
+from bench_server.web.response_cache import CACHED_ANSWERS
 
 from . import load
 from .databases import Database
@@ -31,7 +31,7 @@ def measured(database: Database, seconds: float) -> Found:
             ("compare, page", [f"/compare?ids={a}&ids={b}" for a, b in pairs]),
             ("compare, API", [f"/api/v1/compare?ids={a},{b}" for a, b in pairs]),
         ):
-            assert len(paths) > KEPT_ANSWERS, "an address must be forgotten when its turn comes"
+            assert len(paths) > CACHED_ANSWERS, "an address must be forgotten when its turn comes"
             yield _asked(running, database, f"{what}, first", paths, seconds)
             yield _asked(running, database, f"{what}, kept", paths[:1], seconds)
 

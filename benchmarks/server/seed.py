@@ -1,9 +1,9 @@
-"""Fills a migrated database with results straight, past the server: a million in minutes.
+"""Fills a migrated database with results, past the server: a million in minutes.
 
-Derived tables are as the server makes them: measurements by its own functions from one result a
-kind and cell, figures by :func:`bench_server.ranking.figures.combine`, the log
-with every node. Two things are stand-ins that no measured request reads: a payload is
-only its number, and signatures are zeros.
+Projected tables are as the projector makes them: measurements by its own functions from one result
+for each kind of hardware and cell, figures by :func:`bench_server.ranking.figures.combine`. The log
+has every node. Two things are stand-ins that no measured request reads: a payload is only its
+number, and signatures are zeros.
 """
 
 import hashlib
@@ -32,22 +32,17 @@ from bench_server.db.tables import (
     LogEntry,
     LogNode,
     Measurement,
-    NewRow,
     Owner,
+    Projection,
     SigningKey,
     Submission,
+    table_of,
 )
-from bench_server.ingest import (
-    columns,
-    eligibility,
-    other_owners,
-    result_checks,
-    submission_checks,
-    verdicts,
-)
+from bench_server.ingest import result_checks, submission_checks
 from bench_server.log.server_keys import Authority
+from bench_server.projection import measurements, outliers
 from bench_server.ranking import rows as aggregate_rows
-from bench_server.ranking.figures import Figure, Subject, combine
+from bench_server.ranking.figures import Children, Figure, Subject, combine
 
 from . import world
 from .bulk import Bulk, bulk
@@ -55,10 +50,10 @@ from .bulk import Bulk, bulk
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MACHINES_AT_ONCE = 200
 # Columns that grow with the time of a step, those that shrink, and its logarithms.
-TIMES = ("block_median_ns", "epoch_ns", "ns_per_sample", "fastest_ns", "slowest_ns", "middle_ns")
+TIMES = ("block_median_ns", "epoch_ns", "ns_per_sample", "fastest_ns", "slowest_ns")
 TIMES += ("joules_per_sample",)
 RATES = ("samples_per_second", "mfu")
-LOGARITHMS = ("log_mean", "value_log_mean")
+LOGARITHMS = ("value_log_mean",)
 Row = list[Any]
 
 
@@ -66,7 +61,7 @@ class Shape:
     """A table's columns: where each stands in a row, and which follow the time of a step."""
 
     def __init__(self, model: type[SQLModel]) -> None:
-        self.table: Table = model.__table__  # type: ignore[attr-defined]
+        self.table: Table = table_of(model)
         self.names = [column.name for column in self.table.columns]
         self.place = {name: number for number, name in enumerate(self.names)}
         self.times, self.rates, self.logarithms = (
@@ -93,15 +88,15 @@ class Shape:
         return row
 
 
-OWNERS, KEYS, SUBMISSIONS, ENVIRONMENTS, MEASUREMENTS, ENTRIES, NODES, CHECKPOINTS, STANDINGS = (
-    SHAPES
-) = tuple(
+SHAPES = tuple(
     Shape(model)
     for model in (
         *(Owner, SigningKey, Submission, EnvironmentRow, Measurement),
-        *(LogEntry, LogNode, LogCheckpoint, Aggregate),
+        *(LogEntry, LogNode, LogCheckpoint, Aggregate, Projection),
     )
 )
+OWNERS, KEYS, SUBMISSIONS, ENVIRONMENTS, MEASUREMENTS = SHAPES[:5]
+ENTRIES, NODES, CHECKPOINTS, STANDINGS, PROJECTION = SHAPES[5:]
 
 
 def seed(store: Store, authority: Authority, count: int) -> int:
@@ -130,7 +125,8 @@ class Seeding:
         """One machine with its key, its owner, its run, and the figures of these."""
         kind = number % world.KINDS
         key_id = hashlib.sha256(b"seeded %d" % number).hexdigest()
-        owner, machine_id = f"seeded-{number}", columns.machine_id(key_id, f"{number + 1:064x}")
+        machine_id = measurements.machine_id(key_id, f"{number + 1:064x}")
+        owner = f"seeded-{number}"
         self._add(OWNERS, label=owner, confirmed=False)
         self._add(
             KEYS, key_id=key_id, spki=bytes(44), status="active", owner=owner,
@@ -160,14 +156,15 @@ class Seeding:
     def finish(self, authority: Authority) -> None:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
-            found = combine(owners, "owners", subject)
-            self._add(STANDINGS, **aggregate_rows.standing_values("hardware", found, owners))
+            figure = combine(Children.of(owners), "owners", subject)
+            self._add(STANDINGS, **aggregate_rows.aggregate_columns("hardware", figure))
         for row in {
             row.id: row for kind in range(world.KINDS) for row in _environments(kind)
         }.values():
             self._add(ENVIRONMENTS, **row.model_dump())
         checkpoint = Checkpoint(authority.origin, self.frontier.size, self.frontier.root)
         self._add(CHECKPOINTS, size=checkpoint.size, note=checkpoint.signed(authority.log))
+        self._add(PROJECTION, id=1, position=checkpoint.size)
         self.write()
 
     def _add(self, shape: Shape, **values: Any) -> None:
@@ -184,6 +181,8 @@ class Seeding:
         self._add(
             SUBMISSIONS, id=identity, payload=b"%d" % index, payload_sha256=digest.hexdigest(),
             payload_type="seeded", signature=bytes(64), key_id=whose["key_id"], received_at=at,
+            run_id=whose["run_id"], cell_digest=row[MEASUREMENTS.place["cell_digest"]],
+            repeat=row[MEASUREMENTS.place["repeat"]],
         )  # fmt: skip
         self._add(
             ENTRIES, log_index=index, kind="result", commitment=digest.digest(),
@@ -202,15 +201,14 @@ class Seeding:
         hardware = replace(owner, owner="")
         middle = ids[of_cell.middle]
         newest_at = self.waiting[MEASUREMENTS][-1][MEASUREMENTS.place["received_at"]]
-        for row, own, parent, child in (
-            (of_cell.figures[0], subject, None, middle),
-            (of_cell.figures[1], machine, owner.id, middle),
-            (of_cell.figures[2], owner, hardware.id, machine.id),
+        for row, own, parent in (
+            (of_cell.figures[0], subject, None),
+            (of_cell.figures[1], machine, owner.id),
+            (of_cell.figures[2], owner, hardware.id),
         ):
             values = {
                 "id": own.id,
                 "parent_id": parent,
-                "middle_id": child,
                 "result_id": middle,
                 "owner": own.owner,
                 "machine_id": own.machine_id,
@@ -241,40 +239,39 @@ def _cells(kind: int) -> Iterator[Template]:
     results_ = _results(kind)
     for start in range(0, len(results_), world.REPEATS):
         rows = [_row(result) for result in results_[start : start + world.REPEATS]]
-        subject = aggregate_rows.subject_of_result(rows[0])
+        subject = aggregate_rows.subject_of(rows[0])
         figures = []
-        if rows[0].rankable:
-            repeats = [aggregate_rows.figure_of_result(row) for row in rows]
-            of_machine = combine(repeats, "repeats", subject)
-            of_owner = combine([of_machine], "machines", subject)
+        if rows[0]["rankable"]:
+            repeats = [aggregate_rows.figure_of_result(SimpleNamespace(**row)) for row in rows]
+            of_machine = combine(Children.of(repeats), "repeats", subject)
+            of_owner = combine(Children.of([of_machine]), "machines", subject)
             whole = {"environment_id": ""}
             figures = [
-                aggregate_rows.standing_values("environment", of_machine, repeats),
-                aggregate_rows.standing_values("machine", of_machine, repeats) | whole,
-                aggregate_rows.standing_values("owner", of_owner, [of_machine]) | whole,
+                aggregate_rows.aggregate_columns("environment", of_machine),
+                aggregate_rows.aggregate_columns("machine", of_machine) | whole,
+                aggregate_rows.aggregate_columns("owner", of_owner) | whole,
             ]
-        middle = sorted(range(len(rows)), key=lambda number: rows[number].ns_per_sample or 0)[1]
+        middle = sorted(range(len(rows)), key=lambda number: rows[number]["ns_per_sample"] or 0)[1]
         yield Template(
             subject,
-            [MEASUREMENTS.row(vars(row)) for row in rows],
+            [MEASUREMENTS.row(row) for row in rows],
             [STANDINGS.row(values) for values in figures],
             middle,
         )
 
 
-def _row(result: Result) -> NewRow:
+def _row(result: Result) -> dict[str, Any]:
     key = SigningKey(key_id="0" * 64, owner="", first_key_id="0" * 64)
-    submission = Submission(id="0" * 16, key_id=key.key_id, received_at=BEGAN)
-    row = columns.measurement_row(submission, result)
-    columns.set_key(row, result, key)
-    found = (
-        *result_checks.of_result(result),
-        *submission_checks.of_arrival(result, submission_checks.SubmissionFacts(BEGAN, "foreign")),
-        *submission_checks.of_outlier(submission_checks.outlier(result, other_owners.NONE)),
+    facts = submission_checks.SubmissionFacts(BEGAN, "foreign")
+    entry = SimpleNamespace(
+        log_index=0, submission_id="0" * 16, received_at=BEGAN, challenge_id=None, outlier=None
     )
-    row.verdicts = verdicts.as_text(found)
-    eligibility.judge(row, key, found)
-    return row
+    verdicts = (
+        *result_checks.of_result(result),
+        *submission_checks.of_submission(result, facts),
+    )
+    made = measurements.result_entry(entry, key, result, verdicts)  # type: ignore[arg-type]
+    return made.row(outliers.finding(result, outliers.NONE))
 
 
 def _environments(kind: int) -> list[EnvironmentRow]:

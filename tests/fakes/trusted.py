@@ -10,11 +10,12 @@ from bench_protocol.matrix import Cell
 from bench_protocol.result import Challenge, Clocks, Trace
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
+from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
-from bench_server.ingest.save import Accepted
 
 from . import results
 from .authority import AUTHORITY
+from .projected import project
 
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 TOOK_NS = 60_000_000_000
@@ -29,8 +30,10 @@ def traces(cell: Cell) -> tuple[Trace, ...]:
     )
 
 
-def send(store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int]) -> list[str]:
-    """Save a run of the default cell, one repeat for each step time; returns the results' ids."""
+def send(
+    store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int], *, projected: bool = True
+) -> list[str]:
+    """Accept a run of the default cell, one repeat for each step time; returns the results' ids."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
     given = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
     cell = results.make_cell()
@@ -56,4 +59,6 @@ def send(store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int]) -> list[
     raws = [results.sealed(result, key) for result in made]
     answers = [waiting.result(30) for waiting in Inbox(store, AUTHORITY).accept(raws, finished)]
     assert all(isinstance(answer, Accepted) for answer in answers), answers
-    return [answer.submission.id for answer in answers if isinstance(answer, Accepted)]
+    if projected:
+        project(store)
+    return [answer.id for answer in answers if isinstance(answer, Accepted)]

@@ -13,6 +13,7 @@ from tests.fakes import postgres
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
+from tests.fakes.projected import Projected
 
 from bench_server.app import create_app
 from bench_server.db import migrate
@@ -104,7 +105,7 @@ def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> Fa
     with store.writing() as session:
         writer.begin(session, AUTHORITY)
     application.state.store = store
-    application.state.kept = {}
+    application.state.cached = {}
     application.state.inbox = Inbox(store, AUTHORITY)
     application.state.clock = clock
     application.state.settings = Settings()
@@ -113,8 +114,8 @@ def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> Fa
 
 @pytest.fixture
 def http(app: FastAPI) -> TestClient:
-    """A client whose server never hides a bug behind a 500."""
-    return TestClient(app)
+    """A client whose server never hides a bug behind a 500, and whose log is always projected."""
+    return TestClient(Projected(app))
 
 
 @pytest.fixture

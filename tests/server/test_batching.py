@@ -14,9 +14,9 @@ from tests.fakes.client import Poster
 from bench_server.app import utc_now
 from bench_server.db.store import Store
 from bench_server.db.tables import LogCheckpoint, Submission
+from bench_server.ingest.accept import Accepted
 from bench_server.ingest.batching import MOST_TOGETHER, GroupCommit
 from bench_server.ingest.inbox import Inbox
-from bench_server.ingest.save import Accepted
 
 CLIENTS = 12
 
@@ -114,7 +114,7 @@ def test_results_of_a_group_share_a_checkpoint_and_errors_stay_their_own(
     assert codes == [True, True, True, "conflict", False, "invalid_field"]
     kept = [f for f in found if isinstance(f, Accepted)]
     assert len({f.receipt.checkpoint for f in kept}) == 1
-    assert kept[1].submission.id == kept[3].submission.id
+    assert kept[1].id == kept[3].id
 
 
 def test_a_row_the_database_refuses_fails_alone(
@@ -133,7 +133,7 @@ def test_a_row_the_database_refuses_fails_alone(
     assert isinstance(kept, Accepted)
     with store.reading() as session:
         ids = set(session.execute(select(Submission.id)).scalars())  # type: ignore[call-overload]
-        assert ids == {kept.submission.id}
+        assert ids == {kept.id}
         newest = session.execute(select(LogCheckpoint.size)).scalars()  # type: ignore[call-overload]
         assert max(newest) == kept.receipt.index + 1
     assert spent == [results.key_id(results.private_key())] * len(raws)

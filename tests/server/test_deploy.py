@@ -91,7 +91,11 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
         )
         assert done.stdout.endswith(f": {says}\n")
     with running_server(empty_database_url, tmp_path) as address:
-        assert httpx.get(f"{address}/readyz").json() == {"status": "ok"}
+        assert httpx.get(f"{address}/readyz").json() == {
+            "status": "ok",
+            "entries": 0,
+            "projected": 0,
+        }
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,21 @@ import pytest
 from fastapi import FastAPI
 from sqlmodel import select
 from tests.fakes import results
-from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import JSON, Poster
+from tests.fakes.projected import project
 from tests.fakes.said import NOW, act, revoked
 
 from bench_protocol.result import Challenge
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, Measurement, Withdrawn
-from bench_server.ingest import key_registry, moderation, reindex, verdicts
+from bench_server.ingest import key_registry, moderation
+from bench_server.projection import reindex
 from bench_server.settings import Settings
 
 
 def state(store: Store, identity: str) -> tuple[bool, str | None]:
+    project(store)
     with store.reading() as session:
         row = session.get_one(Measurement, identity)
         return row.rankable, row.unranked_reason
@@ -120,7 +123,7 @@ def test_the_operator_flags_and_restores(post: Poster, store: Store) -> None:
     assert [row["reason"] for row in foot] == ["flagged by the operator: overclocked"]
     assert act(post, "show", result=identity).json()["code"] == "conflict"
     before = state(store, identity)
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert state(store, identity) == before
     moderation.decide(store, AUTHORITY, NOW, "restore", result=identity)
     assert state(store, identity) == (True, None)
@@ -156,27 +159,6 @@ def test_who_may_revoke(post: Poster, store: Store) -> None:
     assert revoked(post, 2, 3).status_code == 201
     assert revoked(post, 2, 3).status_code == 200
     assert revoked(post, 3, 2).json()["code"] == "key_not_active"
-
-
-def test_reproduced_by_confirmed_owners_is_level_four(post: Poster, store: Store) -> None:
-    rows = [post.made(step_ns=step) for step in (1_000_000, 1_050_000)]
-    with store.writing() as session:
-        for number, identity in enumerate(rows):
-            row = session.get_one(Measurement, identity)
-            passed = verdicts.CheckVerdict("c", True, "doubtful", "", {}, True)
-            row.verdicts = verdicts.as_text([passed])
-            row.owner = f"o{number}"
-    with store.writing() as session:
-        for label in ("o0", "o1"):
-            key_registry.own(session, label).confirmed = True
-        found = [session.get_one(Measurement, identity) for identity in rows]
-        from bench_server.ingest import eligibility
-
-        eligibility.settle(session, found)
-        assert [row.trust_level for row in found] == [4, 4]
-        key_registry.own(session, "o1").confirmed = False
-        eligibility.settle(session, found)
-        assert [row.trust_level for row in found] == [3, 3]
 
 
 @pytest.fixture
@@ -217,7 +199,8 @@ def test_an_expired_challenge_lowers_the_level(post: Poster, app: FastAPI) -> No
     ).json()
     named = Challenge(**{name: given[name] for name in Challenge.model_fields})
     app.state.clock = lambda: datetime.fromisoformat(given["expires_at"]) + timedelta(seconds=1)
-    answer = post.raw(results.sealed(results.make_result(challenge=named))).json()
+    identity = post.made(challenge=named)
+    answer = post.http.get(f"/api/v1/results/{identity}").json()
     verdict = {v["check"]: v for v in answer["verdicts"]}["challenge"]
     assert (answer["trust_level"], verdict["passed"]) == (1, False)
     assert "expired" in verdict["sentence"]

@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import results, said
 from tests.fakes.client import JSON, Poster
+from tests.fakes.projected import Projected, project
 from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
@@ -34,11 +35,13 @@ def keys_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def command(database_url: str, keys_dir: Path) -> Command:
+def command(database_url: str, store: Store, keys_dir: Path) -> Command:
     """``bench-server`` on the test's database."""
 
     def run(*arguments: str) -> Ran:
-        return CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
+        done = CliRunner().invoke(cli, [*arguments, "--database-url", database_url])
+        project(store)
+        return done
 
     return run
 
@@ -52,12 +55,12 @@ def http(
     with store.writing() as session:
         writer.begin(session, authority)
     application.state.store = store
-    application.state.kept = {}
+    application.state.cached = {}
     others, application.state.authority = application.state.authority, authority
     application.state.inbox = Inbox(store, authority)
     application.state.clock = clock
     application.state.settings = Settings()
-    yield TestClient(application)
+    yield TestClient(Projected(application))
     # All tests of the session share the application.
     application.state.authority = others
 

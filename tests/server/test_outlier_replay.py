@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 from tests.fakes import results, said
-from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
@@ -18,8 +18,9 @@ from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
 from bench_server.db import backup, migrate
 from bench_server.db.store import Store
-from bench_server.db.tables import Measurement, NewRow
-from bench_server.ingest import reindex
+from bench_server.db.tables import Measurement
+from bench_server.projection import changes, reindex
+from bench_server.projection.measurements import ResultEntry
 
 OTHERS = 5
 
@@ -54,7 +55,7 @@ def test_reindex_keeps_it(store: Store, outlier: str) -> None:
     before = stored(store, outlier)
     assert not before[0]["passed"]
     assert before[0]["figures"]["owners"] == OTHERS
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert stored(store, outlier) == before
 
 
@@ -65,7 +66,7 @@ def test_migrating_takes_it_from_the_verdicts(
     for arguments in (["--to", "0008"], []):
         done = CliRunner().invoke(cli, ["migrate", *arguments, "--database-url", database_url])
         assert done.exit_code == 0, done.output
-    assert "rebuilt what is derived" in done.output
+    assert "log entries again" in done.output
     assert stored(store, outlier) == before
 
 
@@ -77,7 +78,7 @@ def test_a_restored_database_has_it(
     restored = Store(empty_database_url)
     migrate.migrate(restored.engine)
     backup.restore(restored.engine, tmp_path / "backup.db")
-    reindex.reindex(restored, ORIGIN)
+    reindex.reindex(restored)
     assert stored(restored, outlier) == before
     restored.close()
 
@@ -86,7 +87,7 @@ def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outli
     """Of databases that were migrated before there was the check."""
     with store.writing() as session:
         session.execute(text("UPDATE submission SET outlier = NULL"))
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     verdict, _ = stored(store, outlier)
     assert verdict["figures"] == {"owners": OTHERS - 2}
     with store.reading() as session:
@@ -99,7 +100,7 @@ def test_a_failure_has_none(store: Store, post: Poster) -> None:
     for _ in range(2):
         with store.reading() as session:
             assert session.scalars(text("SELECT outlier FROM submission")).all() == [None]
-        reindex.reindex(store, ORIGIN)
+        reindex.reindex(store)
 
 
 def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
@@ -107,13 +108,14 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
 ) -> None:
     before, _ = stored(store, outlier)
     replayed = {}
+    apply = changes.apply
 
-    def save_rows(session: Any, rows: list[tuple[NewRow, Any]]) -> None:
-        replayed.update({row.submission_id: row.verdicts for row, _ in rows})
-        saved(session, rows)
+    def noted(connection: Any, entries: Any) -> None:
+        results = [entry for entry in entries if isinstance(entry, ResultEntry)]
+        replayed.update({e.submission_id: e.row(e.outlier)["verdicts"] for e in results})
+        apply(connection, entries)
 
-    saved = audit.saving.save_rows
-    monkeypatch.setattr(audit.saving, "save_rows", save_rows)
+    monkeypatch.setattr(changes, "apply", noted)
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
         with archive.keeping(fetch, tmp_path / "dump.zip") as kept:

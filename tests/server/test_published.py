@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, PublishedFigure
-from bench_server.ingest import reindex
+from bench_server.projection import reindex
 from bench_server.ranking import score
 
 I7 = "published-intel-core-i7-8700"
@@ -103,7 +103,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
     assert imported.get("/?workload=mnist-cnn").text.count("published figure") >= 1
     assert imported.get(f"/compare?ids={I7}&ids=intel-core-i7-8700").status_code == 200
     before = standings(store)
-    reindex.reindex(store, imported.app.state.authority.origin)  # type: ignore[attr-defined]
+    reindex.reindex(store)
     assert standings(store) == before
 
 

@@ -8,6 +8,7 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
+from tests.fakes.projected import project
 from tests.fakes.results import key_id, make_result, private_key, sealed
 
 from bench_server.app import create_app
@@ -47,6 +48,7 @@ def test_a_key_is_held_back_and_no_other(store: Store) -> None:
     tampered = body.replace(b'"sig":"', b'"sig":"AAAA', 1)
     assert post.raw(tampered).status_code == 400
     assert post.made(key=other)
+    project(store)
     assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
 
 

@@ -6,8 +6,9 @@ import pytest
 from click.testing import Result as Ran
 from sqlalchemy import delete, select, text, update
 from tests.fakes import results, said
-from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.projected import project
 from typer.testing import CliRunner
 
 from bench_protocol import acts
@@ -25,9 +26,10 @@ from bench_server.db.tables import (
     PublishedFigure,
     SigningKey,
 )
-from bench_server.ingest import moderation, other_owners, reindex
+from bench_server.ingest import moderation
+from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
-from bench_server.ingest.save import Accepted
+from bench_server.projection import outliers, reindex
 from bench_server.ranking import published
 from bench_server.settings import Settings
 
@@ -35,19 +37,16 @@ DERIVED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, PublishedF
 
 
 def derived(store: Store) -> list[list[dict[str, Any]]]:
+    """Every row of the projected tables."""
+    project(store)
     with store.reading() as session:
         return [
             sorted(
-                (comparable(row.model_dump()) for row in session.scalars(select(table))),
+                (row.model_dump() for row in session.scalars(select(table))),
                 key=lambda row: str(row.get("submission_id") or row),
             )
             for table in DERIVED
         ]
-
-
-def comparable(row: dict[str, Any]) -> dict[str, Any]:
-    """Means of logarithms depend in their last digit on the order in which they were taken in."""
-    return {k: round(v, 9) if isinstance(v, float) else v for k, v in row.items()}
 
 
 def fill(post: Poster) -> None:
@@ -70,7 +69,7 @@ def test_reindex_makes_the_same_rows(post: Poster, store: Store) -> None:
         session.execute(delete(Aggregate))
         session.execute(update(PublishedFigure).values(ns_per_sample=1))
         session.execute(update(Measurement).values(ns_per_sample=1, hardware="wrong"))
-    assert reindex.reindex(store, ORIGIN) == 10
+    assert reindex.reindex(store) == 12
     assert derived(store) == before
 
 
@@ -104,7 +103,7 @@ def test_reindex_replays_keys_and_owners(post: Poster, store: Store) -> None:
         session.execute(update(Owner).values(confirmed=True))
         wrong = {"owner": "lab", "compromised_since": 0, "first_key_id": ids[0]}
         session.execute(update(SigningKey).values(wrong))
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert derived(store) == before
     found = {row["key_id"]: row for row in before[DERIVED.index(SigningKey)]}
     assert [found[i]["status"] for i in ids] == ["rotated", "active", "revoked", "active"]
@@ -148,7 +147,7 @@ def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_u
     for arguments in (("--to", "0001", "--lose"), ("--to", "head")):
         done = migrate(database_url, *arguments)
         assert done.exit_code == 0, done.output
-    assert "rebuilt what is derived from 10 results" in done.output
+    assert "projected 12 log entries again" in done.output
     assert migrations.current(store.engine) == migrations.head()
     assert derived(store) == before
     assert post.http.get("/api/v1/leaderboard").json() == answer
@@ -173,7 +172,7 @@ def test_results_that_came_together_are_held_against_the_same_owners_again(
     post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many owners there are: one's own results are none of the others'."""
-    monkeypatch.setattr(other_owners, "FEW", 6)
+    monkeypatch.setattr(outliers, "FEW", 6)
     inbox = Inbox(store, AUTHORITY)
     for number in range(2, 12):
         key = results.private_key(number)
@@ -196,7 +195,7 @@ def test_results_that_came_together_are_held_against_the_same_owners_again(
         for waiting in inbox.accept(together, utc_now()):
             assert isinstance(waiting.result(30), Accepted)
     before = derived(store)
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert derived(store) == before
 
 

@@ -6,13 +6,15 @@ from contextlib import contextmanager
 import pytest
 from sqlalchemy import event, select
 from tests.fakes import results, said, trusted
-from tests.fakes.authority import AUTHORITY, ORIGIN
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.projected import project
 
 from bench_protocol import acts
 from bench_server.db.store import Store
 from bench_server.db.tables import Aggregate, Measurement
-from bench_server.ingest import moderation, reindex
+from bench_server.ingest import moderation
+from bench_server.projection import reindex
 
 KEYS = [results.private_key(seed) for seed in (1, 2)]
 OWNERS = [acts.first_owner(results.key_id(key)) for key in KEYS]
@@ -30,6 +32,7 @@ def confirmed(post: Poster, store: Store) -> None:
 
 def decide(store: Store, kind: acts.OperatorAct, **about: str) -> None:
     moderation.decide(store, AUTHORITY, said.NOW, kind, **about)
+    project(store)
 
 
 def repeats(count: int) -> list[int]:
@@ -67,7 +70,7 @@ def test_a_first_figure_of_a_second_owner_raises_what_was_there(store: Store) ->
     trusted.send(store, KEYS[1], repeats(2))
     found = levels(store)
     assert set(found["measurement"]) == set(found["standing"]) == {4}
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert levels(store) == found
 
 
@@ -79,7 +82,7 @@ def test_what_is_no_longer_reproduced_is_lowered(store: Store, post: Poster) -> 
     assert said.act(post, "withdraw", seed=2, result=only).status_code == 200
     found = levels(store)
     assert found["measurement"] == [3, 3, 3]
-    reindex.reindex(store, ORIGIN)
+    reindex.reindex(store)
     assert levels(store) == found
 
 

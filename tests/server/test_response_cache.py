@@ -15,7 +15,7 @@ from tests.fakes.client import Poster
 from bench_protocol.matrix import Device
 from bench_server.answers import leaderboard
 from bench_server.db.store import Store
-from bench_server.web import render, response_cache
+from bench_server.web import response_cache
 from bench_server.web.response_cache import ResponseCache
 
 BOARD = "/api/v1/leaderboard"
@@ -72,23 +72,17 @@ def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
     assert rows() == 1
 
 
-def test_rows_are_rendered_anew_only_where_they_moved(http: TestClient, post: Poster) -> None:
-    def page(**asked: str) -> str:
-        return http.get("/", params={"workload": "mnist-cnn", "batch_size": "64", **asked}).text
-
-    render.part.cache_clear()
-    m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
-    post.made()
-    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
-    assert page().count("1 repeat, 1 machine") == 2
-    rendered = render.part.cache_info().misses
-    post.made(repeat=2, cell=results.make_cell(device=Device(kind="metal")), machine=m2)
-    assert (page().count("1 repeat, 1 machine"), page().count("2 repeats, 1 machine")) == (1, 1)
-    assert render.part.cache_info().misses <= rendered + 2
-    assert page(limit="7").count("repeat") == page().count("repeat")
-    assert render.part.cache_info().misses <= rendered + 2
-    assert "Time of an epoch" in page(sort="time")
-    assert render.part.cache_info().misses > rendered + 2, "another figure is another row"
+def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Poster) -> None:
+    """The header on each, a member of what is ranked, and a line on each page."""
+    for entries in (1, 2):
+        if entries == 2:
+            post.made()
+        for address in ("/", BOARD, "/frameworks", "/api/v1/results", "/api/v1/log"):
+            answer = http.get(address)
+            assert answer.headers["trainmark-as-of"] == str(entries), address
+        assert http.get(BOARD).json()["as_of"] == entries
+        assert f"As of log entry {entries}." in http.get("/").text
+    assert "trainmark-as-of" not in http.get("/healthz").headers
 
 
 def test_a_tag_is_asked_for_whether_kept_or_not(http: TestClient) -> None:
@@ -111,7 +105,7 @@ def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
         await send({"type": "http.response.body", "body": b"x"})
 
     kept = ResponseCache(app, clock=lambda: now[0])
-    owner = SimpleNamespace(state=SimpleNamespace(store=store, kept={}))
+    owner = SimpleNamespace(state=SimpleNamespace(store=store, cached={}))
 
     def ask(query: bytes = b"") -> None:
         async def send(message: Message) -> None: ...
@@ -124,6 +118,7 @@ def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
             "headers": [],
             "path": "/",
             "query_string": query,
+            "state": {"as_of": 0},
         }
         # In a thread: Playwright's loop runs in this one where pages were tested before.
         with ThreadPoolExecutor(1) as thread:
@@ -131,13 +126,13 @@ def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
             thread.submit(asyncio.run, answered).result()
 
     ask()
-    now[0] = response_cache.KEPT_SECONDS
+    now[0] = response_cache.CACHED_SECONDS
     ask()
     assert len(calls) == 1
     now[0] += 0.1
     ask()
     assert len(calls) == 2
-    for number in range(response_cache.KEPT_ANSWERS):
+    for number in range(response_cache.CACHED_ANSWERS):
         ask(b"%d" % number)
     ask()
-    assert len(calls) == 2 + response_cache.KEPT_ANSWERS + 1
+    assert len(calls) == 2 + response_cache.CACHED_ANSWERS + 1

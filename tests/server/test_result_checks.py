@@ -14,7 +14,8 @@ from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_server.ingest import result_checks, submission_checks
 from bench_server.ingest import verdicts as check_verdicts
-from bench_server.ingest.other_owners import NONE, OtherOwners, of_times
+from bench_server.projection import outliers
+from bench_server.projection.outliers import NONE, OtherOwners, of_times
 from bench_server.ranking import peaks
 
 
@@ -93,9 +94,10 @@ def found(
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
     of_result = result_checks.of_result(result)
-    of_arrival = submission_checks.of_arrival(result, submission_checks.SubmissionFacts(**fields))
-    of_outlier = submission_checks.of_outlier(submission_checks.outlier(result, others))
-    return {verdict.check: verdict for verdict in (*of_result, *of_arrival, *of_outlier)}
+    facts = submission_checks.SubmissionFacts(**fields)
+    of_submission = submission_checks.of_submission(result, facts)
+    of_outlier = outliers.verdicts(outliers.finding(result, others))
+    return {verdict.check: verdict for verdict in (*of_result, *of_submission, *of_outlier)}
 
 
 def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
@@ -153,7 +155,7 @@ def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
 
 def test_every_check_has_a_case() -> None:
     every = (*result_checks.CHECKS, *submission_checks.CHECKS)
-    names = {name for name, _, _ in every} | {submission_checks.OUTLIER}
+    names = {name for name, _, _ in every} | {outliers.OUTLIER}
     assert names == set(CONTRADICTIONS) | DOUBTS
     assert not set(CONTRADICTIONS) & DOUBTS
 
@@ -300,7 +302,7 @@ def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
     others = of_times([own_ns * peer for peer in peers])
     verdict = found(results.make_result(), others)["outlier"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
-    assert verdict.checked is (len(peers) >= submission_checks.OWNERS_FOR_OUTLIERS)
+    assert verdict.checked is (len(peers) >= outliers.OWNERS_FOR_OUTLIERS)
 
 
 def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:

@@ -13,10 +13,9 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_server.answers import leaderboard_sql
 from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
-from bench_server.db.tables import Measurement
 from bench_server.ranking import aggregates
 from bench_server.ranking.figures import of_machines
-from bench_server.ranking.rows import RESULTS, TABLE, figure
+from bench_server.ranking.rows import RESULTS, TABLE, figure, subject_of
 
 
 @pytest.fixture
@@ -38,7 +37,10 @@ def session(store: Store) -> Iterator[Session]:
         of_trusted = RESULTS.c.machine_id.in_(trusted)
         writing.execute(update(RESULTS).values(trust_level=1))
         writing.execute(update(RESULTS).where(of_trusted).values(trust_level=2))
-        aggregates.refresh(writing, writing.scalars(select(Measurement)).all())
+        changed = aggregates.Touched()
+        for row in writing.connection().execute(select(RESULTS)).mappings():
+            changed.add(subject_of(row))
+        aggregates.refresh(writing.connection(), changed)
         yield writing
 
 

@@ -19,7 +19,7 @@ from .web import problems, render
 from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.response_cache import Answers, EntityTags, ResponseCache
+from .web.response_cache import Answers, AsOf, EntityTags, ResponseCache
 from .web.routes import ROUTERS
 from .web.routes.deps import problems as refused
 
@@ -70,19 +70,20 @@ def create_app(
         redoc_url=None,
     )
     app.state.store = opened
-    app.state.kept = Answers()
+    app.state.cached = Answers()
     app.state.clock = clock
     app.state.settings = settings
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
     app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
-    app.state.metrics = registry()
+    app.state.metrics = registry(lambda: app.state.store)
     for router in ROUTERS:
         app.include_router(router, responses=refused(401, 429))
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
     problems.install(app)
     # The last one added is the first to see a request.
     app.add_middleware(ResponseCache)
+    app.add_middleware(AsOf)
     app.add_middleware(EntityTags)
     app.add_middleware(
         AccessLimits, rate=Rate(settings.address_rate), read_token=settings.read_token

@@ -66,6 +66,11 @@ class Settings(BaseSettings):
         le=64,
         description="number of processes that serve, 1 to 64; each counts rates by itself",
     )
+    project: Literal["yes", "no"] = Field(
+        default="yes",
+        description="yes: this server also applies new log entries to the boards, unless another "
+        "one does; no: bench-server project does",
+    )
     origin: str = Field(
         default="trainmark.localhost",
         pattern=r"^[^\s+]{1,200}$",

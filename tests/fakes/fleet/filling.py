@@ -23,6 +23,7 @@ from bench_server.ranking import published
 from bench_server.settings import Settings
 
 from .. import results
+from ..projected import project
 from .hardware import BESIDE, CPUS, CUDA, METAL, environment_of, machine_of
 from .measured import Session, cells_of, closed, result_of
 
@@ -51,7 +52,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
         published.import_published(session)
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)
-        key_events.tell(body, store, authority, "open", START)
+        key_events.accept(body, store, authority, "open", START)
         whose: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
         moderation.decide(store, authority, START, "assign", **whose)
         if number % 2 == 0:
@@ -102,7 +103,8 @@ def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]
         answer = waiting.result()
         if isinstance(answer, ProtocolError):
             raise answer
-        ids.append(answer.submission.id)
+        ids.append(answer.id)
+    project(store)
     return ids
 
 

@@ -21,6 +21,7 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from ..errors import InvalidQuery, NotFound
+from ..projection import position
 from ..ranking import compare as ranking
 from ..ranking import figures as ranking_figures
 from ..ranking.compare import Comparison
@@ -108,8 +109,10 @@ class ComparedRow:
 @dataclass(frozen=True)
 class CompareAnswer:
     """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
-    ``across`` names the axis in which compared cells differ, if the query names one."""
+    ``across`` names the axis in which compared cells differ, if the query names one. ``as_of``: the
+    number of log entries that the answer follows from."""
 
+    as_of: int
     things: tuple[ComparedThing, ...]
     common_cells: int
     all_cells: int
@@ -156,7 +159,8 @@ def compare(
         for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
-    return CompareAnswer(things, len(common), len(rows), across, ordered)
+    as_of = position.read(session.connection()).next_index
+    return CompareAnswer(as_of, things, len(common), len(rows), across, ordered)
 
 
 class ComparedId(NamedTuple):

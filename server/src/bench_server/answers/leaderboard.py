@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 
 from sqlmodel import Session
 
@@ -201,9 +200,8 @@ def _baseline(
     return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
 
 
-@lru_cache(maxsize=5_000)
 def _row(row: RankedRow, baseline: Figure) -> BoardRow:
-    """A row of the board. Cached, because a new result changes few rows."""
+    """A row of the board."""
     workload = workload_named(row.figure.subject.workload)
     comparison_found = ranking.compare(row.figure, baseline)
     return BoardRow(

@@ -21,7 +21,6 @@ from .queries import (
     cell_conditions,
     environments_where,
     figures_where,
-    kept_figure,
     moment_of,
     result_conditions,
 )
@@ -68,7 +67,7 @@ def _figures(
         return _trusted_hardware(session, filters.trust, conditions)
     else:
         level = TABLE.c.level.in_(["hardware", "published"])
-        return figures_where(session, level, *conditions, make=kept_figure)
+        return figures_where(session, level, *conditions)
     return query if filters.group == "machine" else of_machines(query)
 
 

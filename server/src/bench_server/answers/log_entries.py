@@ -15,6 +15,7 @@ from ..ingest import challenges
 from ..ingest.verdicts import Finding
 from ..log import reader
 from ..log.server_keys import Authority
+from ..projection import position
 from .filters import BoardFilters
 from .leaderboard import leaderboard
 from .types import LeaderboardAnswer, LogAnswer, LogPage, LogRecord, envelope_document, flat
@@ -58,15 +59,18 @@ def _records(
 ) -> list[LogRecord]:
     # Of every kind: an act that hides a result is withheld with it, even if it is pages later.
     result_ids = [entry.submission_id for entry in entries if entry.submission_id]
-    stored = {
-        submission.id: (submission, row)
-        for submission, row in session.exec(
-            select(Submission, Measurement)
-            .where(Measurement.submission_id == Submission.id)
-            .where(col(Submission.id).in_(result_ids))
-        )
+    submissions = {
+        row.id: row
+        for row in session.exec(select(Submission).where(col(Submission.id).in_(result_ids)))
     }
-    challenge_ids = {row.challenge_id for _, row in stored.values() if row.challenge_id}
+    hidden_ids = set(
+        session.exec(
+            select(Measurement.submission_id)
+            .where(col(Measurement.submission_id).in_(result_ids))
+            .where(Measurement.moderation == "hidden")
+        )
+    )
+    challenge_ids = {row.challenge_id for row in submissions.values() if row.challenge_id}
     challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(challenge_ids)))
     signed = {row.id: _challenge(row, authority) for row in challenge_rows}
     sizes = [entry.log_index + 1 for entry in entries]
@@ -74,10 +78,10 @@ def _records(
     note_of = {row.size: row.note for row in notes}
     records = []
     for entry in entries:
-        submission, row = stored.get(entry.submission_id or "", (None, None))
+        submission = submissions.get(entry.submission_id or "")
         is_result = entry.kind == "result"
         opened = reader.envelope_of(entry, submission if is_result else None)
-        hidden = row is not None and row.moderation == "hidden"
+        hidden = entry.submission_id in hidden_ids
         withheld = opened is None or hidden
         records.append(
             LogRecord(
@@ -89,7 +93,7 @@ def _records(
                 envelope=None if withheld or opened is None else envelope_document(opened),
                 result_id=entry.submission_id,
                 hidden=hidden,
-                challenge=signed.get(row.challenge_id or "") if row is not None else None,
+                challenge=signed.get(submission.challenge_id or "") if submission else None,
                 outlier=None if withheld else _outlier(submission),
                 checkpoint=note_of.get(entry.log_index + 1),
             )
@@ -123,7 +127,8 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
             shown = page(session, authority, int(query["start"]), 256)
             return TypeAdapter(LogPage).dump_json(shown)
         if address.path == "/api/v1/leaderboard":
-            board = flat(leaderboard(session, BoardFilters(**query)))  # type: ignore[arg-type]
+            boards = leaderboard(session, BoardFilters(**query))  # type: ignore[arg-type]
+            board = flat(boards, position.read(session.connection()).next_index)
             return TypeAdapter(LeaderboardAnswer).dump_json(board)
         if address.path.startswith("/tile/entries/"):
             return reader.entry_tile(session, address.path.removeprefix("/tile/entries/"))

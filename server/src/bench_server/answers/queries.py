@@ -6,19 +6,26 @@ query plans of both databases.
 
 import operator
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Select, and_, func, or_, select
 from sqlmodel import Session, col
 
 from bench_protocol.workloads import Workload
 
 from ..db.environments import NUMBERS, VERSIONS, version_key
-from ..db.tables import EnvironmentRow, Measurement, PublishedFigure, Submission, Withdrawn
+from ..db.tables import (
+    EnvironmentRow,
+    Measurement,
+    PublishedFigure,
+    Submission,
+    Withdrawn,
+    table_of,
+)
 from ..errors import Gone, InvalidQuery, NotFound
+from ..ingest import columns
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
 from ..ranking.rows import RESULTS, TABLE, figure
@@ -26,7 +33,7 @@ from . import cursors
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
 
 MOST_HARDWARE = 500
-ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
+ENVIRONMENTS = table_of(EnvironmentRow)
 COMPARISONS = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -123,31 +130,48 @@ def ranked_hardware(session: Session) -> list[tuple[str, str]]:
 
 
 def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measurement]:
-    """One result.
+    """One result. If the projector has not applied it yet, its status is ``pending``, and its row
+    has only the columns that follow from the payload.
 
     Raises:
         NotFound: no result has this id.
         Gone: it was withdrawn or is hidden.
     """
-    submission_and_row = None
+    submission = None
     if re.fullmatch(r"[0-9a-f]{16}", result_id):
-        submission_and_row = session.execute(
-            select(Submission, Measurement)
-            .where(Submission.id == result_id)  # type: ignore[arg-type]
-            .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
-        ).first()
-        withdrawn = None if submission_and_row else session.get(Withdrawn, result_id)
+        submission = session.get(Submission, result_id)
+        withdrawn = None if submission else session.get(Withdrawn, result_id)
         if withdrawn is not None:
             raise Gone(f"result {result_id} was withdrawn on {withdrawn.withdrawn_at:%Y-%m-%d}")
-        if submission_and_row is not None and submission_and_row[1].moderation == "hidden":
-            raise Gone(f"result {result_id} is hidden by its sender")
-    if submission_and_row is None:
+    if submission is None:
         raise NotFound(
             f"no result {result_id[:40]!r}",
             field="id",
             mend="GET /api/v1/results lists the results there are",
         )
-    return submission_and_row
+    row = session.get(Measurement, result_id)
+    if row is not None and row.moderation == "hidden":
+        raise Gone(f"result {result_id} is hidden by its sender")
+    return submission, row or pending_row(submission)
+
+
+def rows_of(session: Session, submissions: Sequence[Submission]) -> list[Measurement]:
+    """The rows of submissions, in their order; a pending one has what follows from its payload."""
+    ids = [submission.id for submission in submissions]
+    query = select(Measurement).where(col(Measurement.submission_id).in_(ids))
+    rows = {row.submission_id: row for row in session.scalars(query)}
+    return [rows.get(submission.id) or pending_row(submission) for submission in submissions]
+
+
+def pending_row(submission: Submission) -> Measurement:
+    """The columns of a result that the projector has not applied yet."""
+    of_payload = columns.of_result(columns.stored_result(submission.payload))
+    return Measurement(
+        **{**of_payload, "status": "pending"},
+        submission_id=submission.id,
+        received_at=submission.received_at,
+        verdicts="[]",
+    )
 
 
 def setup_of(row: Measurement) -> Setup:
@@ -163,10 +187,12 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
         .where(RESULTS.c.moderation.is_distinct_from("hidden"))
         .where(*cell_conditions(RESULTS, filters), *result_conditions(filters))
     )
-    for name in ("batch_size", "precision", "status", "key_id", "run_id"):
+    for name in ("batch_size", "precision", "status", "key_id"):
         value = getattr(filters, name)
         if value is not None:
             query = query.where(getattr(Measurement, name) == value)
+    if filters.run_id is not None:
+        query = query.where(col(Submission.run_id) == filters.run_id)
     counts = col(Measurement.rankable)
     if filters.rankable is not None:
         query = query.where(counts.is_(filters.rankable))
@@ -210,16 +236,10 @@ def moment_of(text: str) -> datetime:
         ) from None
 
 
-def figures_where(
-    session: Session, *conditions: ColumnElement[bool], make: Callable[[Row[Any]], Figure] = figure
-) -> list[Figure]:
-    """Stored figures, fastest first; ``make`` converts a row to a figure."""
+def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
+    """Stored figures, fastest first."""
     query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
-    return [make(row) for row in session.connection().execute(query)]
-
-
-# A cache of rows that boards read again and again; a result changes one of them. 2.5 kB each.
-kept_figure = lru_cache(maxsize=10_000)(figure)
+    return [figure(row) for row in session.connection().execute(query)]
 
 
 def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:

@@ -13,7 +13,7 @@ from sqlmodel import Session
 
 from bench_protocol.workloads import Workload
 
-from ..db.tables import Withdrawn
+from ..db.tables import Withdrawn, table_of
 from ..ranking.rows import RESULTS
 from .filters import BoardFilters
 from .queries import cell_values, result_conditions
@@ -25,7 +25,7 @@ _FOOT = (
     *("hardware", "hardware_slug", "workload", "framework", "device", "recipe", "batch_size"),
     *("precision", "data", "received_at", "workload_digest"),
 )
-GONE = Withdrawn.__table__  # type: ignore[attr-defined]
+GONE = table_of(Withdrawn)
 UNRANKED = (
     select(
         *(RESULTS.c[name] for name in _FOOT),

@@ -10,28 +10,32 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from sqlmodel import Session
 
 from bench_protocol import acts, envelope, merkle, note, receipts, statement, strict_json, tiles
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.errors import ProtocolError
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import InvalidProof, ProtocolError
+from bench_protocol.workloads import Workload
 
 from ..answers import leaderboard_sql
 from ..answers.filters import BoardFilters
 from ..db.store import Store
-from ..db.tables import Challenge, Submission, Table
-from ..ingest import key_events, key_registry, moderation
-from ..ingest import save as saving
+from ..db.tables import Challenge, LogEntry, Submission, Table
+from ..ingest import challenges, key_events, key_registry, moderation
 from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
+from ..projection.projector import Projector
 from ..ranking.figures import Setup
 
 Fetch = Callable[[str], bytes]
 # Figures are computed by the same code from the same integers; the order of sums may differ.
 SAME_WITHIN = 1e-9
+# How often boards are fetched while results come in between.
+TRIES = 20
 FINDING = TypeAdapter(Finding)
 
 
@@ -45,15 +49,25 @@ class Fault:
 
 @dataclass(frozen=True)
 class Report:
-    """What was looked at, and what was found. ``key``: the verifier key of the log."""
+    """What was audited, and the faults. ``key``: the verifier key of the log; ``as_of``: the number
+    of entries that the boards follow from."""
 
     origin: str
     key: str
     size: int
+    as_of: int
     results: int
     withheld: int
     figures: int
     faults: tuple[Fault, ...]
+
+
+class Boards(NamedTuple):
+    """Samples per second of every set-up of every hardware, and the number of log entries that they
+    follow from."""
+
+    speeds: dict[str, float]
+    as_of: int
 
 
 def audit(fetch: Fetch) -> Report:
@@ -65,6 +79,8 @@ def audit(fetch: Fetch) -> Report:
     Raises:
         ProtocolError: what it answers cannot even be read.
     """
+    # Before the log, so that it holds every entry that the boards follow from.
+    boards = _shown(fetch)
     state = strict_json.loads(fetch("/api/v1/log"))
     key = note.parse_key(state["key"])
     checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(), key)
@@ -74,17 +90,17 @@ def audit(fetch: Fetch) -> Report:
     faults += _entry_faults(checkpoint.size, entries, records)
     broken = {fault.log_index for fault in faults}
     sound = [records[i] for i in sorted(records) if i not in broken]
-    replayed, more = _replay(sound, state)
-    figures = _shown(fetch)
+    replayed, more = _replay(sound, state, boards.as_of)
     faults += more
-    faults += _figure_faults(replayed, figures)
+    faults += _figure_faults(replayed, boards.speeds)
     return Report(
         origin=checkpoint.origin,
         key=str(key),
         size=checkpoint.size,
         results=sum(r["kind"] == "result" and r["envelope"] is not None for r in sound),
         withheld=sum(record["envelope"] is None for record in records.values()),
-        figures=len(figures),
+        as_of=boards.as_of,
+        figures=len(boards.speeds),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
 
@@ -178,9 +194,13 @@ def _entry_faults(
 
 
 def _replay(
-    records: list[dict[str, Any]], state: dict[str, Any]
+    records: list[dict[str, Any]], state: dict[str, Any], as_of: int
 ) -> tuple[dict[str, float], list[Fault]]:
-    """Apply the history to an empty database, and rank what comes out."""
+    """Accept the history again into an empty database, and project the entries before ``as_of``.
+
+    Returns:
+        Samples per second of every set-up of every hardware, and what should not be in the log.
+    """
     store = Store("sqlite:///:memory:")
     Table.metadata.create_all(store.engine)
     identity = Identity(
@@ -188,17 +208,13 @@ def _replay(
         statement.public_key(state["challenge_key"]),
         statement.public_key(state["operator_key"]),
     )
-    faults = []
-    with store.writing() as session:
-        for record in records:
-            if record["envelope"] is None:
-                continue
-            try:
-                _apply(session, identity, record)
-            except (ProtocolError, KeyError, ValueError) as error:
-                faults.append(Fault(record["log_index"], f"it should not be there: {error}"))
-        filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
-        found = {
+    shown = [record for record in records if record["envelope"] is not None]
+    projected = [record for record in shown if record["log_index"] < as_of]
+    faults = _accepted(store, identity, projected)
+    Projector(store).catch_up()
+    filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
+    with store.reading() as session:
+        speeds = {
             _name(
                 figure.setup._asdict() | {"hardware_slug": figure.hardware_slug},
                 figure.subject.workload,
@@ -206,31 +222,53 @@ def _replay(
             for figures in leaderboard_sql.figures(session, CATALOGUE, filters).values()
             for figure in figures
         }
+    faults += _accepted(store, identity, shown[len(projected) :])
     store.close()
-    return found, faults
+    return speeds, faults
 
 
-def _shown(fetch: Fetch) -> dict[str, float]:
-    """Samples per second of every set-up of every hardware on the leaderboard."""
-    found: dict[str, float] = {}
-    for workload in CATALOGUE:
-        cursor = ""
-        while True:
-            board = json.loads(
-                fetch(
-                    f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
-                    f"&precision=any&limit=500{cursor}"
-                )
+def _accepted(store: Store, identity: Identity, records: list[dict[str, Any]]) -> list[Fault]:
+    """Accept records; the faults are of those that should not be in the log."""
+    faults = []
+    with store.writing() as session:
+        for record in records:
+            try:
+                _accept(session, identity, record)
+            except (ProtocolError, KeyError, ValueError) as error:
+                faults.append(Fault(record["log_index"], f"it should not be there: {error}"))
+    return faults
+
+
+def _shown(fetch: Fetch) -> Boards:
+    """What the leaderboard shows. Boards that follow from different entries are fetched again."""
+    for _ in range(TRIES):
+        boards = [_board(fetch, workload) for workload in CATALOGUE]
+        if len({board.as_of for board in boards}) == 1:
+            break
+    else:
+        raise InvalidProof("the boards change faster than they can be fetched; try again later")
+    return Boards({k: v for board in boards for k, v in board.speeds.items()}, boards[0].as_of)
+
+
+def _board(fetch: Fetch, workload: Workload) -> Boards:
+    speeds: dict[str, float] = {}
+    cursor, as_of = "", 0
+    while True:
+        page = json.loads(
+            fetch(
+                f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
+                f"&precision=any&limit=500{cursor}"
             )
-            found |= {
-                _name(row, workload.name): row["samples_per_second"]
-                for row in board["rows"]
-                if not row["published"]
-            }
-            if not board.get("next_cursor"):
-                break
-            cursor = f"&cursor={board['next_cursor']}"
-    return found
+        )
+        as_of = page["as_of"]
+        speeds |= {
+            _name(row, workload.name): row["samples_per_second"]
+            for row in page["rows"]
+            if not row["published"]
+        }
+        if not page.get("next_cursor"):
+            return Boards(speeds, as_of)
+        cursor = f"&cursor={page['next_cursor']}"
 
 
 def _name(row: dict[str, Any], workload: str) -> str:
@@ -248,58 +286,90 @@ def _figure_faults(replayed: dict[str, float], shown: dict[str, float]) -> Itera
             )
 
 
-def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None:
-    opened = envelope.read(strict_json.dumps(record["envelope"]))
+def _accept(session: Session, identity: Identity, record: dict[str, Any]) -> None:
+    """Verify a record as its acceptance did, and store what the projector reads."""
+    raw = strict_json.dumps(record["envelope"])
+    opened = envelope.read(raw)
     at = datetime.fromisoformat(record["logged_at"])
     if record["kind"] == "key_event":
         if key_events.apply(session, identity, opened, at) is None:
             raise ValueError("the key was enrolled before")
-        return
-    if record["kind"] == "act":
-        moderation.apply(session, moderation.verified(session, identity, opened), at)
-        return
+    elif record["kind"] == "act":
+        act = moderation.verified(session, identity, opened)
+        moderation.require_possible(session, act)
+        moderation.change_keys(session, act)
+    else:
+        _accept_result(session, identity, record, opened, at)
+    session.add(
+        LogEntry(
+            log_index=record["log_index"],
+            kind=record["kind"],
+            commitment=bytes.fromhex(record["commitment"]),
+            envelope=None if record["kind"] == "result" else raw,
+            submission_id=record["result_id"],
+            logged_at=at,
+        )
+    )
+    session.flush()
+
+
+def _accept_result(
+    session: Session, identity: Identity, record: dict[str, Any], opened: Envelope, at: datetime
+) -> None:
     payload = envelope.open_envelope(
         opened, statement.RESULT_PAYLOAD_TYPE, key_registry.find_key(session)
     )
     result = statement.parse_result(payload)
-    statement.require_author(result.agent.key_id, opened.signatures[0].key_id)
-    if record["challenge"] is not None:
-        given = envelope.read(strict_json.dumps(record["challenge"]))
-        said = acts.parse(
-            acts.ChallengeIssued,
-            envelope.open_envelope(
-                given, acts.CHALLENGE_PAYLOAD_TYPE, lambda _: identity.challenge
-            ),
+    (signature,) = opened.signatures
+    statement.require_author(result.agent.key_id, signature.key_id)
+    challenge = _challenge(session, identity, record)
+    if challenge is not None and not challenges.binds(challenge, result, identity.origin):
+        raise ValueError("its challenge is of another result")
+    session.add(
+        Submission(
+            id=record["result_id"],
+            payload=opened.payload,
+            payload_sha256=opened.payload_sha256,
+            payload_type=opened.payload_type,
+            signature=signature.value,
+            key_id=signature.key_id,
+            received_at=at,
+            run_id=result.run_id,
+            cell_digest=result.cell.digest,
+            repeat=result.repeat,
+            challenge_id=None if challenge is None else challenge.id,
+            outlier=_outlier(record),
         )
-        if session.get(Challenge, said.id) is None:
-            session.add(
-                Challenge(
-                    id=said.id,
-                    nonce=said.nonce,
-                    key_id=said.key_id,
-                    issued_at=datetime.fromisoformat(said.issued_at),
-                    expires_at=datetime.fromisoformat(said.expires_at),
-                )
-            )
-            session.flush()
-    submission = Submission(
-        id=record["result_id"],
-        payload=opened.payload,
-        payload_sha256=opened.payload_sha256,
-        payload_type=opened.payload_type,
-        signature=opened.signatures[0].value,
-        key_id=opened.signatures[0].key_id,
-        received_at=at,
-        outlier=_outlier(record),
     )
-    session.add(submission)
     session.flush()
-    row = saving.derived(session, identity.origin, submission, result, record["log_index"])
-    saving.save_rows(session, [(row, result)])
+
+
+def _challenge(session: Session, identity: Identity, record: dict[str, Any]) -> Challenge | None:
+    """The challenge that the server says a result is bound to, after checking its signature."""
+    if record["challenge"] is None:
+        return None
+    signed = envelope.open_envelope(
+        envelope.read(strict_json.dumps(record["challenge"])),
+        acts.CHALLENGE_PAYLOAD_TYPE,
+        lambda _: identity.challenge,
+    )
+    issued = acts.parse(acts.ChallengeIssued, signed)
+    stored = session.get(Challenge, issued.id)
+    if stored is None:
+        stored = Challenge(
+            id=issued.id,
+            nonce=issued.nonce,
+            key_id=issued.key_id,
+            issued_at=datetime.fromisoformat(issued.issued_at),
+            expires_at=datetime.fromisoformat(issued.expires_at),
+        )
+        session.add(stored)
+        session.flush()
+    return stored
 
 
 def _outlier(record: dict[str, Any]) -> str | None:
     """What the server says that its outlier check found. It lowers a trust level at most: whether a
     result counts does not depend on it."""
-    found = record.get("outlier")
-    return None if found is None else FINDING.validate_python(found).as_text()
+    finding = record.get("outlier")
+    return None if finding is None else FINDING.validate_python(finding).as_text()

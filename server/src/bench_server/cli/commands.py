@@ -8,11 +8,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..db import migrate as migrations
 from ..db.store import Store
-from ..ingest import reindex as reindexing
+from ..projection import reindex as reindexing
+from ..projection.projector import Projector
 from ..ranking import published
 from . import data as data_commands
 from . import operator
 from .options import DatabaseUrl
+from .project import progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, stop
 
 # Lines of a paragraph belong together, as in the group that shows these commands.
@@ -43,7 +45,7 @@ def migrate(
         # A step makes derived columns and leaves filling them to the program that reads them.
         rebuilt = 0
         if before and before != after == migrations.head():
-            rebuilt = reindexing.reindex(store, settings.origin)
+            rebuilt = reindexing.reindex(store)
     except migrations.UnknownVersion as error:
         raise stop(f"--to: {error}") from None
     except migrations.SchemaMismatch as error:
@@ -56,15 +58,29 @@ def migrate(
     else:
         print(f"{where}: {before or 'empty'} -> {after or 'empty'}")
         if rebuilt:
-            print(f"rebuilt what is derived from {rebuilt:,} results")
+            print(f"projected {rebuilt:,} log entries again")
 
 
 @others.command()
 def reindex(database_url: DatabaseUrl = None) -> None:
-    """Rebuild what is derived from the received payloads."""
-    with open_store(database_url) as (store, settings):
-        count = reindexing.reindex(store, settings.origin)
-        print(f"rebuilt what is derived from {count:,} results")
+    """Project the log again, from its first entry."""
+    with open_store(database_url) as (store, _), progress_line() as report:
+        count = reindexing.reindex(store, report)
+    print(f"projected {count:,} log entries again")
+
+
+@others.command()
+def project(
+    once: Annotated[bool, typer.Option("--once", help="Stop at the end of the log.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Apply new log entries to the boards, for servers with BENCH_SERVER_PROJECT=no."""
+    with open_store(database_url) as (store, _):
+        if not once:
+            run_until_signal(Projector(store))
+            return
+        count = Projector(store).catch_up()
+    print(f"the boards follow from all {count:,} log entries")
 
 
 @others.command()

@@ -75,8 +75,9 @@ def revoke(
         )
         payload = acts.payload(event)
         sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, authority.operator)
-        told = key_events.tell(b'{"envelope":%s}' % sealed, store, authority, "open", utc_now())
-        print(f"logged as entry {told.receipt.index}")
+        body = b'{"envelope":%s}' % sealed
+        logged = key_events.accept(body, store, authority, "open", utc_now())
+        print(f"logged as entry {logged.receipt.index}")
 
 
 @owners.command("list")
@@ -177,6 +178,10 @@ def verify_log(
         f"{report.origin}: {report.size} entries, {report.results} results, "
         f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"
     )
+    if report.as_of < report.size:
+        print(
+            f"the boards are as of entry {report.as_of}; later entries were checked by themselves"
+        )
     for fault in report.faults:
         where = "all of it" if fault.log_index is None else f"entry {fault.log_index}"
         print(f"WRONG {where}: {fault.detail}")

@@ -1,6 +1,7 @@
 """Starts the server: settings, database, keys, then the application."""
 
 import os
+from contextlib import nullcontext
 
 import typer
 from sqlalchemy.exc import SQLAlchemyError
@@ -10,6 +11,7 @@ from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import KeysProblem, load_authority
 from . import serve
+from .project import projecting
 from .setup import no_answer, opened, read_settings, stop
 
 
@@ -26,18 +28,18 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
         authority = load_authority(settings.origin, settings.keys_folder)
         with store.writing() as session:
             writer.begin(session, authority)
-        if settings.workers > 1:
-            store.close()
-            # Workers read the environment; options stand in it too.
-            os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url
-            serve.serve_workers(
-                settings.host, settings.port, settings.workers, settings.trusted_proxies
-            )
-            return
-        from ..app import create_app  # here: with several workers only these need it
+        with projecting(store) if settings.project == "yes" else nullcontext():
+            if settings.workers > 1:
+                # Workers read the environment, so the options are put there too.
+                os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url
+                serve.serve_workers(
+                    settings.host, settings.port, settings.workers, settings.trusted_proxies
+                )
+                return
+            from ..app import create_app  # here: with several workers only these need it
 
-        app = create_app(settings, store, authority=authority)
-        serve.serve(app, settings.host, settings.port, settings.trusted_proxies)
+            app = create_app(settings, store, authority=authority)
+            serve.serve(app, settings.host, settings.port, settings.trusted_proxies)
     except (migrate.SchemaMismatch, KeysProblem) as error:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:

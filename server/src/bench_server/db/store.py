@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
 from sqlmodel import Session
 
 if sys.platform != "win32":
@@ -37,7 +37,7 @@ class Store:
         self._turn: AbstractContextManager[object] = Lock() if sqlite else nullcontext()
         path = self.engine.url.database
         on_disk = sqlite and path not in (None, "", ":memory:")
-        self._queue = Path(f"{path}-queue") if on_disk else None
+        self._path = path if on_disk else None
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
@@ -65,14 +65,39 @@ class Store:
         On SQLite they queue for a lock on a file beside the database, which wakes the next at once
         (not on Windows). It is for short transactions: nobody who queues gives up.
         """
-        if self._queue is None or sys.platform == "win32":
+        if self._path is None or sys.platform == "win32":
             with self.writing() as session:
                 yield session
             return
-        with self._queue.open("w") as file:
+        with Path(f"{self._path}-queue").open("w") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             with self.writing() as session:
                 yield session
+
+    @contextmanager
+    def exclusive(self, name: str) -> Iterator[bool]:
+        """Whether this process alone holds a lock of this name on the database, which it keeps
+        until the context ends. The lock ends with the process or its connection, however it dies.
+        """
+        if self.engine.dialect.name == "postgresql":
+            with self.engine.connect() as connection:
+                number = int.from_bytes(name.encode()[:7])
+                lock = select(func.pg_try_advisory_lock(number))
+                mine = bool(connection.scalar(lock))
+                connection.rollback()  # the lock is the session's
+                yield mine
+                connection.invalidate()
+            return
+        if self._path is None or sys.platform == "win32":
+            yield True
+            return
+        with Path(f"{self._path}-{name}").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
 
     def close(self) -> None:
         """Close every connection."""

@@ -82,28 +82,31 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
     )
 
 
-def arrival(
-    result: Result, row: Row[Any] | None, origin: str, now: datetime
-) -> tuple[SubmissionFacts, str | None]:
-    """The state of a result's challenge, and its id if this server issued it to this key.
+def binds(row: Row[Any] | Challenge | None, result: Result, origin: str) -> bool:
+    """Whether a stored challenge binds a result that names it: this server issued it to this key.
 
     A challenge of another key binds nothing: its id is public, and anyone can copy it.
-
-    Args:
-        row: the stored challenge with that id, if any.
     """
     named = result.challenge
-    if named is None:
-        return SubmissionFacts(now), None
-    if (
-        row is None
-        or (row.nonce, row.key_id) != (named.nonce, result.agent.key_id)
-        or named.server_origin != origin
-    ):
-        return SubmissionFacts(now, "foreign"), None
-    if now > row.expires_at:
-        return SubmissionFacts(now, "expired"), named.id
-    return SubmissionFacts(now, "fresh", row.issued_at), named.id
+    return (
+        named is not None
+        and row is not None
+        and (row.nonce, row.key_id) == (named.nonce, result.agent.key_id)
+        and named.server_origin == origin
+    )
+
+
+def facts(result: Result, row: Row[Any] | None, received_at: datetime) -> SubmissionFacts:
+    """The server's own observations of a submission.
+
+    Args:
+        row: the challenge that binds the result, if any.
+    """
+    if row is None:
+        return SubmissionFacts(received_at, "none" if result.challenge is None else "foreign")
+    if received_at > row.expires_at:
+        return SubmissionFacts(received_at, "expired")
+    return SubmissionFacts(received_at, "fresh", row.issued_at)
 
 
 def _utc_text(moment: datetime) -> str:

@@ -1,35 +1,33 @@
-"""Inbox: accept results in the order open, parse, derive, log and save.
+"""Inbox: open received envelopes and accept them in batches.
 
 The received bytes are verified and stored, and parsed afterwards; a second post changes nothing.
-All pending results are opened and saved together (:mod:`.batching`, :mod:`.save`). They are opened
-before the transaction, to keep it short. The transaction ends with one checkpoint of the log.
+All pending envelopes are opened and accepted together (:mod:`.batching`, :mod:`.accept`). They are
+opened before the transaction, to keep it short.
 """
 
 import itertools
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol import envelope, statement
+from bench_protocol.envelope import Envelope
 from bench_protocol.errors import InvalidEnvelope, ProtocolError
 
 from ..db.store import Store
-from ..db.tables import NewRow
 from ..log import writer
 from ..log.server_keys import Authority
-from . import columns, key_registry, result_checks, verdicts
-from . import save as saving
+from . import key_registry
+from .accept import Accepted, Opened, StoredSubmission, accept_all, attempt, repeated, with_digests
 from .batching import GroupCommit
-from .save import Accepted, CheckedResult, attempt
 
 Spend = Callable[[str], None]
 _BITS = 0xFFFF_FFFF
-
-
 _numbers = itertools.count(secrets.randbits(32))
 
 
@@ -49,7 +47,7 @@ class Delivery:
     spent: bool = False
 
     def spend_once(self, key_id: str) -> None:
-        """Count the result in its key's rate once, even if a failed group is opened again item by
+        """Count the result in its key's rate once, even if a failed batch is opened again item by
         item. Raises what ``spend`` raises."""
         if not self.spent:
             self.spend(key_id)
@@ -77,40 +75,51 @@ class Inbox:
             spend: counts a verified result in the rate of its key; it may raise an error.
 
         Returns:
-            The outcome of each: it is stored, or a ``ProtocolError`` names the fault of the
+            The outcome of each: it is logged, or a ``ProtocolError`` names the fault of the
             envelope or the result, such as ``Conflict`` if another payload is stored.
         """
         return self._group_commit.save([Delivery(raw, now, spend) for raw in raws])
 
     def _accept_all(self, deliveries: Sequence[Delivery]) -> list[Accepted | ProtocolError]:
-        opened = [attempt(self._opened, delivery) for delivery in deliveries]
-        arrived = [found for found in opened if isinstance(found, CheckedResult)]
-        saved = iter(self._save_all(arrived) if arrived else ())
-        return [next(saved) if isinstance(found, CheckedResult) else found for found in opened]
+        """Read, find stored payloads, verify the others, accept them in one transaction."""
+        sealed = [attempt(_read, delivery.raw) for delivery in deliveries]
+        stored = self._stored([item for item in sealed if isinstance(item, Envelope)])
+        open_one = partial(self._open, stored)
+        opened = [
+            item if isinstance(item, ProtocolError) else attempt(open_one, (delivery, item))
+            for delivery, item in zip(deliveries, sealed, strict=True)
+        ]
+        new = [item for item in opened if isinstance(item, Opened)]
+        outcomes = iter(self._commit(new) if new else ())
+        return [
+            next(outcomes)
+            if isinstance(item, Opened)
+            else self._answer_again(item)
+            if isinstance(item, StoredSubmission)
+            else item
+            for item in opened
+        ]
 
-    def _opened(self, delivery: Delivery) -> CheckedResult:
-        sealed = envelope.read(delivery.raw)
-        if len(sealed.signatures) != 1:
-            raise InvalidEnvelope("a result has exactly one signature", field="signatures")
+    def _open(
+        self, stored: Mapping[str, StoredSubmission], received: tuple[Delivery, Envelope]
+    ) -> Opened | StoredSubmission:
+        """Verify an envelope and parse its result. Ed25519 signatures are deterministic: a stored
+        payload under its stored signature was verified before."""
+        delivery, sealed = received
         (signature,) = sealed.signatures
+        same = stored.get(sealed.payload_sha256)
+        if same is not None and (same.key_id, same.signature) == signature_of(sealed):
+            delivery.spend_once(signature.key_id)
+            return same
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
         delivery.spend_once(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
-        submission = NewRow(
-            id=new_id(delivery.received_at),
-            payload=payload,
-            payload_sha256=sealed.payload_sha256,
-            payload_type=sealed.payload_type,
-            signature=signature.value,
-            key_id=signature.key_id,
-            received_at=delivery.received_at,
-            outlier=None,
-        )
-        found = result_checks.of_result(result)
-        row = columns.measurement_row(submission, result)
-        row.verdicts = verdicts.as_text(found)
-        return CheckedResult(sealed, result, submission, row, found)
+        return Opened(new_id(delivery.received_at), sealed, result, delivery.received_at)
+
+    def _stored(self, sealed: Sequence[Envelope]) -> dict[str, StoredSubmission]:
+        with self.store.reading() as session:
+            return with_digests(session.connection(), [item.payload_sha256 for item in sealed])
 
     def _find_key(self, key_id: str) -> Ed25519PublicKey:
         if key_id not in self._keys:
@@ -118,7 +127,24 @@ class Inbox:
                 self._keys[key_id] = key_registry.find_key(session)(key_id)
         return self._keys[key_id]
 
-    def _save_all(self, arrived: Sequence[CheckedResult]) -> list[Accepted | ProtocolError]:
+    def _commit(self, opened: Sequence[Opened]) -> list[Accepted | ProtocolError]:
         with self.store.writing_in_turn() as session:
             writer.take_turn(session)
-            return saving.save_all(session, self.authority, arrived)
+            return accept_all(session, self.authority, opened)
+
+    def _answer_again(self, stored: StoredSubmission) -> Accepted:
+        with self.store.reading() as session:
+            return repeated(session, stored)
+
+
+def signature_of(sealed: Envelope) -> tuple[str, bytes]:
+    """The key id and the bytes of an envelope's one signature."""
+    (signature,) = sealed.signatures
+    return signature.key_id, signature.value
+
+
+def _read(raw: bytes) -> Envelope:
+    sealed = envelope.read(raw)
+    if len(sealed.signatures) != 1:
+        raise InvalidEnvelope("a result has exactly one signature", field="signatures")
+    return sealed

@@ -19,7 +19,7 @@ from ..db.tables import LogEntry, SigningKey
 from ..errors import NotFound
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
-from . import eligibility, key_registry, moderation
+from . import key_registry, moderation
 
 
 class Enrollment(Wire):
@@ -43,7 +43,7 @@ class KeyEventResult:
     created: bool
 
 
-def tell(
+def accept(
     raw: bytes, store: Store, authority: Authority, policy: str, now: datetime
 ) -> KeyEventResult:
     """Verify a key event, apply and log it.
@@ -67,14 +67,12 @@ def tell(
             field="envelope.payloadType",
         )
     if acts.event_kind(opened.payload) == "enroll":
-        key_registry.enrolled_key(
-            opened, now
-        )  # verified before the transaction, because it takes time
+        # Verified before the transaction, because it takes time.
+        key_registry.enrolled_key(opened, now)
     with store.writing() as session:
         writer.take_turn(session)
-        known = logged(session, opened)
-        if known is not None:
-            return KeyEventResult(*known, created=False)
+        if (receipt := reader.receipt_of_payload(session, opened.payload_sha256)) is not None:
+            return KeyEventResult(_key_of(session, opened), receipt, created=False)
         key = apply(session, authority.identity, opened, now)
         if key is None:  # enrolled before by another event
             key = session.get_one(SigningKey, opened.signatures[0].key_id)
@@ -86,7 +84,7 @@ def tell(
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)
                 leaves.append(writer.Leaf("act", assigned, key_chain=key.first_key_id))
-        receipt = writer.append(session, authority, reader.size(session), leaves, now)[0]
+        receipt = writer.append(session, authority, leaves, now)[0]
         return KeyEventResult(key, receipt, created=True)
 
 
@@ -122,9 +120,7 @@ def replay(session: Session, opened: Envelope, now: datetime) -> SigningKey:
     if kind == "rotate":
         return key_registry.rotate(session, acts.parse(Rotation, opened.payload), now)
     if kind == "revoke":
-        revoked = key_registry.revoke(session, acts.parse(Revocation, opened.payload))
-        eligibility.settle_key(session, revoked)
-        return revoked
+        return key_registry.revoke(session, acts.parse(Revocation, opened.payload))
     return key_registry.enroll(session, key_registry.enrolled_key(opened, now))
 
 
@@ -166,30 +162,25 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
             mend="GET /api/v1/log/entries has every key event",
         )
     entries: dict[int, LogEntry] = {}
-    known: set[str] = set()
+    visited: set[str] = set()
     chains = {key.first_key_id}
     while chains:
-        known |= chains
-        found = session.exec(select(LogEntry).where(col(LogEntry.key_chain).in_(chains))).all()
-        entries |= {entry.log_index: entry for entry in found}
-        signers = {s.key_id for entry in found for s in _kept(entry).signatures}
+        visited |= chains
+        of_chains = session.exec(select(LogEntry).where(col(LogEntry.key_chain).in_(chains))).all()
+        entries |= {entry.log_index: entry for entry in of_chains}
+        signers = {s.key_id for entry in of_chains for s in _envelope(entry).signatures}
         of_signers = select(SigningKey.first_key_id).where(col(SigningKey.key_id).in_(signers))
-        chains = set(session.exec(of_signers)) - known
+        chains = set(session.exec(of_signers)) - visited
     ordered = [entries[index] for index in sorted(entries)]
-    found_receipts = reader.receipts(session, ordered)
-    return key, list(zip(map(_kept, ordered), found_receipts, strict=True))
+    receipts = reader.receipts(session, ordered)
+    return key, list(zip(map(_envelope, ordered), receipts, strict=True))
 
 
-def logged(session: Session, opened: Envelope) -> tuple[SigningKey, Receipt] | None:
-    """The key and the receipt of an event that is already in the log."""
-    entry = session.exec(
-        select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
-    ).first()
-    if entry is None:
-        return None
+def _key_of(session: Session, opened: Envelope) -> SigningKey:
+    """The key that a logged event is about."""
     document = strict_json.loads(opened.payload)
     key_id = document.get("key_id") or keys.key_id(statement.public_key(document["public_key"]))
-    return session.get_one(SigningKey, key_id), reader.receipts(session, [entry])[0]
+    return session.get_one(SigningKey, key_id)
 
 
 def _first_receipt(session: Session, key: SigningKey) -> Receipt:
@@ -202,7 +193,7 @@ def _first_receipt(session: Session, key: SigningKey) -> Receipt:
     return reader.receipts(session, [first])[0]
 
 
-def _kept(entry: LogEntry) -> Envelope:
+def _envelope(entry: LogEntry) -> Envelope:
     """The envelope of a key event or of an act about a key. These are never erased."""
     return envelope.read(entry.envelope or b"")
 

@@ -1,7 +1,7 @@
 """Key registry: the keys that may sign, their owners and their status.
 
-Every key event is an envelope that the keys themselves signed. It is logged, and a replay of the
-log applies it with the same functions.
+Every key event is an envelope that the keys themselves signed. Acceptance changes the registry in
+the transaction that logs the event, because the next result depends on it.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Row
-from sqlmodel import Session, col, select, update
+from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope, keys, statement
 from bench_protocol.acts import Label, Revocation, Rotation
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, UnknownKey
 
-from ..db.tables import Invite, Measurement, Owner, SigningKey
+from ..db.tables import Invite, Owner, SigningKey
 from ..errors import KeyNotActive, NotInvited
 
 
@@ -126,14 +126,14 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
     return row
 
 
-def own(session: Session, label: str) -> Owner:
+def owner_with_label(session: Session, label: str) -> Owner:
     """The owner with this label, created if there is none."""
-    found = session.get(Owner, label)
-    if found is None:
-        found = Owner(label=label)
-        session.add(found)
+    owner = session.get(Owner, label)
+    if owner is None:
+        owner = Owner(label=label)
+        session.add(owner)
         session.flush()
-    return found
+    return owner
 
 
 # -- events: verify, then apply --------------------------------------------------------------------
@@ -166,11 +166,11 @@ def enrolled_key(opened: Envelope, now: datetime) -> SigningKey:
 def enroll(session: Session, key: SigningKey) -> SigningKey:
     """Add a key. In a replay the stored key is reset, except for its name and a pending approval,
     which are not in the log."""
-    kept = session.get(SigningKey, key.key_id)
-    if kept is not None:
-        key.display_name = kept.display_name
-        key.status = "pending" if kept.status == "pending" else key.status
-    own(session, key.owner)
+    stored = session.get(SigningKey, key.key_id)
+    if stored is not None:
+        key.display_name = stored.display_name
+        key.status = "pending" if stored.status == "pending" else key.status
+    owner_with_label(session, key.owner)
     row = session.merge(key)
     session.flush()
     return row
@@ -264,11 +264,10 @@ def revoke(session: Session, event: Revocation) -> SigningKey:
 
 
 def assign(session: Session, key_id: str, label: str) -> SigningKey:
-    """Assign a key and its results to an owner."""
+    """Assign a key to an owner; the projector assigns its results."""
     row = key_with_id(session, key_id)
-    own(session, label)
+    owner_with_label(session, label)
     row.owner = label
-    session.exec(update(Measurement).where(col(Measurement.key_id) == key_id).values(owner=label))
     session.add(row)
     session.flush()
     return row

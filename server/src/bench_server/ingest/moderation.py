@@ -1,7 +1,7 @@
-"""Moderation: acts of senders and of the operator on stored results, keys and owners.
+"""Moderation: accept acts of senders and of the operator on results, keys and owners.
 
-Every act is a signed envelope. It is logged unless it only reads. The same functions apply an act
-at acceptance and when the log is replayed.
+Every act is a signed envelope. It is logged unless it only reads. Acceptance refuses impossible
+acts and changes keys; the projector applies the effect on results.
 """
 
 import secrets
@@ -22,15 +22,17 @@ from bench_protocol.receipts import Receipt
 from bench_protocol.units import Wire
 
 from ..db.store import Store
-from ..db.tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
+from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
-from . import eligibility, key_registry
+from . import columns, key_registry
 
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
-FINAL = ("flagged", "quarantined")
+# What the operator's acts make of a result; its sender cannot change it.
+FINAL = {"flag": "flagged", "quarantine": "quarantined"}
+ABOUT_RESULTS = ("hide", "show", "withdraw", "flag", "quarantine", "restore")
 
 
 class ActBody(Wire):
@@ -64,22 +66,19 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
     with store.writing() as session:
         writer.take_turn(session)
         act = verified(session, authority.identity, opened)
-        known = session.exec(
-            select(LogEntry).where(LogEntry.payload_sha256 == opened.payload_sha256)
-        ).first()
-        if known is not None:
-            kept = reader.receipts(session, [known])
-            return ActResult(act, kept[0] if kept else None)
+        if (receipt := reader.receipt_of_payload(session, opened.payload_sha256)) is not None:
+            return ActResult(act, receipt)
         if act.act in acts.READING_ACTS:
             _require_fresh(act, now)
             return ActResult(act, None)
-        apply(session, act, now, body.display_name)
+        require_possible(session, act)
+        change_keys(session, act, body.display_name)
         leaf = writer.Leaf(
             "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
         )
-        (receipt,) = writer.append(session, authority, reader.size(session), [leaf], now)
-        if act.act == "withdraw" and act.result is not None:
-            erase(session, act.result)
+        (receipt,) = writer.append(session, authority, [leaf], now)
+        if act.act == "withdraw":
+            _erase(session, _needed(act.result, "result"), receipt.index, now)
         return ActResult(act, receipt)
 
 
@@ -139,11 +138,37 @@ def verified(session: Session, identity: Identity, opened: Envelope) -> Act:
     return act
 
 
-def apply(session: Session, act: Act, now: datetime, display_name: str | None = None) -> None:
-    """Apply a verified act, at acceptance and when the log is replayed.
+def require_possible(session: Session, act: Act) -> None:
+    """Refuse an act on a result that it cannot have an effect on.
 
     Raises:
         NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
+    """
+    if act.act not in ABOUT_RESULTS:
+        return
+    result_id = _needed(act.result, "result")
+    submission = session.get(Submission, result_id)
+    if submission is None:
+        if session.get(Withdrawn, result_id) is not None:
+            raise Gone(f"result {result_id} was withdrawn", field="result")
+        raise NotFound(f"no result {result_id}", field="result")
+    # The operator's key is not enrolled.
+    if act.act in acts.OWN_ACTS and session.get(SigningKey, act.key_id) is not None:
+        _require_own(session, act, submission)
+    if act.act in ("hide", "show") and (newest := newest_act(session, result_id)) in FINAL:
+        raise Conflict(
+            f"the operator has {FINAL[newest]} result {result_id}; it can still be withdrawn",
+            field="result",
+        )
+    if act.act in FINAL:
+        _needed(act.reason, "reason")
+
+
+def change_keys(session: Session, act: Act, display_name: str | None = None) -> None:
+    """Apply what an act changes of keys: a name, an approval, an owner; other acts change none.
+
+    Raises:
+        UnknownKey, KeyNotActive, InvalidField: the act is impossible.
     """
     if act.act == "rename":
         key = key_registry.require_active(session, act.key_id)
@@ -154,101 +179,72 @@ def apply(session: Session, act: Act, now: datetime, display_name: str | None = 
         if key.status == "pending":
             key.status = "active"
     elif act.act == "assign":
-        key = key_registry.assign(session, _needed(act.key, "key"), _needed(act.owner, "owner"))
-        eligibility.settle_key(session, key)
+        key_registry.assign(session, _needed(act.key, "key"), _needed(act.owner, "owner"))
     elif act.act in ("confirm", "doubt"):
-        owner = key_registry.own(session, _needed(act.owner, "owner"))
-        owner.confirmed = act.act == "confirm"
-        eligibility.settle_owner(session, owner.label)
-    else:
-        apply_to_result(session, act, now)
+        key_registry.owner_with_label(session, _needed(act.owner, "owner"))
 
 
-def erase(session: Session, submission_id: str) -> None:
-    """Erase the salts and envelopes of a withdrawn result's entries. The tree does not change."""
-    session.exec(
-        update(LogEntry)
-        .where(col(LogEntry.submission_id) == submission_id)
-        .values(salt=None, envelope=None, submission_id=None)
-    )
+def newest_act(session: Session, result_id: str) -> str | None:
+    """The kind of the newest logged act about a result; None if there is none."""
+    raw = session.exec(
+        select(LogEntry.envelope)
+        .where(LogEntry.submission_id == result_id, LogEntry.kind == "act")
+        .order_by(col(LogEntry.log_index).desc())
+        .limit(1)
+    ).first()
+    return None if raw is None else acts.parse(Act, envelope.read(raw).payload).act
 
 
-def own_results(session: Session, key_id: str) -> list[tuple[Submission, Measurement]]:
+def results_of_chain(session: Session, key_id: str) -> list[Submission]:
     """All results of a key's chain of rotations, hidden ones too, oldest first."""
     key = key_registry.key_with_id(session, key_id)
-    found = session.exec(
-        select(Submission, Measurement)
-        .where(Measurement.submission_id == Submission.id)
-        .where(Measurement.key_id == SigningKey.key_id)
+    rows = session.exec(
+        select(Submission)
+        .where(Submission.key_id == SigningKey.key_id)
         .where(SigningKey.first_key_id == key.first_key_id)
-        .order_by(col(Measurement.log_index))
+        .order_by(col(Submission.received_at), col(Submission.id))
     )
-    return list(found.all())
+    return list(rows.all())
 
 
-def apply_to_result(session: Session, act: Act, now: datetime) -> None:
-    """Apply an act on one result.
-
-    Raises:
-        NotFound, Gone, NotYours, Conflict, InvalidField: the act is impossible.
-    """
-    result_id = _needed(act.result, "result")
-    row = session.get(Measurement, result_id)
-    if row is None:
-        if session.get(Withdrawn, result_id) is not None:
-            raise Gone(f"result {result_id} was withdrawn", field="result")
-        raise NotFound(f"no result {result_id}", field="result")
-    # The operator's key is not enrolled.
-    if act.act in acts.OWN_ACTS and session.get(SigningKey, act.key_id) is not None:
-        _require_own(session, act, row)
-    if act.act == "withdraw":
-        _withdraw(session, row, now)
-        return
-    if act.act in ("hide", "show") and row.moderation in FINAL:
-        raise Conflict(
-            f"the operator has {row.moderation} result {result_id}; it can still be withdrawn",
-            field="result",
-        )
-    row.moderation = {
-        "hide": "hidden",
-        "show": None,
-        "flag": "flagged",
-        "quarantine": "quarantined",
-        "restore": "restored",
-    }[act.act]
-    if act.act in ("flag", "quarantine"):
-        _needed(act.reason, "reason")
-    row.moderation_reason = act.reason
-    eligibility.settle(session, [row])
-
-
-def _withdraw(session: Session, row: Measurement, now: datetime) -> None:
-    submission = session.get_one(Submission, row.submission_id)
-    kept = {name: getattr(row, name) for name in Withdrawn.model_fields if hasattr(row, name)}
+def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> None:
+    """Erase a withdrawn result: its payload, and the salts and envelopes of all of its entries,
+    that of the withdrawal included. The tree does not change."""
+    submission = session.get_one(Submission, result_id)
+    entries = col(LogEntry.submission_id) == result_id
+    log_index = session.exec(
+        select(LogEntry.log_index).where(entries, LogEntry.kind == "result")
+    ).one()
+    known = columns.of_result(columns.stored_result(submission.payload))
     session.add(
         Withdrawn(
-            **kept, id=submission.id, payload_sha256=submission.payload_sha256, withdrawn_at=now
+            **{name: known[name] for name in Withdrawn.model_fields if name in known},
+            id=result_id,
+            payload_sha256=submission.payload_sha256,
+            log_index=log_index,
+            act_index=act_index,
+            received_at=submission.received_at,
+            withdrawn_at=now,
         )
     )
-    row.rankable, row.unranked_reason = False, "withdrawn"
-    eligibility.settle_without(session, row)
-    session.exec(delete(Measurement).where(col(Measurement.submission_id) == submission.id))
-    session.exec(delete(Submission).where(col(Submission.id) == submission.id))
+    erased = {"salt": None, "envelope": None, "submission_id": None}
+    session.exec(update(LogEntry).where(entries).values(**erased))
+    session.exec(delete(Submission).where(col(Submission.id) == result_id))
 
 
-def _require_own(session: Session, act: Act, row: Measurement) -> None:
+def _require_own(session: Session, act: Act, submission: Submission) -> None:
     signer = key_registry.key_with_id(session, act.key_id)
     if signer.status == "revoked":
         raise KeyNotActive(
             f"key {act.key_id} was revoked and decides nothing any more",
             field="signatures.keyid",
             mend="ask whoever runs this server to take it back: bench-server results withdraw "
-            f"{row.submission_id}",
+            f"{submission.id}",
         )
     signer = key_registry.require_active(session, act.key_id)
-    if signer.first_key_id != session.get_one(SigningKey, row.key_id).first_key_id:
+    if signer.first_key_id != session.get_one(SigningKey, submission.key_id).first_key_id:
         raise NotYours(
-            f"result {row.submission_id} was sent by another key",
+            f"result {submission.id} was sent by another key",
             field="result",
             mend="sign with the key that sent it, or with its successor",
         )

@@ -1,28 +1,20 @@
-"""Checks on submission: challenge freshness, clock agreement, outliers among other owners.
+"""Checks on submission: challenge freshness and agreement of clocks.
 
 Otherwise as in :mod:`.result_checks`.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from bench_protocol import figures
 from bench_protocol.result import Measurement, Result
 
-from .other_owners import OtherOwners
 from .verdicts import CheckVerdict, Effect, Finding
 
 CLOCKS_AGREE_SECONDS = 2.0
 CLOCKS_AGREE_SHARE = 0.005
 ARRIVES_WITHIN_SECONDS = 60.0
-OUTLIER = "outlier"
-OWNERS_FOR_OUTLIERS = 5
-OUTLIER_DEVIATIONS = 5.0
-# Where owners agree to the digit, ordinary differences must not become outliers.
-LEAST_DEVIATION = 0.02
 
 
 @dataclass(frozen=True)
@@ -39,73 +31,48 @@ class SubmissionFacts:
     issued_at: datetime | None = None
 
 
-def of_arrival(result: Result, arrival: SubmissionFacts) -> tuple[CheckVerdict, ...]:
+def of_submission(result: Result, facts: SubmissionFacts) -> tuple[CheckVerdict, ...]:
     """Run every submission check. A failed repeat has none."""
     measured = result.measurement
     if measured is None:
         return ()
     return tuple(
-        CheckVerdict.of(name, effect, check(result, measured, arrival))
+        CheckVerdict.of(name, effect, check(result, measured, facts))
         for name, effect, check in CHECKS
     )
 
 
-def outlier(result: Result, others: OtherOwners) -> Finding | None:
-    """How far a time is from the median of other owners' times, in logarithms
-    (:mod:`.other_owners`). None where nothing was measured."""
-    measured = result.measurement
-    if measured is None:
-        return None
-    if others.owners < OWNERS_FOR_OUTLIERS:
-        sentence = f"{others.owners} other owners are too few to tell an outlier"
-        return Finding(True, sentence, {"owners": others.owners}, checked=False)
-    rate = figures.samples_per_second(measured, result.cell.batch_size)
-    away = (math.log(1e9 / rate) - others.middle) / max(others.deviation, LEAST_DEVIATION)
-    ratio = math.exp(others.middle) * rate / 1e9
-    return Finding(
-        abs(away) <= OUTLIER_DEVIATIONS,
-        f"{ratio:,.3g} times the median speed of {others.owners} other owners, "
-        f"{abs(away):,.1f} deviations away",
-        {"owners": others.owners, "ratio": ratio, "deviations": away},
-    )
-
-
-def of_outlier(found: Finding | None) -> tuple[CheckVerdict, ...]:
-    """The verdict of the outlier check, from its finding when the result was accepted."""
-    return () if found is None else (CheckVerdict.of(OUTLIER, "doubtful", found),)
-
-
-def _challenge(_result: Result, _measured: Measurement, arrival: SubmissionFacts) -> Finding:
+def _challenge(_result: Result, _measured: Measurement, facts: SubmissionFacts) -> Finding:
     sentence = {
         "none": "measured without a challenge, so it may have been measured at any time",
         "fresh": "bound to a challenge of this server",
         "expired": "its challenge had expired when it arrived",
         "foreign": "this server did not give this challenge to this key",
-    }[arrival.challenge]
-    return Finding(arrival.challenge == "fresh", sentence, {"challenge": arrival.challenge})
+    }[facts.challenge]
+    return Finding(facts.challenge == "fresh", sentence, {"challenge": facts.challenge})
 
 
-def _clocks(result: Result, _measured: Measurement, arrival: SubmissionFacts) -> Finding:
+def _clocks(result: Result, _measured: Measurement, facts: SubmissionFacts) -> Finding:
     """Monotonic, wall and server clock over the run so far, which began with the challenge.
 
     Compared only for what arrives within a minute of signing; sleep and waiting are no fraud.
     """
     clocks = result.clocks
-    if arrival.issued_at is None:
+    if facts.issued_at is None:
         return Finding(False, "clocks are only compared from a fresh challenge on", {})
     monotonic = clocks.signed_ns / 1e9
     wall = (_moment(clocks.signed) - _moment(clocks.run_started)).total_seconds()
-    server = (arrival.received_at - arrival.issued_at).total_seconds()
-    room = max(CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE * monotonic)
+    server = (facts.received_at - facts.issued_at).total_seconds()
+    tolerance = max(CLOCKS_AGREE_SECONDS, CLOCKS_AGREE_SHARE * monotonic)
     numbers = {"monotonic_seconds": monotonic, "wall_seconds": wall, "server_seconds": server}
-    if abs(wall - monotonic) > room:
+    if abs(wall - monotonic) > tolerance:
         sentence = (
             f"since the run began its wall clock went on by {wall:,.1f} s, its monotonic clock "
             f"by {monotonic:,.1f} s: the machine slept, or its clock was set"
         )
-    elif server < monotonic - room:
+    elif server < monotonic - tolerance:
         sentence = f"it claims {monotonic:,.1f} s since its challenge, the server saw {server:,.1f}"
-    elif server > monotonic + room + ARRIVES_WITHIN_SECONDS:
+    elif server > monotonic + tolerance + ARRIVES_WITHIN_SECONDS:
         sentence = (
             f"it arrived {server - monotonic:,.0f} s after it was signed, too late to compare "
             "clocks"

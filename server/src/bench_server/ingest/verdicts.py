@@ -43,20 +43,18 @@ class CheckVerdict:
     checked: bool = True  # absent in stored verdicts of versions up to 0005
 
     @classmethod
-    def of(cls, check: str, effect: Effect, found: Finding) -> "CheckVerdict":
-        return cls(check, found.passed, effect, found.sentence, found.figures, found.checked)
+    def of(cls, check: str, effect: Effect, finding: Finding) -> "CheckVerdict":
+        """The verdict of a check, from its finding."""
+        return cls(
+            check, finding.passed, effect, finding.sentence, finding.figures, finding.checked
+        )
 
 
-def as_text(found: Iterable[CheckVerdict]) -> str:
+def as_text(verdicts: Iterable[CheckVerdict]) -> str:
     """Verdicts as they are stored: a list in JSON."""
-    return json.dumps([vars(verdict) for verdict in found])
-
-
-def joined(text: str, other: str) -> str:
-    """Two lists of verdicts as one."""
-    return f"{text[:-1]}, {other[1:]}" if "[]" not in (text, other) else max(text, other, key=len)
+    return json.dumps([vars(verdict) for verdict in verdicts])
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
     """Stored verdicts."""
-    return tuple(CheckVerdict(**kept) for kept in json.loads(text))
+    return tuple(CheckVerdict(**verdict) for verdict in json.loads(text))

@@ -12,7 +12,7 @@ from bench_protocol.errors import InvalidProof
 from bench_protocol.merkle import Node
 from bench_protocol.receipts import Receipt
 
-from ..db.bulk import among
+from ..db.lists import among
 from ..db.tables import LogCheckpoint, LogEntry, LogNode, Submission
 from ..errors import NotFound
 
@@ -90,6 +90,12 @@ def receipts_of_results(session: Session, submission_ids: Iterable[str]) -> dict
         str(entry.submission_id): receipt
         for entry, receipt in zip(entries, receipts_found, strict=True)
     }
+
+
+def receipt_of_payload(session: Session, payload_sha256: str) -> Receipt | None:
+    """The receipt of a logged key event or act with this payload; None if there is none."""
+    entry = session.exec(select(LogEntry).where(LogEntry.payload_sha256 == payload_sha256)).first()
+    return None if entry is None else next(iter(receipts(session, [entry])), None)
 
 
 def envelope_of(entry: LogEntry, submission: Submission | None) -> Envelope | None:

@@ -20,8 +20,7 @@ from bench_protocol.errors import InvalidProof
 from bench_protocol.merkle import Node
 from bench_protocol.receipts import Checkpoint, Receipt
 
-from ..db.bulk import BulkWrite
-from ..db.tables import LogCheckpoint, LogEntry, LogNode
+from ..db.tables import LogCheckpoint, LogEntry, LogNode, table_of
 from . import reader
 from .server_keys import Authority, KeysProblem
 
@@ -30,9 +29,9 @@ ADVISORY_LOCK = 0x7472_6169_6E6C_6F67
 # Statements of every batch, built once.
 # Every lookup has an index, but the planner may ignore the index of a small table.
 TURN = text("SELECT pg_advisory_xact_lock(:lock), set_config('enable_seqscan', 'off', true)")
-NEW_ENTRIES = BulkWrite(insert(LogEntry.__table__))  # type: ignore[attr-defined]
-NEW_NODES = BulkWrite(insert(LogNode.__table__))  # type: ignore[attr-defined]
-NEW_CHECKPOINTS = BulkWrite(insert(LogCheckpoint.__table__))  # type: ignore[attr-defined]
+NEW_ENTRIES = insert(table_of(LogEntry))
+NEW_NODES = insert(table_of(LogNode))
+NEW_CHECKPOINTS = insert(table_of(LogCheckpoint))
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,16 @@ def take_turn(session: Session) -> None:
 
 
 def append(
-    session: Session, authority: Authority, first: int, leaves: Sequence[Leaf], now: datetime
+    session: Session, authority: Authority, leaves: Sequence[Leaf], now: datetime
 ) -> list[Receipt]:
     """Append entries and sign one checkpoint over them all, in the session's transaction. It must
     hold the log's lock (:func:`take_turn`).
 
-    Args:
-        first: the log's size.
-
     Returns:
         The receipts, in the order of the leaves.
     """
+    connection = session.connection()
+    first = reader.size(session)
     edge = merkle.subtrees(0, first)
     # The paths of the new entries need only the edge of the old tree and the new nodes.
     tree = reader.nodes(session, edge)
@@ -88,8 +86,8 @@ def append(
     tree |= dict(complete)
     note = _sign(session, authority, frontier)
     rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
-    NEW_NODES.rows(session.connection(), rows)
-    NEW_ENTRIES.rows(session.connection(), entries)
+    connection.execute(NEW_NODES, rows)
+    connection.execute(NEW_ENTRIES, entries)
     return [
         Receipt(at, entry["salt"], reader.path(tree, at, frontier.size), note)
         for at, entry in enumerate(entries, first)
@@ -123,5 +121,5 @@ def begin(session: Session, authority: Authority) -> None:
 
 def _sign(session: Session, authority: Authority, frontier: merkle.Frontier) -> str:
     note = Checkpoint(authority.origin, frontier.size, frontier.root).signed(authority.log)
-    NEW_CHECKPOINTS.rows(session.connection(), [{"size": frontier.size, "note": note}])
+    session.connection().execute(NEW_CHECKPOINTS, [{"size": frontier.size, "note": note}])
     return note

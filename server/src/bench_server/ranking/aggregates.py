@@ -1,261 +1,241 @@
-"""Aggregates: figures of machines, owners and hardware, updated at ingest (table ``standing``).
+"""Aggregates: the stored figures of machines, owners and hardware (table ``standing``).
 
-:func:`add` adds new results. The median of each level moves by a step or two along an index, so the
-cost grows with the logarithm of the number of results. :func:`refresh` recomputes aggregates with
-:func:`.figures.combine` when results stop or start to count, or change owner or trust level. Both
-give the same rows; a property test compares them.
-
-A writer holds the log's lock (:func:`.writer.take_turn`), so writers never overlap.
+:func:`refresh` computes aggregates from all of their children, from the lowest level up. The
+database summarises the children and finds the ones in the middle, :func:`.figures.combine` makes
+the figure. An aggregate depends on nothing but its children, so the order of updates does not
+matter.
 """
 
-import math
-from collections import defaultdict
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from itertools import groupby
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, delete, insert
-from sqlmodel import Session
-
-from ..db.tables import Measurement, NewRow
-from .aggregates_sql import (
-    CHILDREN,
-    HELD,
-    MOVE,
-    NEW,
-    Place,
-    children_of,
-    few_children,
-    middles_of_many,
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Executable,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    cast,
+    delete,
+    func,
+    literal,
+    select,
+    true,
 )
-from .figures import Figure, Subject, combine
+
+from ..db.lists import among
+from ..db.upsert import upsert
+from .figures import LOG_SCALE, Children, Middle, Subject, combine
 from .rows import (
-    ABOVE,
     LEVELS,
+    RESULTS,
     TABLE,
     UNIT_OF_LEVEL,
-    Child,
-    Logs,
+    aggregate_columns,
     at_level,
-    child_of_figure,
-    columns_of,
-    figure_of_result,
-    lineage,
-    standing_values,
+    evidence,
+    sample_of,
+    sample_of_one,
 )
 
-
-class InStandings(Protocol):
-    """A result, by the ids of its machine's aggregates."""
-
-    @property
-    def machine_standing(self) -> str: ...
-
-    @property
-    def environment_standing(self) -> str: ...
+# Up to this number, the ids of all children are read to find the middle; with more, the database
+# skips to it.
+FEW = 200
+_EVIDENCE = ("spread", "accuracy", "joules_per_sample", "energy_scope")
 
 
-class NewChild(NamedTuple):
-    """A child's new figure, and its row before; None if it is new."""
+class ChildTable(NamedTuple):
+    """How to read the children of a level: their parent and id, which of them count, the columns
+    that are summed (none for results, which are one repeat each), and how to read a middle one."""
 
-    child: Figure
-    before: Row[Any] | None
-
-
-class Level(NamedTuple):
-    """New children of the aggregates of one level, and the aggregates' subjects, by id."""
-
-    subjects: dict[str, Subject]
-    arrivals: defaultdict[str, list[NewChild]]
-
-
-class Moved(NamedTuple):
-    """The sums of an aggregate after an update. ``below``: children before its previous median."""
-
-    logs: Logs
-    below: int
-    repeats: int
-    machines: int
+    parent: ColumnElement[str]
+    id: ColumnElement[str]
+    counted: ColumnElement[bool]
+    time: ColumnElement[float]
+    fastest: ColumnElement[float]
+    slowest: ColumnElement[float]
+    repeats: ColumnElement[int]
+    machines: ColumnElement[int]
+    trust_level: ColumnElement[int]
+    newest_at: ColumnElement[Any]
+    middle_columns: tuple[ColumnElement[Any], ...]
+    read_middle: Callable[[Any], Middle]
 
 
-def add(session: Session, rows: Iterable[Measurement | NewRow]) -> None:
-    """Add new results to their aggregates; unranked results are skipped.
-
-    The rows themselves must be written already. The aggregates of all levels are read at once,
-    updated from the lowest level up, and written at once.
-    """
-    counted = [row for row in rows if row.rankable]
-    if not counted:
-        return
-    levels = {level: Level({}, defaultdict(list)) for level in LEVELS}
-    above: dict[str, str] = {}
-    for row in counted:
-        keys = lineage(row)
-        for level, (identity, subject) in keys.items():
-            levels[level].subjects[identity] = subject
-        for level, over in ABOVE.items():
-            above[keys[level].id] = keys[over].id
-        for level in ("environment", "machine"):
-            levels[level].arrivals[keys[level].id].append(NewChild(figure_of_result(row), None))
-    held = Aggregates(session.connection(), [id for of in levels.values() for id in of.subjects])
-    for level, of in levels.items():
-        for arrival in held.take(level, of):
-            if level in ABOVE:
-                levels[ABOVE[level]].arrivals[above[arrival.child.id]].append(arrival)
-    held.write()
+def _middle_result(row: Any) -> Middle:
+    values = sample_of_one(row.ns_per_sample)
+    return Middle(row.ns_per_sample, "repeats", values, evidence(row, row.id))
 
 
-def refresh(session: Session, rows: Iterable[InStandings]) -> None:
-    """Recompute the aggregates of these results' machines, and those above them.
-
-    Call it in the transaction that changed ``rankable``, ``owner`` or ``trust_level`` of the rows.
-    """
-    session.flush()
-    ids: dict[str, set[str]] = {level: set() for level in LEVELS}
-    for row in rows:
-        ids["environment"].add(row.environment_standing)
-        ids["machine"].add(row.machine_standing)
-    for level in LEVELS:
-        for identity in sorted(ids[level]):
-            ids[ABOVE.get(level, level)] |= _refresh(session, level, identity)
+def _middle_aggregate(row: Any) -> Middle:
+    return Middle(row.ns_per_sample, row.value_unit, sample_of(row), evidence(row, row.result_id))
 
 
-class Aggregates:
-    """Aggregates during an update: read at once, updated in memory, written at once."""
+def _results(parent: str) -> ChildTable:
+    c = RESULTS.c
+    return ChildTable(
+        *(c[parent], c.submission_id, c.rankable, c.ns_per_sample, c.ns_per_sample),
+        *(c.ns_per_sample, literal(1), literal(1), c.trust_level, c.received_at),
+        middle_columns=(
+            c.submission_id.label("id"),
+            *(c[name] for name in ("ns_per_sample", *_EVIDENCE)),
+        ),
+        read_middle=_middle_result,
+    )
 
-    def __init__(self, connection: Connection, ids: list[str]) -> None:
-        self._connection = connection
-        self._rows = {row.id: row for row in connection.execute(HELD, {"ids": ids}).all()}
-        self._children = few_children(connection, self._rows.values())
-        self._new: list[dict[str, Any]] = []
-        self._moved: list[dict[str, Any]] = []
 
-    def take(self, level: str, of: Level) -> list[NewChild]:
-        """Update the aggregates of a level with new or changed children.
+_AGGREGATES = ChildTable(
+    *(TABLE.c.parent_id, TABLE.c.id, true(), TABLE.c.ns_per_sample, TABLE.c.fastest_ns),
+    *(TABLE.c.slowest_ns, TABLE.c.repeats, TABLE.c.machines, TABLE.c.trust_level),
+    TABLE.c.newest_at,
+    middle_columns=(
+        TABLE.c.id,
+        *(TABLE.c[name] for name in ("ns_per_sample", "value_unit", "value_count")),
+        *(TABLE.c[name] for name in ("value_log_mean", "value_log_variance", "result_id")),
+        *(TABLE.c[name] for name in _EVIDENCE),
+    ),
+    read_middle=_middle_aggregate,
+)
+CHILDREN = {
+    "environment": _results("environment_standing"),
+    "machine": _results("machine_standing"),
+    "owner": _AGGREGATES,
+    "hardware": _AGGREGATES,
+}
 
-        Returns:
-            The updated aggregates, as children of the level above.
-        """
-        moves = {
-            identity: _moved(self._rows[identity], arrivals)
-            for identity, arrivals in of.arrivals.items()
-            if identity in self._rows
+
+class Touched:
+    """The aggregates that a change touches: subjects by id, for each level."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, dict[str, Subject]] = {level: {} for level in LEVELS}
+
+    def add(self, subject: Subject) -> None:
+        """Touch all aggregates above a result, given its subject at the lowest level. A later
+        subject replaces an earlier one of the same aggregate, as when a machine's owner changes."""
+        for level in LEVELS:
+            subject_of_level = at_level(level, subject)
+            self.levels[level][subject_of_level.id] = subject_of_level
+
+
+def refresh(connection: Connection, touched: Touched) -> None:
+    """Compute the touched aggregates again; one without children is deleted."""
+    for level, subjects in touched.levels.items():
+        if not subjects:
+            continue
+        children = children_of(connection, level, subjects)
+        if gone := subjects.keys() - children.keys():
+            connection.execute(DELETE, {"ids": sorted(gone)})
+        figures = {
+            id: combine(summary, UNIT_OF_LEVEL[level], subjects[id])
+            for id, summary in sorted(children.items())
         }
-        places = [
-            Place(self._rows[identity], moved.logs.n, moved.below)
-            for identity, moved in moves.items()
-            if identity not in self._children
-        ]
-        if places and UNIT_OF_LEVEL[level] != "repeats":
-            # The index must contain the current values of their children.
-            self.write()
-        middles = middles_of_many(self._connection, level, places)
-        taken = []
-        for identity, arrivals in of.arrivals.items():
-            subject = of.subjects[identity]
-            if identity not in moves:
-                taken.append(NewChild(self._begun(level, subject, arrivals), None))
-                continue
-            row = self._rows[identity]
-            middle = middles.get(identity) or self._middle_of_few(row, arrivals)
-            found, columns = _after(row, subject, arrivals, moves[identity], middle)
-            self._moved.append(columns | {"identity": identity})
-            taken.append(NewChild(found, row))
-        return taken
-
-    def _begun(self, level: str, subject: Subject, arrivals: list[NewChild]) -> Figure:
-        """A new aggregate of its first children."""
-        children = [arrival.child for arrival in arrivals]
-        aggregate = combine(children, UNIT_OF_LEVEL[level], subject)
-        self._new.append(standing_values(level, aggregate, children))
-        return aggregate
-
-    def write(self) -> None:
-        """Write pending changes."""
-        NEW.rows(self._connection, self._new)
-        MOVE.rows(self._connection, self._moved)
-        self._new, self._moved = [], []
-
-    def _middle_of_few(self, row: Row[Any], arrivals: list[NewChild]) -> tuple[Child, Child]:
-        """The two middle children of an aggregate whose children are all in memory."""
-        moved = {child.id: child for child, _ in arrivals}
-        children: list[tuple[float, str, Any]] = [
-            (child[0], child[1], child) for child in self._children[row.id] if child[1] not in moved
-        ]
-        children += [(child.ns_per_sample, child.id, child) for child in moved.values()]
-        children.sort()
-        lower, upper = children[(len(children) - 1) // 2][2], children[len(children) // 2][2]
-        return _child(row.level, lower), _child(row.level, upper)
+        upsert(connection, TABLE, [aggregate_columns(level, f) for f in figures.values()])
 
 
-def _moved(row: Row[Any], arrivals: list[NewChild]) -> Moved:
-    """Add children, and remove the former values of those that changed."""
-    logs = Logs(row.children, row.log_mean, row.log_m2)
-    middle = (row.middle_ns, row.middle_id)
-    below = (row.children - 1) // 2
-    repeats, machines = row.repeats, row.machines
-    for child, before in arrivals:
-        if before is not None:
-            below -= (before.ns_per_sample, child.id) < middle
-            logs = logs.without(math.log(before.ns_per_sample))
-            repeats, machines = repeats - before.repeats, machines - before.machines
-        below += (child.ns_per_sample, child.id) < middle
-        logs = logs.plus(math.log(child.ns_per_sample))
-        repeats, machines = repeats + child.repeats, machines + child.machines
-    return Moved(logs, below, repeats, machines)
+def children_of(connection: Connection, level: str, parents: Iterable[str]) -> dict[str, Children]:
+    """Summaries of the children of each parent that has any, by the parents' ids."""
+    sums = connection.execute(_sums(level), {"ids": list(parents)}).all()
+    middle_ids = _middle_ids(connection, level, {row.parent: row.number for row in sums})
+    ids = {id for pair in middle_ids.values() for id in pair}
+    rows = connection.execute(_middles(level), {"ids": list(ids)}) if ids else ()
+    read = CHILDREN[level].read_middle
+    middles = {row.id: read(row) for row in rows}
+    return {row.parent: _children(row, middle_ids[row.parent], middles) for row in sums}
 
 
-def _after(
-    row: Row[Any],
-    subject: Subject,
-    arrivals: list[NewChild],
-    moved: Moved,
-    middles: tuple[Child, Child],
-) -> tuple[Figure, dict[str, Any]]:
-    """An aggregate after an update, and its columns."""
-    middle, upper = middles
-    logs, unit = moved.logs, UNIT_OF_LEVEL[row.level]
-    alone = logs.n == 1 and unit != "repeats"
-    children = [arrival.child for arrival in arrivals]
-    aggregate = Figure(
-        id=row.id,
-        subject=subject,
-        ns_per_sample=(middle.ns_per_sample + upper.ns_per_sample) / 2,
-        fastest_ns=min(row.fastest_ns, *(child.fastest_ns for child in children)),
-        slowest_ns=max(row.slowest_ns, *(child.slowest_ns for child in children)),
-        values=middle.values if alone else logs.sample,
-        unit=middle.unit if alone else unit,
-        repeats=moved.repeats,
-        machines=1 if unit == "repeats" else moved.machines,
-        owners=logs.n if unit == "owners" else 1,
-        trust_level=min(row.trust_level, *(child.trust_level for child in children)),
-        newest_at=max(row.newest_at, *(child.newest_at for child in children)),
-        evidence=middle.evidence,
+def _children(
+    row: Row[Any], middle_ids: tuple[str, str], middles: Mapping[str, Middle]
+) -> Children:
+    lower, upper = middle_ids
+    return Children(
+        count=row.number,
+        fastest_ns=row.fastest,
+        slowest_ns=row.slowest,
+        repeats=int(row.repeats),
+        machines=int(row.machines),
+        trust_level=row.trust_level,
+        newest_at=row.newest_at,
+        log_sum=int(row.log_sum),
+        log_square_sum=int(row.log_square_sum),
+        lower=middles[lower],
+        upper=middles[upper],
     )
-    return aggregate, columns_of(aggregate, (middle.ns_per_sample, middle.id), logs)
 
 
-def _child(level: str, found: Any) -> Child:
+def _middle_ids(
+    connection: Connection, level: str, counts: Mapping[str, int]
+) -> dict[str, tuple[str, str]]:
+    """The ids of the two middle children of each parent."""
+    few = [parent for parent, count in counts.items() if count <= FEW]
+    found: dict[str, tuple[str, str]] = {}
+    rows = connection.execute(_ordered(level), {"ids": few}) if few else ()
+    for parent, group in groupby(rows, key=lambda row: row.parent):
+        ids = [row.id for row in group]
+        found[parent] = ids[(len(ids) - 1) // 2], ids[len(ids) // 2]
+    for parent in counts.keys() - set(few):
+        count = counts[parent]
+        place = {"parent": parent, "skip": (count - 1) // 2, "take": 2 - count % 2}
+        ids = list(connection.scalars(_from_middle(level), place))
+        found[parent] = ids[0], ids[-1]
+    return found
+
+
+# -- statements, each built once -------------------------------------------------------------------
+
+DELETE = delete(TABLE).where(among(TABLE.c.id, "ids"))
+
+
+@cache
+def _sums(level: str) -> Executable:
+    c = CHILDREN[level]
+    log = cast(func.round(func.ln(c.time) * LOG_SCALE), BigInteger)
     return (
-        child_of_figure(found) if isinstance(found, Figure) else CHILDREN[level].read_child(found)
+        select(
+            c.parent.label("parent"),
+            func.count().label("number"),
+            func.min(c.fastest).label("fastest"),
+            func.max(c.slowest).label("slowest"),
+            func.sum(c.repeats).label("repeats"),
+            func.sum(c.machines).label("machines"),
+            func.min(c.trust_level).label("trust_level"),
+            func.max(c.newest_at).label("newest_at"),
+            func.sum(log).label("log_sum"),
+            func.sum(log * log).label("log_square_sum"),
+        )
+        .where(among(c.parent, "ids"), c.counted)
+        .group_by(c.parent)
     )
 
 
-def _refresh(session: Session, level: str, identity: str) -> set[str]:
-    """Recompute one aggregate from all of its children.
-
-    Returns:
-        The ids of the aggregates above it, before and now.
-    """
-    connection = session.connection()
-    above = set(
-        connection.scalars(delete(TABLE).where(TABLE.c.id == identity).returning(TABLE.c.parent_id))
+@cache
+def _ordered(level: str) -> Executable:
+    c = CHILDREN[level]
+    return (
+        select(c.parent.label("parent"), c.id.label("id"))
+        .where(among(c.parent, "ids"), c.counted)
+        .order_by(c.parent, c.time, c.id)
     )
-    rows = connection.execute(children_of(level, identity)).all()
-    if rows:
-        children = [CHILDREN[level].read(child) for child in rows]
-        subject = at_level(level, children[0].subject)
-        figure_now = combine(children, UNIT_OF_LEVEL[level], subject)
-        values = standing_values(level, figure_now, children)
-        connection.execute(insert(TABLE), [values])
-        above.add(values["parent_id"])
-    return above - {None}
+
+
+@cache
+def _from_middle(level: str) -> Select[Any]:
+    c = CHILDREN[level]
+    return (
+        select(c.id)
+        .where(c.parent == bindparam("parent"), c.counted)
+        .order_by(c.time, c.id)
+        .limit(bindparam("take", type_=Integer))
+        .offset(bindparam("skip", type_=Integer))
+    )
+
+
+@cache
+def _middles(level: str) -> Select[Any]:
+    c = CHILDREN[level]
+    return select(*c.middle_columns).where(among(c.id, "ids"))

@@ -7,17 +7,16 @@ among the owners' (the breakdown point of the median, Huber 1964). The unit thro
 nanoseconds per sample.
 
 :func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
-table; :func:`figures` computes them from repeats, as a check.
+table; :func:`figures` computes them from repeats.
 """
 
 import hashlib
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import lru_cache
-from statistics import median
 from typing import Literal, NamedTuple
 
 from bench_protocol import comparison
@@ -25,6 +24,8 @@ from bench_protocol.comparison import LogSample
 from bench_protocol.doubts import UNSTEADY_SPREAD
 
 OWNERS_FOR_A_FIGURE = 3
+# Logarithms are summed as integers of this part of 1, so that a sum depends on no order.
+LOG_SCALE = 100_000
 
 Unit = Literal["repeats", "machines", "owners"]
 Kind = comparison.Kind
@@ -78,12 +79,8 @@ class Subject:
         """32 hex digits, equal for equal subjects. A machine's id does not depend on its owner."""
         scope = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
         named = (self.hardware_slug, self.workload_digest, *self.setup, *scope)
-        return _digest((*named, self.environment_id))
-
-
-@lru_cache(maxsize=10_000)
-def _digest(named: tuple[str | int, ...]) -> str:
-    return hashlib.sha256(json.dumps(named).encode()).hexdigest()[:32]
+        text = json.dumps((*named, self.environment_id))
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +119,6 @@ class Figure:
     evidence: Evidence
     published: bool = False
 
-    def __hash__(self) -> int:
-        return hash(self.id)  # a hash of all fields would cost more than the lookup
-
     @property
     def setup(self) -> Setup:
         return self.subject.setup
@@ -154,29 +148,89 @@ def unsteady(spread: float | None) -> bool:
     return spread is not None and spread > UNSTEADY_SPREAD
 
 
-def combine(children: Sequence[Figure], unit: Unit, subject: Subject) -> Figure:
+class Middle(NamedTuple):
+    """A child in the middle of its siblings, or one of the two."""
+
+    ns_per_sample: float
+    unit: Unit
+    values: LogSample
+    evidence: Evidence
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """What a median needs of the one or more figures below it. They are ordered by time, then id;
+    ``lower`` and ``upper`` are the two in the middle, the same one twice if their number is odd.
+    ``log_sum`` and ``log_square_sum`` add their times' logarithms as integers of 1/``LOG_SCALE``.
+    """
+
+    count: int
+    fastest_ns: float
+    slowest_ns: float
+    repeats: int
+    machines: int
+    trust_level: int
+    newest_at: datetime
+    log_sum: int
+    log_square_sum: int
+    lower: Middle
+    upper: Middle
+
+    @classmethod
+    def of(cls, children: Iterable[Figure]) -> "Children":
+        """Summarise figures that are in memory; :mod:`.aggregates` does the same in SQL."""
+        ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+        logs = [scaled_log(child.ns_per_sample) for child in ordered]
+        lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        return cls(
+            count=len(ordered),
+            fastest_ns=min(child.fastest_ns for child in ordered),
+            slowest_ns=max(child.slowest_ns for child in ordered),
+            repeats=sum(child.repeats for child in ordered),
+            machines=sum(child.machines for child in ordered),
+            trust_level=min(child.trust_level for child in ordered),
+            newest_at=max(child.newest_at for child in ordered),
+            log_sum=sum(logs),
+            log_square_sum=sum(log * log for log in logs),
+            lower=Middle(lower.ns_per_sample, lower.unit, lower.values, lower.evidence),
+            upper=Middle(upper.ns_per_sample, upper.unit, upper.values, upper.evidence),
+        )
+
+    @property
+    def logs(self) -> LogSample:
+        """Number, mean and variance of the logarithms of their times."""
+        n, total = self.count, self.log_sum
+        spread = n * self.log_square_sum - total * total
+        variance = spread / (n * (n - 1) * LOG_SCALE**2) if n > 1 else 0.0
+        return LogSample(n, total / (n * LOG_SCALE), variance)
+
+
+def scaled_log(ns_per_sample: float) -> int:
+    """The logarithm of a time as an integer of 1/``LOG_SCALE``."""
+    return round(math.log(ns_per_sample) * LOG_SCALE)
+
+
+def combine(children: Children, unit: Unit, subject: Subject) -> Figure:
     """The median over one or more figures of the level below, each a ``unit``.
 
     The evidence is that of the middle one; of an even number, the faster of the two.
     """
-    ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
-    middle = ordered[(len(ordered) - 1) // 2]
-    alone = len(ordered) == 1 and unit != "repeats"
+    lower, upper = children.lower, children.upper
+    alone = children.count == 1 and unit != "repeats"
     return Figure(
         id=subject.id,
         subject=subject,
-        ns_per_sample=median(child.ns_per_sample for child in ordered),
-        fastest_ns=min(child.fastest_ns for child in ordered),
-        slowest_ns=max(child.slowest_ns for child in ordered),
-        values=middle.values if alone else LogSample.of([c.ns_per_sample for c in ordered]),
-        unit=middle.unit if alone else unit,
-        repeats=sum(child.repeats for child in ordered),
-        machines=1 if unit == "repeats" else sum(child.machines for child in ordered),
-        owners=len(ordered) if unit == "owners" else 1,
-        trust_level=min(child.trust_level for child in ordered),
-        newest_at=max(child.newest_at for child in ordered),
-        evidence=middle.evidence,
-        published=middle.published,
+        ns_per_sample=(lower.ns_per_sample + upper.ns_per_sample) / 2,
+        fastest_ns=children.fastest_ns,
+        slowest_ns=children.slowest_ns,
+        values=lower.values if alone else children.logs,
+        unit=lower.unit if alone else unit,
+        repeats=children.repeats,
+        machines=1 if unit == "repeats" else children.machines,
+        owners=children.count if unit == "owners" else 1,
+        trust_level=children.trust_level,
+        newest_at=children.newest_at,
+        evidence=lower.evidence,
     )
 
 
@@ -211,4 +265,4 @@ def _grouped(
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for child in children:
         groups[above(child.subject)].append(child)
-    return [combine(group, unit, subject) for subject, group in groups.items()]
+    return [combine(Children.of(group), unit, subject) for subject, group in groups.items()]

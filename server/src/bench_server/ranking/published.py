@@ -21,8 +21,8 @@ from bench_protocol.comparison import LogSample
 from bench_protocol.hardware import slug
 
 from ..db.tables import Aggregate, PublishedFigure
-from .figures import Evidence, Figure, Setup, Subject, combine
-from .rows import standing_values
+from .figures import Children, Evidence, Figure, Setup, Subject, combine
+from .rows import aggregate_columns
 
 FILE = Path(__file__).resolve().parent / "data" / "published.json"
 # The i7-8700 that its source trained on (863 s per VGG16 epoch), until this project has a frozen
@@ -61,7 +61,8 @@ def stand(session: Session) -> None:
         copied = figure(row)
         groups[copied.subject].append(copied)
     for subject, group in groups.items():
-        values = standing_values("published", combine(group, "repeats", subject), group)
+        median_figure = combine(Children.of(group), "repeats", subject)
+        values = aggregate_columns("published", median_figure)
         session.execute(insert(Aggregate).values(values))
 
 

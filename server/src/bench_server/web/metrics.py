@@ -1,6 +1,7 @@
 """Figures for Prometheus: requests by route and status, how long they took, and the process."""
 
 import time
+from collections.abc import Callable, Iterator
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import (
@@ -11,7 +12,13 @@ from prometheus_client import (
     ProcessCollector,
     generate_latest,
 )
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+from sqlalchemy.exc import SQLAlchemyError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ..db.store import Store
+from ..projection import position
 
 router = APIRouter(tags=["health"])
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -57,11 +64,37 @@ class Metrics:
             self.seconds.labels(route).observe(time.perf_counter() - begun)
 
 
-def registry() -> CollectorRegistry:
-    """A registry of its own for each application, with the process's memory and time."""
+def registry(store: Callable[[], Store]) -> CollectorRegistry:
+    """A registry for an application, with the process's memory and time and the projector's
+    position in the store that ``store`` returns."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
+    made.register(ProjectionCollector(store))
     return made
+
+
+class ProjectionCollector(Collector):
+    """Reads the projector's position when metrics are scraped; none if the database is down."""
+
+    def __init__(self, store: Callable[[], Store]) -> None:
+        self.store = store
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        try:
+            with self.store().reading() as session:
+                lag = position.lag(session)
+        except SQLAlchemyError:
+            return
+        for name, words, value in (
+            ("log_entries", "Entries of the log", lag.size),
+            ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
+            (
+                "projection_stopped",
+                "1 if an entry cannot be projected",
+                lag.stopped_reason is not None,
+            ),
+        ):
+            yield GaugeMetricFamily(f"trainmark_{name}", words, float(value))
 
 
 @router.get(

@@ -3,14 +3,13 @@
 import hashlib
 import re
 from dataclasses import fields
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
 
 from bench_protocol import doubt_text, doubts
 from bench_protocol import format as people
@@ -58,15 +57,7 @@ def environment() -> Environment:
     )
     env.globals["static"] = _static
     env.globals["UNSTEADY"] = UNSTEADY
-    env.globals["part"] = part
     return env
-
-
-@lru_cache(maxsize=2_000)
-def part(template: str, **variables: Any) -> Markup:
-    """Render a template fragment and cache it by its (hashable) variables. A new result changes
-    few rows of a board."""
-    return Markup(environment().get_template(template).render(variables))  # noqa: S704 - escaped
 
 
 def page(request: Request, template: str, context: Any, status: int = 200) -> HTMLResponse:
@@ -79,6 +70,7 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
             site_name=request.app.state.settings.site_name,
             path=request.url.path,
             origin=str(request.base_url).rstrip("/"),
+            as_of=getattr(request.state, "as_of", None),
             **variables,
         )
     )
@@ -98,6 +90,7 @@ def error_page(request: Request, status: int, title: str, detail: str, mend: str
             detail=detail,
             mend=mend,
             json_href=None,
+            as_of=None,
         )
     )
     return HTMLResponse(html, status)

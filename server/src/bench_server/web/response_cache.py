@@ -1,8 +1,8 @@
-"""What is not worked out twice, and not sent twice.
+"""Middleware: which log entries an answer follows from, a cache of answers, and entity tags.
 
-An answer that has not changed is not sent again: ETags (RFC 9110, sections 8.8.3 and 13.1.2).
-Boards and comparisons are what most people ask for and what costs most; they follow from the log,
-so an answer holds for as long as the log has not grown.
+Leaderboards and comparisons are requested most and cost most. They follow from the projected
+entries, so an answer is valid until the projector's position changes. An answer that a client has
+already is not sent again: ETags (RFC 9110, sections 8.8.3 and 13.1.2).
 """
 
 import hashlib
@@ -15,20 +15,46 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..db.store import Store
-from ..log import reader
+from ..projection import position
 
-KEPT_IN_304 = ("cache-control", "etag", "vary")
-KEPT_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
-# What an operator's command changes without a word in the log (published figures, a new index)
-# shows after this time.
-KEPT_SECONDS = 10.0
-KEPT_ANSWERS = 64
+AS_OF_HEADER = "trainmark-as-of"
+# Paths whose answers follow from no log entry, or name the entries themselves.
+WITHOUT_AS_OF = ("/static/", "/tile/", "/checkpoint", "/healthz", "/readyz", "/metrics", "/docs")
+KEPT_IN_304 = ("cache-control", "etag", "vary", AS_OF_HEADER)
+CACHED_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
+# The operator's commands can change answers without a log entry (published figures). They show
+# after this time.
+CACHED_SECONDS = 10.0
+CACHED_ANSWERS = 64
+
+
+class AsOf:
+    """Reads the projector's position before an answer is computed, so that the answer includes at
+    least these entries. Pages find it in ``request.state.as_of``, clients in a header."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"] if scope["type"] == "http" else ""
+        if scope["type"] != "http" or scope["method"] != "GET" or path.startswith(WITHOUT_AS_OF):
+            await self.app(scope, receive, send)
+            return
+        as_of = await run_in_threadpool(_position, scope["app"].state.store)
+        scope.setdefault("state", {})["as_of"] = as_of
+
+        async def with_header(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[AS_OF_HEADER] = str(as_of)
+            await send(message)
+
+        await self.app(scope, receive, with_header)
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, the log it is of, and how long it holds; ``route`` is what the metrics count."""
+    """An answer, the position that it is of, and how long it is valid; ``route`` is for metrics."""
 
-    log_size: int
+    as_of: int
     until: float
     route: Any
     start: Message
@@ -41,55 +67,51 @@ Answers = dict[Key, CachedAnswer]
 
 
 class ResponseCache:
-    """Gives an answer again while the log is as it was, so that it never hides a result.
-
-    The application's state has the ``store`` and the answers, ``kept``.
-    """
+    """Sends an answer again while the projector's position is the same (:class:`AsOf`). The
+    application's state has the answers, ``cached``."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self.app = app
         self.clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in KEPT_PATHS:
+        if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in CACHED_PATHS:
             await self.app(scope, receive, send)
             return
-        # Asked before the answer is worked out: it may know of more, and never of less.
-        state = scope["app"].state
-        size = await run_in_threadpool(_log_size, state.store)
         host = Headers(scope=scope).get("host", "")
         key = (scope["scheme"], host, scope["path"], scope["query_string"])
-        kept = state.kept.get(key)
-        if kept is None or kept.log_size != size or kept.until < self.clock():
-            await self._answer(key, size, scope, receive, send)
+        as_of = scope["state"]["as_of"]
+        cached = scope["app"].state.cached.get(key)
+        if cached is None or cached.as_of != as_of or cached.until < self.clock():
+            await self._answer(key, as_of, scope, receive, send)
             return
-        scope["route"] = kept.route
-        await send({**kept.start, "headers": list(kept.start["headers"])})
-        await send(kept.body)
+        scope["route"] = cached.route
+        await send({**cached.start, "headers": list(cached.start["headers"])})
+        await send(cached.body)
 
     async def _answer(
-        self, key: Key, size: int, scope: Scope, receive: Receive, send: Send
+        self, key: Key, as_of: int, scope: Scope, receive: Receive, send: Send
     ) -> None:
         sent: list[Message] = []
 
         async def keep(message: Message) -> None:
-            # Whoever is outside may add headers of its own to what it is handed.
+            # Outer middleware may add headers of its own to the message.
             sent.append({**message, "headers": list(message.get("headers", ()))})
             await send(message)
 
         await self.app(scope, receive, keep)
         if len(sent) == 2 and sent[0]["status"] == 200 and not sent[1].get("more_body"):
-            until = self.clock() + KEPT_SECONDS
-            answers = scope["app"].state.kept
+            until = self.clock() + CACHED_SECONDS
+            answers = scope["app"].state.cached
             answers.pop(key, None)
-            answers[key] = CachedAnswer(size, until, scope.get("route"), *sent)
-            if len(answers) > KEPT_ANSWERS:
+            answers[key] = CachedAnswer(as_of, until, scope.get("route"), *sent)
+            if len(answers) > CACHED_ANSWERS:
                 del answers[next(iter(answers))]
 
 
-def _log_size(store: Store) -> int:
+def _position(store: Store) -> int:
     with store.reading() as session:
-        return reader.size(session)
+        return position.read(session.connection()).next_index
 
 
 class EntityTags:

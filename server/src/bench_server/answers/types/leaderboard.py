@@ -136,8 +136,10 @@ class Baseline:
 class LeaderboardAnswer:
     """Every requested board in one list, in the catalogue's order; ``rank`` is per workload.
     ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
-    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for."""
+    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for.
+    ``as_of``: the number of log entries that the answer follows from."""
 
+    as_of: int
     baselines: tuple[Baseline, ...]
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
@@ -145,9 +147,10 @@ class LeaderboardAnswer:
     next_cursor: str | None
 
 
-def flat(boards: tuple[Board, ...]) -> LeaderboardAnswer:
+def flat(boards: tuple[Board, ...], as_of: int) -> LeaderboardAnswer:
     """Boards as one list."""
     return LeaderboardAnswer(
+        as_of,
         tuple(
             Baseline(b.workload.name, b.baseline, b.baseline_slug, b.baseline_setup) for b in boards
         ),

@@ -1,11 +1,10 @@
 """Answers with results: lists, details, and the receipt of a submission."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ...db.tables import Measurement, NewRow, Submission
+from ...db.tables import Measurement, Submission
 from ...ingest.verdicts import CheckVerdict, from_text
 from ...ranking.figures import unsteady
 from .trust import ReceiptAnswer
@@ -13,14 +12,17 @@ from .trust import ReceiptAnswer
 
 @dataclass(frozen=True)
 class ResultAnswer:
-    """One stored result: what was run, on what, and the figures derived from it."""
+    """One stored result: what was run, on what, and the figures derived from it.
+
+    ``status`` is ``measured``, ``failed``, or ``pending`` until the projector has applied the
+    result; then what depends on more than its payload is null, and ``verdicts`` is empty."""
 
     id: str
     payload_sha256: str
     received_at: datetime
     started_at: datetime
     key_id: str
-    machine_id: str
+    machine_id: str | None
     hardware: str
     hardware_slug: str
     workload: str
@@ -37,9 +39,9 @@ class ResultAnswer:
     repeat: int
     status: str
     failure_kind: str | None
-    rankable: bool
+    rankable: bool | None
     unranked_reason: str | None
-    trust_level: int
+    trust_level: int | None
     samples_per_second: float | None
     epoch_ns: int | None
     spread: float | None
@@ -51,9 +53,15 @@ class ResultAnswer:
 
 
 @dataclass(frozen=True)
-class SubmitAnswer(ResultAnswer):
-    """A stored result and its receipt. Keep the receipt: it is the only proof of the submission."""
+class SubmitAnswer:
+    """An accepted result and its receipt, the same for every post of the payload. Keep the receipt:
+    it is the only proof of the submission. The result is ``pending`` until the projector has
+    applied it: ``GET /api/v1/results/{id}?wait=5`` waits for that."""
 
+    id: str
+    payload_sha256: str
+    key_id: str
+    received_at: datetime
     receipt: ReceiptAnswer
 
 
@@ -74,21 +82,16 @@ class ResultDetail(ResultAnswer):
     result: dict[str, Any]
 
 
-def result_fields(
-    submission: Submission | NewRow,
-    row: Measurement | NewRow,
-    verdicts: Sequence[CheckVerdict] | None = None,
-) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`. Without ``verdicts`` they are parsed from the row."""
+def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`."""
     columns = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
         if name not in ("id", "payload_sha256", "unsteady", "verdicts")
     }
-    check_verdicts = from_text(row.verdicts) if verdicts is None else verdicts
     return columns | {
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
         "unsteady": unsteady(row.spread),
-        "verdicts": tuple(check_verdicts),
+        "verdicts": from_text(row.verdicts),
     }

@@ -116,7 +116,7 @@ class OwnResult:
     workload: str
     hardware: str
     received_at: datetime
-    trust_level: int
+    trust_level: int | None
     unranked_reason: str | None
     envelope: dict[str, Any] | None
     receipt: ReceiptAnswer | None

@@ -1,15 +1,27 @@
 """Tables. Never wire models: what is sent or answered has models of its own.
 
-``submission`` holds what was received, byte for byte, and what only the server could observe then;
-``measurement`` is an index of it that can be rebuilt (:mod:`.columns`). Every integer of
+The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
+``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
+``measurement``, ``environment``, ``standing`` and ``owner.confirmed`` are a projection of the log,
+which the projector can rebuild. Every integer of
 nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
 these tables by a test.
 """
 
 from .aggregates import Aggregate, PublishedFigure
-from .base import NewRow, Table, UtcDateTime
+from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
-from .trust import Challenge, Invite, LogCheckpoint, LogEntry, LogNode, Owner, SigningKey, Withdrawn
+from .trust import (
+    Challenge,
+    Invite,
+    LogCheckpoint,
+    LogEntry,
+    LogNode,
+    Owner,
+    Projection,
+    SigningKey,
+    Withdrawn,
+)
 
 __all__ = [
     "Aggregate",
@@ -20,12 +32,13 @@ __all__ = [
     "LogEntry",
     "LogNode",
     "Measurement",
-    "NewRow",
     "Owner",
+    "Projection",
     "PublishedFigure",
     "SigningKey",
     "Submission",
     "Table",
     "UtcDateTime",
     "Withdrawn",
+    "table_of",
 ]

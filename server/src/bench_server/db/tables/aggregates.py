@@ -13,15 +13,12 @@ from .base import InCell, Table, UtcDateTime
 
 
 class Aggregate(InCell, Table, table=True):
-    """A figure of one machine, owner or hardware in one set-up (:class:`.figures.Figure`), kept up
-    to date by :mod:`.aggregates` so that no page reads results. One at level ``environment`` is a
-    machine's in one environment, for questions about drivers and versions; one at level
-    ``published`` is a copied figure, which no median of measured ones ever meets.
+    """A figure of one machine, owner or hardware in one set-up (:class:`.figures.Figure`), which
+    the projector keeps up to date so that no page reads results. One at level ``environment`` is a
+    machine's in one environment, for filters by driver and version; one at level ``published`` is a
+    copied figure, which no median of measured figures includes.
 
-    ``parent_id`` is the standing above. ``middle_ns`` and ``middle_id`` are the child in the
-    middle, the faster one of an even number, from which the next median is found. ``log_mean`` and
-    ``log_m2`` (sum of squared deviations) are of the children's times; ``value_...`` are
-    :attr:`.figures.Figure.values`.
+    ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`.
     """
 
     __tablename__ = "standing"
@@ -31,7 +28,6 @@ class Aggregate(InCell, Table, table=True):
             name="level_known",
         ),
         CheckConstraint("ns_per_sample > 0", name="has_time"),
-        CheckConstraint("children > 0", name="has_children"),
         Index("ix_standing_children", "parent_id", "ns_per_sample", "id"),
         Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
@@ -50,11 +46,6 @@ class Aggregate(InCell, Table, table=True):
     ns_per_sample: float
     fastest_ns: float
     slowest_ns: float
-    children: int
-    middle_ns: float
-    middle_id: str = Field(max_length=32)
-    log_mean: float
-    log_m2: float
     value_unit: str = Field(max_length=8)
     value_count: int
     value_log_mean: float

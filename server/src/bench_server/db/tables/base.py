@@ -1,9 +1,9 @@
 """What tables share."""
 
 from datetime import UTC, datetime
-from types import SimpleNamespace
 from typing import Any, ClassVar
 
+import sqlalchemy
 from sqlalchemy import (
     BigInteger,
     DateTime,
@@ -48,9 +48,10 @@ class Table(SQLModel):
     metadata: ClassVar[MetaData] = MetaData(naming_convention=NAMING)
 
 
-class NewRow(SimpleNamespace):
-    """A row on its way into a table: its columns by name, as a mapped row has them, without the
-    books that a mapper keeps of every change; these were about a quarter of taking a result in."""
+def table_of(model: Any) -> sqlalchemy.Table:
+    """The SQLAlchemy table of a model, for statements that need no mapped objects."""
+    name: str = model.__tablename__
+    return Table.metadata.tables[name]
 
 
 class InCell(SQLModel):

@@ -28,14 +28,21 @@ class Submission(Table, table=True):
     """What was received: payload and signature exactly, and when. ``id``: 16 hex digits
     (:func:`.inbox.new_id`).
 
-    ``outlier``: what the outlier check found at acceptance (:class:`.verdicts.Finding` in JSON). It
-    is stored because it depends on results of other owners, which may be erased later. NULL where
-    nothing was measured, and where no version of this program stored it.
+    ``run_id``, ``cell_digest`` and ``repeat`` are copied from the payload, and ``challenge_id``
+    from the challenge that the result is bound to, so that the database refuses a second payload
+    for a repeat.
+
+    ``outlier``: the finding of the outlier check (:class:`.verdicts.Finding` in JSON), stored by
+    the projector when it first applies the result, because it depends on results of other owners,
+    which may be erased later. NULL where nothing was measured, and before the projection.
     """
 
     __tablename__ = "submission"
     __table_args__ = (
         UniqueConstraint("payload_sha256"),
+        # One payload for a repeat: a second one would have no defined meaning.
+        UniqueConstraint("run_id", "key_id", "cell_digest", "repeat"),
+        UniqueConstraint("challenge_id", "cell_digest", "repeat"),
         CheckConstraint("length(id) = 16", name="id_has_16_digits"),
         CheckConstraint("length(payload_sha256) = 64", name="payload_sha256_is_sha256"),
         Index(None, "received_at", "id"),
@@ -48,11 +55,16 @@ class Submission(Table, table=True):
     signature: bytes = Field(sa_type=LargeBinary)
     key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
     received_at: datetime = Field(sa_type=UtcDateTime)
+    run_id: str = Field(max_length=32)
+    cell_digest: str = Field(max_length=64)
+    repeat: int
+    challenge_id: str | None = Field(default=None, max_length=32)
     outlier: str | None = Field(default=None, sa_type=Text)
 
 
 class Measurement(InCell, Table, table=True):
-    """One result's columns, derived from its payload; units in the names.
+    """One result's columns, a projection of its log entry; units in the names. No foreign key
+    leads to the submission: a withdrawal erases it before the projector removes this row.
 
     ``block_median_ns`` is the median time of a block of ``steps_per_block`` steps; ``spread`` the
     within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.result_checks`).
@@ -63,9 +75,6 @@ class Measurement(InCell, Table, table=True):
 
     __tablename__ = "measurement"
     __table_args__ = (
-        # One payload for a repeat: a second one would have no defined meaning.
-        UniqueConstraint("run_id", "key_id", "cell_digest", "repeat"),
-        UniqueConstraint("challenge_id", "cell_digest", "repeat"),
         UniqueConstraint("log_index"),
         CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
         CheckConstraint("data IN ('real', 'generated')", name="data_known"),
@@ -110,10 +119,8 @@ class Measurement(InCell, Table, table=True):
         ),
     )
 
-    submission_id: str = Field(
-        primary_key=True, foreign_key="submission.id", ondelete="CASCADE", max_length=16
-    )
-    key_id: str = Field(foreign_key="signing_key.key_id", max_length=64)
+    submission_id: str = Field(primary_key=True, max_length=16)
+    key_id: str = Field(max_length=64)
     owner: str = Field(max_length=80)
     log_index: int = Field(sa_type=BigInteger)
     challenge_id: str | None = Field(default=None, max_length=32)

@@ -136,13 +136,33 @@ class LogCheckpoint(Table, table=True):
 
 
 class Withdrawn(InCell, Table, table=True):
-    """What is left of a result that its key withdrew: what it was a result of, not whose."""
+    """What remains of a withdrawn result: its cell and hardware, not its owner. ``log_index`` is
+    the result's entry, ``act_index`` that of the withdrawal, whose envelope is erased too; NULL
+    where an older version of this program withdrew it."""
 
     __tablename__ = "withdrawn"
-    __table_args__ = (UniqueConstraint("payload_sha256"), Index(None, "workload_digest"))
+    __table_args__ = (
+        UniqueConstraint("payload_sha256"),
+        UniqueConstraint("act_index"),
+        Index(None, "workload_digest"),
+    )
 
     id: str = Field(primary_key=True, max_length=16)
     payload_sha256: str = Field(max_length=64)
     log_index: int = Field(sa_type=BigInteger)
+    act_index: int | None = Field(default=None, sa_type=BigInteger)
     received_at: datetime = Field(sa_type=UtcDateTime)
     withdrawn_at: datetime = Field(sa_type=UtcDateTime)
+
+
+class Projection(Table, table=True):
+    """The projector's position: all entries before ``position`` are applied. One row, written in
+    the transaction that applies a batch. ``stopped_reason``: why the entry at the position cannot
+    be applied; NULL while the projector makes progress."""
+
+    __tablename__ = "projection"
+    __table_args__ = (CheckConstraint("id = 1", name="one_row"),)
+
+    id: int = Field(default=1, primary_key=True, sa_column_kwargs={"autoincrement": False})
+    position: int = Field(default=0, sa_type=BigInteger)
+    stopped_reason: str | None = Field(default=None, sa_type=Text)

@@ -1,4 +1,5 @@
-"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version."""
+"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version, and
+how far the shown tables follow the log."""
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
@@ -6,6 +7,7 @@ from fastapi.responses import JSONResponse
 from ... import __version__
 from ...db import migrate
 from ...errors import NotReady
+from ...projection import position
 from .deps import StoreDep, problems
 
 router = APIRouter(tags=["health"])
@@ -22,4 +24,9 @@ def readyz(store: StoreDep) -> Response:
         migrate.require_current(store.engine)
     except migrate.SchemaMismatch as error:
         raise NotReady(str(error), mend="bench-server migrate") from None
-    return JSONResponse({"status": "ok"})
+    with store.reading() as session:
+        lag = position.lag(session)
+    document: dict[str, object] = {"status": "ok", "entries": lag.size, "projected": lag.position}
+    if lag.stopped_reason is not None:
+        document["projection_stopped"] = lag.stopped_reason
+    return JSONResponse(document)

@@ -48,7 +48,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
         },
     ),
 )
-async def tell_event(
+async def accept_event(
     store: StoreDep,
     authority: AuthorityDep,
     settings: SettingsDep,
@@ -56,11 +56,12 @@ async def tell_event(
     now: Now,
     response: Response,
 ) -> KeyEventAnswer:
-    told = await run_in_threadpool(key_events.tell, raw, store, authority, settings.enrollment, now)
-    response.status_code = 201 if told.created else 200
+    policy = settings.enrollment
+    event = await run_in_threadpool(key_events.accept, raw, store, authority, policy, now)
+    response.status_code = 201 if event.created else 200
     with store.reading() as session:
-        owner = session.get_one(Owner, told.key.owner)
-    return KeyEventAnswer(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
+        owner = session.get_one(Owner, event.key.owner)
+    return KeyEventAnswer(**key_fields(event.key, owner), receipt=receipt_answer(event.receipt))
 
 
 @router.get(

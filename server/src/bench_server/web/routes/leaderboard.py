@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query
 from ...answers.filters import BoardFilters
 from ...answers.leaderboard import leaderboard
 from ...answers.types import LeaderboardAnswer, flat
+from ...projection import position
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])
@@ -18,4 +19,4 @@ router = APIRouter(prefix="/api/v1", tags=["ranking"])
     responses=problems(404, 422),
 )
 def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> LeaderboardAnswer:
-    return flat(leaderboard(session, filters))
+    return flat(leaderboard(session, filters), position.read(session.connection()).next_index)

@@ -6,6 +6,7 @@ from sqlmodel import Session
 
 from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 
+from ...answers import queries
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
 from ...ingest import challenges, moderation
 from ...ingest.challenges import ChallengeAnswer
@@ -54,14 +55,16 @@ async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> 
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):
         with store.reading() as session:
-            results = _own(session, done.act.key_id, done.act.act == "export")
+            results = _results(session, done.act.key_id, done.act.act == "export")
     receipt = receipt_answer(done.receipt) if done.receipt else None
     return ActAnswer(done.act.act, done.act.result, receipt, results)
 
 
-def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
-    found = moderation.own_results(session, key_id)
-    receipts = reader.receipts_of_results(session, [s.id for s, _ in found]) if whole else {}
+def _results(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
+    """The results of a key's chain as their sender sees them; ``whole``: with what was signed."""
+    submissions = moderation.results_of_chain(session, key_id)
+    rows = queries.rows_of(session, submissions)
+    receipts = reader.receipts_of_results(session, [s.id for s in submissions]) if whole else {}
     return tuple(
         OwnResult(
             id=submission.id,
@@ -75,5 +78,5 @@ def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
             envelope=envelope_document(reader.envelope_of_result(submission)) if whole else None,
             receipt=receipt_answer(receipts[submission.id]) if whole else None,
         )
-        for submission, row in found
+        for submission, row in zip(submissions, rows, strict=True)
     )

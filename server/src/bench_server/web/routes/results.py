@@ -1,9 +1,11 @@
 """``/api/v1/results``: post, list, read, and read back what was signed."""
 
 import asyncio
+import time
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from pydantic import TypeAdapter
 
 from bench_protocol import envelope, statement, strict_json
@@ -20,8 +22,9 @@ from ...answers.types import (
     receipt_answer,
     result_fields,
 )
+from ...db.store import Store
+from ...ingest.accept import Accepted
 from ...ingest.inbox import Inbox
-from ...ingest.save import Accepted
 from ...log import reader
 from ..problems import problem_of
 from ..rate_limit import Rate
@@ -30,6 +33,7 @@ from .deps import (
     NDJSON,
     Line,
     Reading,
+    StoreDep,
     documents,
     envelope_example,
     json_body,
@@ -39,6 +43,8 @@ from .deps import (
 router = APIRouter(prefix="/api/v1/results", tags=["results"])
 ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
 SUBMITTED = TypeAdapter(SubmitAnswer)
+# How often a waiting request looks whether its result is projected.
+POLL_SECONDS = 0.05
 DSSE = "application/vnd.dsse.envelope.v1+json"
 ENVELOPE_SCHEMA = {
     "type": "object",
@@ -59,7 +65,7 @@ ENVELOPE_SCHEMA = {
     response_model=SubmitAnswer,
     responses=problems(400, 403, 409, 410, 413, 415, 422)
     | {
-        200: {"description": "this payload was kept before", "model": SubmitAnswer},
+        200: {"description": "this payload was accepted before", "model": SubmitAnswer},
         207: {
             "description": "for each line that is not empty, in their order, its number and a "
             "result or a problem",
@@ -73,7 +79,7 @@ ENVELOPE_SCHEMA = {
     ),
 )
 async def submit(request: Request) -> Response:
-    # All is taken from the request here: to be handed it would cost a tenth of the answer.
+    # FastAPI's dependencies would cost a tenth of the answer.
     state = request.app.state
     inbox: Inbox = state.inbox
     rate: Rate = state.key_rate
@@ -83,8 +89,8 @@ async def submit(request: Request) -> Response:
 
     body = await documents(request)
     raws = [line.raw for line in body] if isinstance(body, list) else [body]
-    saved = inbox.accept(raws, state.clock(), spend)
-    answers = await asyncio.gather(*map(asyncio.wrap_future, saved))
+    accepted = inbox.accept(raws, state.clock(), spend)
+    answers = await asyncio.gather(*map(asyncio.wrap_future, accepted))
     return _many(body, answers) if isinstance(body, list) else _one(*answers)
 
 
@@ -96,18 +102,28 @@ def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) ->
 
 @router.get(
     "/{result_id}",
-    summary="One result with all that was signed",
-    responses=problems(404, 410),
+    summary="One result with all that was signed; wait=5 waits until the boards include it",
+    responses=problems(404, 410, 422),
 )
-def result(session: Reading, result_id: ResultId) -> ResultDetail:
-    submission, row = queries.result_with_id(session, result_id)
-    predicate = strict_json.loads(submission.payload)["predicate"]
-    return ResultDetail(
-        **result_fields(submission, row),
-        cell=predicate["cell"],
-        payload_type=submission.payload_type,
-        result=predicate,
-    )
+async def result(
+    store: StoreDep,
+    result_id: ResultId,
+    wait: Annotated[
+        float,
+        Query(
+            ge=0,
+            le=30,
+            description="seconds to wait while its status is pending",
+            examples=[5],
+        ),
+    ] = 0,
+) -> ResultDetail:
+    deadline = time.monotonic() + wait
+    while True:
+        detail = await run_in_threadpool(_detail, store, result_id)
+        if detail.status != "pending" or time.monotonic() >= deadline:
+            return detail
+        await asyncio.sleep(POLL_SECONDS)
 
 
 @router.get(
@@ -134,7 +150,7 @@ def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
 def _one(answer: Accepted | ProtocolError) -> Response:
     if isinstance(answer, ProtocolError):
         raise answer
-    location = f"/api/v1/results/{answer.submission.id}"
+    location = f"/api/v1/results/{answer.id}"
     document = SUBMITTED.dump_json(_submitted(answer))
     return Response(document, _status(answer), {"Location": location}, "application/json")
 
@@ -145,7 +161,7 @@ def _many(lines: list[Line], answers: list[Accepted | ProtocolError]) -> Respons
 
 
 def _line(number: int, answer: Accepted | ProtocolError) -> bytes:
-    """One line of the answer to many: which one it is of, the status that would have had alone,
+    """One line of the answer to many: its number, the status that a request of its own would have,
     and its document."""
     if isinstance(answer, ProtocolError):
         problem = problem_of(answer)
@@ -161,6 +177,21 @@ def _status(accepted: Accepted) -> int:
 
 def _submitted(accepted: Accepted) -> SubmitAnswer:
     return SubmitAnswer(
-        **result_fields(accepted.submission, accepted.measurement, accepted.verdicts),
-        receipt=receipt_answer(accepted.receipt),
+        accepted.id,
+        accepted.payload_sha256,
+        accepted.key_id,
+        accepted.received_at,
+        receipt_answer(accepted.receipt),
     )
+
+
+def _detail(store: Store, result_id: str) -> ResultDetail:
+    with store.reading() as session:
+        submission, row = queries.result_with_id(session, result_id)
+        predicate = strict_json.loads(submission.payload)["predicate"]
+        return ResultDetail(
+            **result_fields(submission, row),
+            cell=predicate["cell"],
+            payload_type=submission.payload_type,
+            result=predicate,
+        )

@@ -1,4 +1,4 @@
-"""Other owners' times: exactly where they are few, by their quartiles where they are many."""
+"""Other owners' times: one by one if they are few, by their quartiles if they are many."""
 
 import math
 import random
@@ -8,9 +8,9 @@ from statistics import NormalDist
 import pytest
 from sqlalchemy import insert, select
 
-from bench_server.db.bulk import TOGETHER
 from bench_server.db.store import Store
-from bench_server.ingest import other_owners
+from bench_server.projection import outliers
+from bench_server.projection.outliers import Place
 from bench_server.ranking.rows import TABLE
 
 PLACE = "p" * 32
@@ -19,7 +19,7 @@ PLACE = "p" * 32
 def keep(store: Store, times: list[float], place: str = PLACE) -> None:
     """A hardware's standing and those of its owners, whose rest does not matter here."""
     with store.writing() as session:
-        numbers = ("middle_ns", "log_mean", "log_m2", "value_log_mean", "value_log_variance")
+        numbers = ("value_log_mean", "value_log_variance")
         row = {
             **{column.name: "" for column in TABLE.c},
             **dict.fromkeys(numbers, 0.0),
@@ -31,9 +31,9 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         }
         hardware = row | {
             "id": place, "level": "hardware", "parent_id": None, "ns_per_sample": 1.0,
-            "children": len(times),
+            "owners": len(times),
         }  # fmt: skip
-        of_owner = row | {"level": "owner", "parent_id": place, "children": 1}
+        of_owner = row | {"level": "owner", "parent_id": place}
         owners = [
             of_owner | {"id": f"{place[-8:]}o{number:023d}", "ns_per_sample": time}
             for number, time in enumerate(times)
@@ -41,27 +41,24 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         session.connection().execute(insert(TABLE), [hardware, *owners])
 
 
-def found(store: Store, own: str = "new") -> other_owners.OtherOwners:
+def statistics(store: Store, sender: str = "new") -> outliers.OtherOwners:
+    place = Place(PLACE, sender)
     with store.reading() as session:
-        return other_owners.others(session.connection(), [(PLACE, own), ("nobody", own)])[
-            PLACE, own
-        ]
+        return outliers.others(session.connection(), [place, Place("nobody", sender)])[place]
 
 
-def own(number: int, place: str = PLACE) -> str:
+def owner_id(number: int, place: str = PLACE) -> str:
     return f"{place[-8:]}o{number:023d}"
 
 
-def quartiles_of(times: list[float]) -> other_owners.OtherOwners:
+def quartiles_of(times: list[float]) -> outliers.OtherOwners:
     ordered = sorted(times)
-    return other_owners.of_quartiles(
+    return outliers.of_quartiles(
         len(times), [ordered[len(times) * quarter // 4] for quarter in (1, 2, 3)]
     )
 
 
-@pytest.mark.parametrize(
-    "count", [1, 5, other_owners.FEW, other_owners.FEW + 1, other_owners.FEW + 2, 90]
-)
+@pytest.mark.parametrize("count", [1, 5, outliers.FEW, outliers.FEW + 1, outliers.FEW + 2, 90])
 def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
     """Whether it is there already or not: what is found of the others is the same."""
     times = [100.0 + number for number in range(count)]
@@ -69,17 +66,17 @@ def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
     keep(store, times)
     for number in (0, count // 3, count - 1):
         rest = times[:number] + times[number + 1 :]
-        wanted = quartiles_of(rest) if len(rest) > other_owners.FEW else other_owners.of_times(rest)
-        assert found(store, own(number)) == pytest.approx(wanted)
-    everyone = quartiles_of(times) if count > other_owners.FEW else other_owners.of_times(times)
-    assert found(store) == pytest.approx(everyone)
+        wanted = quartiles_of(rest) if len(rest) > outliers.FEW else outliers.of_times(rest)
+        assert statistics(store, owner_id(number)) == pytest.approx(wanted)
+    everyone = quartiles_of(times) if count > outliers.FEW else outliers.of_times(times)
+    assert statistics(store) == pytest.approx(everyone)
 
 
-def of_deviations(times: list[float]) -> other_owners.OtherOwners:
+def of_deviations(times: list[float]) -> outliers.OtherOwners:
     """As few would be: by the median absolute deviation."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(other_owners, "FEW", len(times))
-        return other_owners.of_times(times)
+        patch.setattr(outliers, "FEW", len(times))
+        return outliers.of_times(times)
 
 
 @pytest.mark.parametrize("wild", [False, True])
@@ -90,26 +87,25 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     if wild:
         times[::20] = [1e9] * 20
     keep(store, times)
-    quick, exact = found(store), of_deviations(times)
+    quick, exact = statistics(store), of_deviations(times)
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
 
 
-@pytest.mark.parametrize("count", [1, TOGETHER, 2 * TOGETHER + 1])
-def test_many_places_are_told_apart(store: Store, count: int) -> None:
-    places = [f"{number:032x}" for number in range(count)]
+def test_many_places_are_told_apart(store: Store) -> None:
+    places = [f"{number:032x}" for number in range(9)]
     for number, place in enumerate(places):
-        keep(store, [1000.0 * (number + 1)] * (other_owners.FEW + 1), place)
+        keep(store, [1000.0 * (number + 1)] * (outliers.FEW + 1), place)
     with store.reading() as session:
-        asked = [(place, "new") for place in (*places, "nobody")]
-        owners = other_owners.others(session.connection(), asked)
-    middles = [math.exp(owners[place, "new"].middle) for place in places]
-    assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
+        asked = [Place(place, "new") for place in (*places, "nobody")]
+        owners = outliers.others(session.connection(), asked)
+    middles = [math.exp(owners[Place(place, "new")].middle) for place in places]
+    assert middles == pytest.approx([1000.0 * (number + 1) for number in range(9)])
 
 
-def test_nobody_else_is_no_peer(store: Store) -> None:
+def test_without_other_owners_there_are_no_statistics(store: Store) -> None:
+    place = Place("nobody", "own")
     with store.reading() as session:
         assert not session.connection().execute(select(TABLE)).all()
-        nobody = other_owners.others(session.connection(), [("nobody", "own")])
-    assert nobody == {("nobody", "own"): other_owners.NONE}
+        assert outliers.others(session.connection(), [place]) == {place: outliers.NONE}

@@ -1,0 +1,44 @@
+"""Insert rows, or replace those with the same primary key."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from sqlalchemy import Connection, Executable, Table
+from sqlalchemy.dialects import postgresql, sqlite
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows that have a value for every column of the table."""
+    if rows:
+        connection.execute(_upsert(connection.dialect.name, table), list(rows))
+
+
+def insert_new(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> set[Any]:
+    """Insert the rows that no constraint of the table refuses.
+
+    Returns:
+        The primary keys of the inserted rows, which are of one column.
+    """
+    if not rows:
+        return set()
+    return set(connection.scalars(_insert_new(connection.dialect.name, table), list(rows)))
+
+
+def _insert(dialect: str, table: Table) -> sqlite.Insert | postgresql.Insert:
+    return sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
+
+
+@cache
+def _upsert(dialect: str, table: Table) -> Executable:
+    statement = _insert(dialect, table)
+    return statement.on_conflict_do_update(
+        index_elements=list(table.primary_key),
+        set_={c.name: statement.excluded[c.name] for c in table.c if not c.primary_key},
+    )
+
+
+@cache
+def _insert_new(dialect: str, table: Table) -> Any:
+    (key,) = table.primary_key
+    return _insert(dialect, table).on_conflict_do_nothing().returning(key)

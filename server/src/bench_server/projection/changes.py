@@ -1,0 +1,238 @@
+"""Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
+
+from bench_protocol import acts, envelope
+from bench_protocol.acts import Act, Revocation
+
+from ..db.environments import environment_row
+from ..db.lists import among
+from ..db.tables import EnvironmentRow, Owner, SigningKey, Submission, Withdrawn, table_of
+from ..db.upsert import insert_new
+from ..ingest import verdicts as check_verdicts
+from ..ingest.verdicts import Finding
+from ..ranking import aggregates
+from ..ranking.figures import Subject
+from ..ranking.rows import RESULTS, TABLE, at_level, subject_of
+from . import eligibility as rules
+from . import measurements, outliers, reproduced
+from .entries import ActEntry, Entry, KeyEventEntry
+from .measurements import ResultEntry
+from .reproduced import HardwareSetup
+
+MODERATION = {
+    "hide": "hidden",
+    "show": None,
+    "flag": "flagged",
+    "quarantine": "quarantined",
+    "restore": "restored",
+}
+
+
+def apply(connection: Connection, entries: Sequence[Entry]) -> None:
+    """Apply entries in their order, in the connection's transaction."""
+    changes = Changes(connection)
+    for kind, group in groupby(entries, key=type):
+        if kind is ResultEntry:
+            changes.add_results([entry for entry in group if isinstance(entry, ResultEntry)])
+            continue
+        for entry in group:
+            if isinstance(entry, KeyEventEntry):
+                changes.key_event(entry)
+            elif isinstance(entry, ActEntry):
+                changes.act(entry)
+    changes.finish()
+
+
+class Changes:
+    """The changes of one batch: the aggregates to compute again, the set-ups whose trust levels may
+    have changed, and the subjects of new trusted results."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._touched = aggregates.Touched()
+        self._set_ups: set[HardwareSetup] = set()
+        self._trusted: list[Subject] = []
+
+    def add_results(self, entries: Sequence[ResultEntry]) -> None:
+        """Add the rows of new results, so that an outlier is compared with all earlier entries,
+        however the log is cut into batches."""
+        first, *others = _independent(entries)
+        self._add(first)
+        for part in others:
+            self._refresh()
+            self._add(part)
+
+    def _add(self, entries: Sequence[ResultEntry]) -> None:
+        findings = self._outliers([entry for entry in entries if entry.outlier is None])
+        rows = [entry.row(findings.get(entry.submission_id, entry.outlier)) for entry in entries]
+        self._add_environments(entries)
+        self._connection.execute(NEW_MEASUREMENTS, rows)
+        for entry, row in zip(entries, rows, strict=True):
+            if row["rankable"]:
+                self._touched.add(entry.subject)
+                if row["trust_level"] >= 3:
+                    self._trusted.append(entry.subject)
+
+    def key_event(self, entry: KeyEventEntry) -> None:
+        """A revocation ends the ranking of a key's results; other events change keys alone."""
+        payload = envelope.read(entry.envelope).payload
+        if acts.event_kind(payload) == "revoke":
+            self._settle(RESULTS.c.key_id == acts.parse(Revocation, payload).key_id)
+
+    def act(self, entry: ActEntry) -> None:
+        """Apply the effect of an act on results and owners."""
+        if entry.envelope is None:
+            self._withdraw(entry.log_index)
+            return
+        act = acts.parse(Act, envelope.read(entry.envelope).payload)
+        if act.act in MODERATION:
+            moderated = RESULTS.c.submission_id == act.result
+            values = {"moderation": MODERATION[act.act], "moderation_reason": act.reason}
+            self._connection.execute(update(RESULTS).where(moderated).values(values))
+            self._settle(moderated)
+        elif act.act == "assign":
+            of_key = RESULTS.c.key_id == act.key
+            self._touch_all(self._rows(of_key))
+            owner = select(_KEYS.c.owner).where(_KEYS.c.key_id == act.key).scalar_subquery()
+            self._connection.execute(update(RESULTS).where(of_key).values(owner=owner))
+            self._settle(of_key)
+        elif act.act in ("confirm", "doubt"):
+            confirmed = {"confirmed": act.act == "confirm"}
+            self._connection.execute(
+                update(_OWNERS).where(_OWNERS.c.label == act.owner).values(confirmed)
+            )
+            self._set_ups.update(reproduced.setups_of_owner(self._connection, str(act.owner)))
+
+    def finish(self) -> None:
+        """Update the levels and aggregates that the batch touched."""
+        connection = self._connection
+        confirmed = reproduced.confirmed_owners(connection)
+        if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
+            self._set_ups.update(self._reproducible(confirmed))
+        for subject in reproduced.update_levels(connection, sorted(self._set_ups), confirmed):
+            self._touched.add(subject)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        aggregates.refresh(self._connection, self._touched)
+        self._touched = aggregates.Touched()
+
+    def _withdraw(self, act_index: int) -> None:
+        """Remove the row of a withdrawn result."""
+        of_act = select(_WITHDRAWN.c.id).where(_WITHDRAWN.c.act_index == act_index)
+        gone = RESULTS.c.submission_id.in_(of_act)
+        self._touch_all(self._rows(gone))
+        self._connection.execute(delete(RESULTS).where(gone))
+
+    def _settle(self, which: Any) -> None:
+        """Judge stored results again, after an act or a revocation."""
+        rows = self._rows(which)
+        if not rows:
+            return
+        key_ids = sorted({row.key_id for row in rows})
+        revocations = {
+            row.key_id: rules.Revocation(row.compromised_since, row.revoked_reason)
+            for row in self._connection.execute(REVOCATIONS, {"ids": key_ids})
+        }
+        settled = [_settled(row, revocations[row.key_id]) for row in rows]
+        self._connection.execute(SETTLE, settled)
+        self._touch_all(rows)
+
+    def _rows(self, which: Any) -> Sequence[Row[Any]]:
+        return self._connection.execute(select(RESULTS).where(which)).all()
+
+    def _touch_all(self, rows: Iterable[Row[Any]]) -> None:
+        for row in rows:
+            subject = subject_of(dict(row._mapping))
+            self._touched.add(subject)
+            self._set_ups.add(HardwareSetup.of(subject))
+
+    def _outliers(self, entries: Sequence[ResultEntry]) -> dict[str, Finding]:
+        """Compare results with other owners and store the findings.
+
+        Returns:
+            The findings by result id.
+        """
+        places = {entry.submission_id: _place(entry.subject) for entry in entries}
+        others = outliers.others(self._connection, places.values())
+        findings = {
+            entry.submission_id: finding
+            for entry in entries
+            if (finding := outliers.finding(entry.result, others[places[entry.submission_id]]))
+        }
+        if findings:
+            rows = [{"of": id, "outlier": finding.as_text()} for id, finding in findings.items()]
+            self._connection.execute(SET_OUTLIER, rows)
+        return findings
+
+    def _reproducible(self, confirmed: set[str]) -> set[HardwareSetup]:
+        """The set-ups of new trusted results in which enough confirmed owners have a figure."""
+        owners: dict[HardwareSetup, dict[str, str]] = {}
+        for subject in self._trusted:
+            of_owner = at_level("owner", subject)
+            ids = owners.setdefault(HardwareSetup.of(subject), {})
+            ids[of_owner.owner] = of_owner.id
+            for label in confirmed:
+                ids.setdefault(label, measurements.owner_aggregate(subject, label))
+        wanted = {id for ids in owners.values() for id in ids.values()}
+        existing = set(self._connection.scalars(EXISTING, {"ids": sorted(wanted)}))
+        existing |= {at_level("owner", subject).id for subject in self._trusted}
+        return {
+            setup
+            for setup, ids in owners.items()
+            if sum(ids[label] in existing for label in confirmed if label in ids)
+            >= reproduced.OWNERS_TO_REPRODUCE
+        }
+
+    def _add_environments(self, entries: Sequence[ResultEntry]) -> None:
+        rows = {row.id: row.model_dump() for row in (environment_row(e.result) for e in entries)}
+        insert_new(self._connection, _ENVIRONMENTS, list(rows.values()))
+
+
+def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
+    """Cut entries into parts in which no result is compared with another one: whose finding is not
+    stored yet, and that another owner's result of the same set-up on the same hardware precedes."""
+    parts: list[list[ResultEntry]] = [[]]
+    owners: dict[str, set[str]] = {}
+    for entry in entries:
+        hardware, owner = _place(entry.subject)
+        if entry.outlier is None and owners.get(hardware, set()) - {owner}:
+            parts.append([])
+            owners = {}
+        parts[-1].append(entry)
+        owners.setdefault(hardware, set()).add(owner)
+    return parts
+
+
+def _place(lowest: Subject) -> outliers.Place:
+    return outliers.Place(at_level("hardware", lowest).id, at_level("owner", lowest).id)
+
+
+def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
+    eligibility = rules.eligibility(
+        check_verdicts.from_text(row.verdicts),
+        row.log_index,
+        failure=row.unranked_reason if row.failure_kind is not None else None,
+        moderation=rules.Moderation(row.moderation, row.moderation_reason),
+        revocation=revocation,
+    )
+    aggregate = measurements.aggregate_ids(subject_of(dict(row._mapping)))
+    return {"of": row.submission_id, **eligibility._asdict(), **aggregate}
+
+
+# -- statements, each built once -------------------------------------------------------------------
+
+_KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
+_ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
+NEW_MEASUREMENTS = insert(RESULTS)
+SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
+SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
+REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(
+    among(_KEYS.c.key_id, "ids")
+)
+EXISTING = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))

@@ -1,0 +1,86 @@
+"""Eligibility: whether a result is ranked, and its trust level from 1 to 3. Computed, never sent.
+
+Both follow from the result's checks, its moderation and its key. :mod:`..ingest.result_checks`
+defines the effect of each failed check, :mod:`.reproduced` level 4.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..ingest.verdicts import CheckVerdict
+
+MODERATED = {
+    "flagged": "flagged by the operator",
+    "quarantined": "held back by the operator for review",
+    "hidden": "hidden by its sender",
+}
+
+
+class Moderation(NamedTuple):
+    """What the newest act made of a result, and the reason that its sender gave."""
+
+    state: str | None = None
+    reason: str | None = None
+
+
+class Revocation(NamedTuple):
+    """The log index from which the results of a key do not count, and why; None for an intact
+    key."""
+
+    compromised_since: int | None = None
+    reason: str | None = None
+
+
+class Eligibility(NamedTuple):
+    """Whether a result is ranked, why not, and its trust level."""
+
+    rankable: bool
+    unranked_reason: str | None
+    trust_level: int
+
+
+def eligibility(
+    verdicts: Sequence[CheckVerdict],
+    log_index: int,
+    *,
+    failure: str | None = None,
+    moderation: Moderation = Moderation(),
+    revocation: Revocation = Revocation(),
+) -> Eligibility:
+    """The eligibility of a result.
+
+    Args:
+        verdicts: of all checks; none where nothing was measured.
+        failure: why nothing was measured.
+    """
+    reason = failure or _unranked_reason(verdicts, log_index, moderation, revocation)
+    return Eligibility(reason is None, reason, _level(verdicts, failure))
+
+
+def _unranked_reason(
+    verdicts: Sequence[CheckVerdict], log_index: int, moderation: Moderation, revocation: Revocation
+) -> str | None:
+    if moderation.state in MODERATED:
+        reason = f": {moderation.reason}" if moderation.reason else ""
+        return MODERATED[moderation.state] + reason
+    since = revocation.compromised_since
+    if since is not None and log_index >= since:
+        return (
+            f"its key was revoked ({revocation.reason}), and what was logged from entry {since} on "
+            "does not count"
+        )
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    for verdict in failed:
+        if verdict.effect == "unranked":
+            return verdict.sentence
+    for verdict in failed:
+        if verdict.effect == "quarantined" and moderation.state != "restored":
+            return f"held back for review: {verdict.sentence}"
+    return None
+
+
+def _level(verdicts: Sequence[CheckVerdict], failure: str | None) -> int:
+    failed = {verdict.effect for verdict in verdicts if not verdict.passed}
+    if not verdicts or "stale" in failed:
+        return 1
+    return 2 if failed or failure is not None else 3

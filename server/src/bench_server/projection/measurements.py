@@ -1,0 +1,116 @@
+"""The measurement row of a result: its payload's columns, its key, its checks, its eligibility."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Row
+
+from bench_protocol.result import Result
+
+from ..ingest import columns, result_checks
+from ..ingest import verdicts as check_verdicts
+from ..ingest.verdicts import CheckVerdict, Finding
+from ..ranking.figures import Subject
+from ..ranking.rows import at_level, subject_of
+from . import outliers
+from .eligibility import Revocation, eligibility
+
+
+@dataclass(frozen=True)
+class ResultEntry:
+    """A logged result and what follows from it and its key alone.
+
+    ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
+    the level ``environment``. ``verdicts`` are of all checks but the outlier check, whose finding
+    by an earlier projection is ``outlier``.
+    """
+
+    log_index: int
+    submission_id: str
+    received_at: datetime
+    challenge_id: str | None
+    result: Result
+    revocation: Revocation
+    columns: Mapping[str, Any]
+    subject: Subject
+    verdicts: Sequence[CheckVerdict]
+    outlier: Finding | None
+
+    def row(self, outlier: Finding | None) -> dict[str, Any]:
+        """All columns of the result, before any act.
+
+        Args:
+            outlier: the finding of the outlier check.
+        """
+        verdicts = (*self.verdicts, *outliers.verdicts(outlier))
+        judged = eligibility(
+            verdicts,
+            self.log_index,
+            failure=result_checks.failure(self.result),
+            revocation=self.revocation,
+        )
+        return {
+            **self.columns,
+            **aggregate_ids(self.subject),
+            **judged._asdict(),
+            "submission_id": self.submission_id,
+            "log_index": self.log_index,
+            "received_at": self.received_at,
+            "challenge_id": self.challenge_id,
+            "verdicts": check_verdicts.as_text(verdicts),
+            "moderation": None,
+            "moderation_reason": None,
+        }
+
+
+def result_entry(
+    entry: Row[Any], key: Row[Any], result: Result, verdicts: Sequence[CheckVerdict]
+) -> ResultEntry:
+    """A result of the log.
+
+    Args:
+        entry: the log entry with its submission (:data:`.entries.ENTRIES`).
+        key: the key that signed it (:data:`.entries.KEYS`).
+    """
+    known = columns.of_result(result) | {
+        "owner": key.owner,
+        "machine_id": machine_id(key.first_key_id, result.machine.machine_hash),
+    }
+    return ResultEntry(
+        entry.log_index,
+        entry.submission_id,
+        entry.received_at,
+        entry.challenge_id,
+        result,
+        Revocation(key.compromised_since, key.revoked_reason),
+        known,
+        subject_of(known),
+        verdicts,
+        None if entry.outlier is None else Finding.from_text(entry.outlier),
+    )
+
+
+def aggregate_ids(lowest: Subject) -> dict[str, str]:
+    """The ids of a result's lowest two aggregates, by column."""
+    return {
+        "environment_standing": lowest.id,
+        "machine_standing": at_level("machine", lowest).id,
+    }
+
+
+def owner_aggregate(lowest: Subject, label: str) -> str:
+    """The id of another owner's aggregate in the same set-up on the same hardware."""
+    return replace(at_level("owner", lowest), owner=label).id
+
+
+def machine_id(first_key_id: str, machine_hash: str) -> str:
+    """The machine's public id, 16 hex digits.
+
+    The key is part of it: payloads are public, so anyone can copy a ``machine_hash``, but only
+    the holder of the key can add to the machine's history. It is the first key of a chain of
+    rotations, so that a machine keeps its history.
+    """
+    return hashlib.sha256(f"machine {first_key_id} {machine_hash}".encode()).hexdigest()[:16]

@@ -1,0 +1,132 @@
+"""Outliers: compare a result with other owners' times on the same hardware in the same set-up.
+
+Up to ``FEW`` owners are read one by one. For more, only the quartiles are read, so that a thousand
+owners cost little more than ten.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import median
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Integer, bindparam, select
+
+from bench_protocol import figures
+from bench_protocol.result import Result
+
+from ..ingest.verdicts import CheckVerdict, Finding
+from ..ranking.rows import TABLE
+
+OUTLIER = "outlier"
+OWNERS_FOR_OUTLIERS = 5
+OUTLIER_DEVIATIONS = 5.0
+# Where owners agree to the digit, ordinary differences must not become outliers.
+LEAST_DEVIATION = 0.02
+# Up to this number, owners are read one by one. Findings depend on it (docs/protocol.md, Checks).
+FEW = 30
+QUARTERS = (1, 2, 3)
+# Standard deviation of a normal distribution over its median absolute deviation.
+MAD_TO_SIGMA = 1.4826
+# Interquartile range of a normal distribution over its standard deviation.
+QUARTILES_TO_SIGMA = 1.349
+
+
+class Place(NamedTuple):
+    """The id of a hardware's aggregate in a set-up, and of the sender's aggregate below it."""
+
+    hardware: str
+    owner: str
+
+
+class OtherOwners(NamedTuple):
+    """Number of owners, median of their log times, and a robust estimate of the standard
+    deviation."""
+
+    owners: int
+    middle: float
+    deviation: float
+
+
+NONE = OtherOwners(0, 0.0, 0.0)
+
+
+def finding(result: Result, others: OtherOwners) -> Finding | None:
+    """How far a time is from the median of other owners' times, in logarithms. None where nothing
+    was measured."""
+    measured = result.measurement
+    if measured is None:
+        return None
+    if others.owners < OWNERS_FOR_OUTLIERS:
+        sentence = f"{others.owners} other owners are too few to tell an outlier"
+        return Finding(True, sentence, {"owners": others.owners}, checked=False)
+    rate = figures.samples_per_second(measured, result.cell.batch_size)
+    away = (math.log(1e9 / rate) - others.middle) / max(others.deviation, LEAST_DEVIATION)
+    ratio = math.exp(others.middle) * rate / 1e9
+    return Finding(
+        abs(away) <= OUTLIER_DEVIATIONS,
+        f"{ratio:,.3g} times the median speed of {others.owners} other owners, "
+        f"{abs(away):,.1f} deviations away",
+        {"owners": others.owners, "ratio": ratio, "deviations": away},
+    )
+
+
+def verdicts(stored: Finding | None) -> tuple[CheckVerdict, ...]:
+    """The verdict of the outlier check, from its stored finding."""
+    return () if stored is None else (CheckVerdict.of(OUTLIER, "doubtful", stored),)
+
+
+def of_times(times_ns: Sequence[float]) -> OtherOwners:
+    """Statistics of owners from all of their times: up to ``FEW`` by median and median absolute
+    deviation (Iglewicz and Hoaglin 1993), more by their quartiles."""
+    if not times_ns:
+        return NONE
+    if len(times_ns) > FEW:
+        ordered = sorted(times_ns)
+        return of_quartiles(len(ordered), [ordered[len(ordered) * q // 4] for q in QUARTERS])
+    logs = [math.log(time) for time in times_ns]
+    middle = median(logs)
+    return OtherOwners(len(logs), middle, MAD_TO_SIGMA * median(abs(log - middle) for log in logs))
+
+
+def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
+    """Statistics of owners from the quartiles of their times."""
+    low, middle, high = map(math.log, quartiles_ns)
+    return OtherOwners(owners, middle, (high - low) / QUARTILES_TO_SIGMA)
+
+
+def others(connection: Connection, places: Iterable[Place]) -> dict[Place, OtherOwners]:
+    """Statistics over all owners except the place's own, as their aggregates are now. The answer is
+    the same whether or not the own one exists already."""
+    return {place: _others(connection, place) for place in set(places)}
+
+
+def _others(connection: Connection, place: Place) -> OtherOwners:
+    times = connection.scalars(TIMES, {**place._asdict(), "most": FEW + 1}).all()
+    if len(times) <= FEW:
+        return of_times(times)
+    size = connection.execute(SIZE, {"hardware": place.hardware}).scalar_one()
+    own = connection.execute(HAS, place._asdict()).first()
+    count = size - (own is not None)
+    skips = {f"q{quarter}": count * quarter // 4 for quarter in QUARTERS}
+    return of_quartiles(count, connection.execute(QUARTILES, {**place._asdict(), **skips}).one())
+
+
+# -- statements, each built once -------------------------------------------------------------------
+
+_ORDERED: Any = (
+    select(TABLE.c.ns_per_sample)
+    .where(TABLE.c.parent_id == bindparam("hardware"), TABLE.c.id != bindparam("owner"))
+    .order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+)
+TIMES = _ORDERED.limit(bindparam("most", type_=Integer))
+QUARTILES = select(
+    *(
+        _ORDERED.limit(1).offset(bindparam(f"q{quarter}", type_=Integer)).scalar_subquery()
+        for quarter in QUARTERS
+    )
+)
+# The number of owners is a column of the hardware's aggregate.
+SIZE = select(TABLE.c.owners).where(TABLE.c.id == bindparam("hardware"))
+HAS = select(TABLE.c.id).where(
+    TABLE.c.id == bindparam("owner"), TABLE.c.parent_id == bindparam("hardware")
+)

@@ -1,0 +1,130 @@
+"""The projector: applies the log's entries in their order, in batches, one process per database.
+
+A batch and the position after it are one transaction, so a kill repeats nothing and loses nothing.
+An entry that cannot be applied stops the projector there: the reason is stored and shown, the rest
+of the server goes on, and the entry is tried again later.
+"""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event
+
+from sqlalchemy.exc import OperationalError
+
+from ..db.store import Store
+from . import changes, position
+from .entries import read_batch
+
+LOCK = "projector"
+# Entries of one transaction: on SQLite acceptance waits for it.
+BATCH = 128
+# While the projector follows the log closely, it waits this long, so that a batch serves several
+# results.
+PAUSE_SECONDS = 0.05
+RETRY_SECONDS = 5.0
+logger = logging.getLogger(__name__)
+
+
+class ProjectionStopped(RuntimeError):
+    """An entry cannot be applied; the message names it and says why."""
+
+
+@dataclass(frozen=True)
+class Projector:
+    """Applies entries of one database."""
+
+    store: Store
+    batch: int = BATCH
+
+    def run(self, stop: Event) -> None:
+        """Follow the log until ``stop`` is set. Only one projector of a database does; others wait
+        for their turn."""
+        while not stop.is_set():
+            with self.store.exclusive(LOCK) as mine:
+                while mine and not stop.is_set():
+                    stop.wait(self._pause())
+            stop.wait(RETRY_SECONDS)
+
+    def catch_up(self, progress: Callable[[int], None] = lambda _: None) -> int:
+        """Apply entries until none is left, beside another projector if there is one.
+
+        Args:
+            progress: is given the position after each batch.
+
+        Returns:
+            The position, which is the log's size.
+
+        Raises:
+            ProjectionStopped: an entry cannot be applied.
+        """
+        while (lag := self._lag()).entries:
+            if not self.step():
+                time.sleep(PAUSE_SECONDS)
+            progress(lag.position)
+        return lag.position
+
+    def step(self) -> int:
+        """Apply the next batch; if it fails, apply its entries one by one to find the bad one.
+
+        Returns:
+            The number of entries that were applied, erased ones included.
+
+        Raises:
+            ProjectionStopped: the next entry cannot be applied.
+        """
+        try:
+            return self._apply(self.batch)
+        except OperationalError:
+            raise
+        except Exception:
+            logger.exception("a batch of %d entries could not be applied", self.batch)
+        try:
+            return self._apply(1)
+        except OperationalError:
+            raise
+        except Exception as error:
+            raise self._stopped(error) from error
+
+    def _lag(self) -> position.Lag:
+        with self.store.reading() as session:
+            return position.lag(session)
+
+    def _apply(self, limit: int) -> int:
+        with self.store.reading() as session:
+            start = position.read(session.connection()).next_index
+            batch = read_batch(session.connection(), start, limit)
+        if batch.next_index == start:
+            return 0
+        with self.store.writing_in_turn() as session:
+            connection = session.connection()
+            if position.take(connection).next_index != start:
+                return 0  # a reindex began meanwhile
+            changes.apply(connection, batch.entries)
+            position.write(connection, batch.next_index)
+        return batch.next_index - start
+
+    def _stopped(self, error: Exception) -> ProjectionStopped:
+        with self.store.writing() as session:
+            connection = session.connection()
+            index = position.take(connection).next_index
+            reason = f"entry {index}: {type(error).__name__}: {error}"
+            position.stop(connection, index, reason)
+        return ProjectionStopped(reason)
+
+    def _pause(self) -> float:
+        """Apply a batch.
+
+        Returns:
+            Seconds to wait before the next one.
+        """
+        try:
+            applied = self.step()
+        except ProjectionStopped as stopped:
+            logger.error("the projection stopped at %s", stopped)
+            return RETRY_SECONDS
+        except OperationalError:
+            logger.exception("the database does not answer the projector")
+            return RETRY_SECONDS
+        return 0 if applied >= self.batch else PAUSE_SECONDS

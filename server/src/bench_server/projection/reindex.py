@@ -1,0 +1,65 @@
+"""Reindex: clear every projected table, so that the projector applies the log from entry 0.
+
+Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Three things
+are not in the log and do not change: names of keys, pending approvals, and the findings of the
+outlier check.
+"""
+
+from collections.abc import Callable
+
+from sqlalchemy import delete, update
+from sqlmodel import Session, col, select
+
+from bench_protocol import acts, envelope
+
+from ..db.store import Store
+from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner
+from ..ingest import key_events, moderation
+from ..log import writer
+from ..ranking import published
+from . import position
+from .projector import Projector
+
+
+def reindex(store: Store, progress: Callable[[int], None] = lambda _: None) -> int:
+    """Project the log again. Meanwhile pages show the entries that are applied.
+
+    Args:
+        progress: is given the position after each batch.
+
+    Returns:
+        The number of entries.
+
+    Raises:
+        ProjectionStopped: an entry cannot be applied.
+    """
+    clear(store)
+    return Projector(store).catch_up(progress)
+
+
+def clear(store: Store) -> None:
+    """Go back to entry 0, in one transaction."""
+    with store.writing() as session:
+        writer.take_turn(session)
+        position.take(session.connection())
+        for table in (Aggregate, Measurement, EnvironmentRow):
+            session.execute(delete(table))
+        session.execute(update(Owner).values(confirmed=False))
+        published.remake(session)
+        _rebuild_keys(session)
+        position.write(session.connection(), 0)
+
+
+def _rebuild_keys(session: Session) -> None:
+    """Apply the log's key events and acts to the keys again."""
+    entries = session.exec(
+        select(LogEntry)
+        .where(LogEntry.kind != "result", col(LogEntry.envelope).is_not(None))
+        .order_by(col(LogEntry.log_index))
+    ).all()
+    for entry in entries:
+        opened = envelope.read(entry.envelope or b"")
+        if entry.kind == "key_event":
+            key_events.replay(session, opened, entry.logged_at)
+        elif (act := acts.parse(acts.Act, opened.payload)).act != "rename":
+            moderation.change_keys(session, act)

@@ -1,0 +1,33 @@
+"""An application whose log is projected before and after each request."""
+
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+from starlette.types import Receive, Scope, Send
+
+from bench_server.db.store import Store
+from bench_server.projection.projector import Projector
+
+
+def project(store: Store) -> None:
+    """Apply all log entries, as the projector's thread would soon."""
+    Projector(store).catch_up()
+
+
+class Projected:
+    """Stands in for the projector's thread, so that tests need not wait for it."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._app, name)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        store = self._app.state.store
+        if scope["type"] == "http":
+            await run_in_threadpool(project, store)
+        await self._app(scope, receive, send)
+        if scope["type"] == "http":
+            await run_in_threadpool(project, store)

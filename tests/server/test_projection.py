@@ -1,0 +1,389 @@
+"""The projector: the same rows whatever the batches, kills and replays; pending until applied."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import select
+from tests.fakes import results, said, trusted
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from tests.fakes.projected import project
+from tests.server.test_plans import statements
+from typer.testing import CliRunner
+
+from bench_protocol import acts
+from bench_protocol.errors import ProtocolError
+from bench_server.cli.main import main as cli
+from bench_server.cli.project import projecting
+from bench_server.db.store import Store
+from bench_server.db.tables import (
+    Aggregate,
+    EnvironmentRow,
+    Measurement,
+    Owner,
+    SigningKey,
+    Submission,
+    Table,
+    table_of,
+)
+from bench_server.ingest import moderation
+from bench_server.log import writer
+from bench_server.projection import changes, position, reindex
+from bench_server.projection.measurements import ResultEntry
+from bench_server.projection.projector import ProjectionStopped, Projector
+
+PROJECTED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, Submission)
+KEYS = [results.private_key(seed) for seed in range(1, 5)]
+IDS = [results.key_id(key) for key in KEYS]
+FOREVER_SECONDS = 30
+
+
+@pytest.fixture
+def unprojected(app: FastAPI) -> Poster:
+    """A server whose log nobody projects, with four keys."""
+    post = Poster(TestClient(app))
+    for key in KEYS:
+        post.enroll(key)
+    return post
+
+
+def rows(store: Store) -> list[list[dict[str, Any]]]:
+    """Every row of the projected tables, and what the projector stores of submissions."""
+    with store.reading() as session:
+        return [
+            sorted(
+                (row.model_dump() for row in session.scalars(select(table))),
+                key=lambda row: str(row.get("submission_id") or sorted(row.items(), key=str)),
+            )
+            for table in PROJECTED
+        ]
+
+
+# -- the same rows, however they come about --------------------------------------------------------
+
+keys = st.integers(0, len(KEYS) - 1)
+owners = st.sampled_from(["lab", *(acts.first_owner(key_id) for key_id in IDS)])
+results_so_far = st.integers(0, 30)
+events = st.lists(
+    st.one_of(
+        st.tuples(st.just("result"), keys, st.sampled_from([900_000, 1_000_000, 1_010_000])),
+        st.tuples(st.just("trusted"), keys, st.sampled_from([10_000_000, 10_100_000, 30_000_000])),
+        st.tuples(st.just("failure"), keys),
+        st.tuples(st.sampled_from(["hide", "show", "withdraw"]), results_so_far),
+        st.tuples(st.sampled_from(["flag", "quarantine", "restore"]), results_so_far),
+        st.tuples(st.sampled_from(["confirm", "doubt"]), owners),
+        st.tuples(st.just("assign"), keys, owners),
+        st.tuples(st.just("revoke"), keys, st.none() | st.integers(0, 30)),
+        st.tuples(st.just("project"), st.integers(1, 7)),
+    ),
+    min_size=5,
+    max_size=30,
+)
+
+
+class History:
+    """Makes events happen; the impossible ones are refused and change nothing."""
+
+    def __init__(self, post: Poster, store: Store) -> None:
+        self.post, self.store = post, store
+        self.made: list[tuple[int, str]] = []
+
+    def happen(self, kind: str, *about: Any) -> None:
+        if kind == "project":
+            Projector(self.store, batch=about[0]).step()
+        elif kind in ("result", "failure"):
+            self._post(about[0], *about[1:])
+        elif kind == "trusted":
+            self._trusted(*about)
+        elif kind == "revoke":
+            said.revoked(self.post, about[0] + 1, about[0] + 1, since=about[1])
+        elif kind in ("confirm", "doubt"):
+            self._decide(kind, owner=about[0])
+        elif kind == "assign":
+            self._decide(kind, key=IDS[about[0]], owner=about[1])
+        elif self.made:
+            seed, identity = self.made[about[0] % len(self.made)]
+            if kind in acts.OWN_ACTS:
+                said.act(self.post, kind, seed=seed, result=identity)
+            else:
+                self._decide(kind, result=identity, reason="a reason")
+
+    def _post(self, key: int, step_ns: int | None = None) -> None:
+        made = {"key": KEYS[key], "machine": results.make_machine(seed=key + 1)}
+        result = (
+            results.make_failure(**made)
+            if step_ns is None
+            else results.make_result(step_ns=step_ns + key, **made)
+        )
+        answer = self.post.raw(results.sealed(result, KEYS[key]))
+        if answer.status_code == 201:
+            self.made.append((key + 1, answer.json()["id"]))
+
+    def _trusted(self, key: int, step_ns: int) -> None:
+        try:
+            ids = trusted.send(self.store, KEYS[key], [step_ns, step_ns + 1_000], projected=False)
+        except ProtocolError:  # a revoked key gets no challenge
+            return
+        self.made += [(key + 1, identity) for identity in ids]
+
+    def _decide(self, kind: Any, **about: str) -> None:
+        # An impossible act is refused.
+        with contextlib.suppress(ProtocolError):
+            moderation.decide(self.store, AUTHORITY, said.NOW, kind, **about)
+
+
+def empty(store: Store, app: FastAPI) -> None:
+    """Empty every table, and begin the log again."""
+    with store.writing() as session:
+        for table in reversed(Table.metadata.sorted_tables):
+            session.execute(table.delete())
+    with store.writing() as session:
+        writer.begin(session, AUTHORITY)
+    app.state.cached = {}
+
+
+@settings(
+    max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(history=events, batch=st.integers(1, 9))
+def test_a_reindex_gives_the_rows_of_the_incremental_projection(
+    app: FastAPI, store: Store, history: list[tuple[Any, ...]], batch: int
+) -> None:
+    """Whatever happened, in whatever batches it was applied: equal to the last digit."""
+    empty(store, app)
+    post = Poster(TestClient(app))
+    for key in KEYS:
+        post.enroll(key)
+    happening = History(post, store)
+    for event in history:
+        happening.happen(*event)
+    project(store)
+    before = rows(store)
+    reindex.clear(store)
+    Projector(store, batch=batch).catch_up()
+    assert rows(store) == before
+    reindex.reindex(store)
+    assert rows(store) == before
+
+
+def test_an_outlier_is_compared_with_earlier_entries_alone(
+    unprojected: Poster, store: Store
+) -> None:
+    """In one batch or in many: of six owners' results the last one is an outlier."""
+    others = [results.private_key(seed) for seed in range(11, 16)]
+    for key in others:
+        unprojected.enroll(key)
+    for number, key in enumerate(others):
+        unprojected.made(key=key, step_ns=1_000_000 + number)
+    slow = unprojected.made(step_ns=30_000_000)
+    for key in others:
+        unprojected.made(key=key, step_ns=30_000_000)
+    project(store)
+    in_one = rows(store)
+    with store.reading() as session:
+        row = session.get_one(Measurement, slow)
+    assert '"owners": 5' in row.verdicts
+    with store.writing() as session:
+        session.execute(table_of(Submission).update().values(outlier=None))
+    reindex.clear(store)
+    Projector(store, batch=1).catch_up()
+    assert rows(store) == in_one
+
+
+# -- pending ---------------------------------------------------------------------------------------
+
+
+def test_a_result_is_pending_until_it_is_projected(unprojected: Poster, store: Store) -> None:
+    http = unprojected.http
+    identity = unprojected.made()
+    pending = http.get(f"/api/v1/results/{identity}").json()
+    assert pending["status"] == "pending"
+    assert pending["samples_per_second"] == 64_000
+    assert (pending["rankable"], pending["trust_level"], pending["verdicts"]) == (None, None, [])
+    assert http.get(f"/api/v1/results/{identity}/receipt").json()["log_index"] == len(KEYS)
+    page = http.get(f"/results/{identity}")
+    assert page.status_code == 200
+    assert "Accepted as log entry 4, pending." in page.text
+    assert http.get("/api/v1/leaderboard").json()["rows"] == []
+    assert http.get("/readyz").json() == {"status": "ok", "entries": 5, "projected": 0}
+    assert "trainmark_projection_lag_entries 5.0" in http.get("/metrics").text
+    project(store)
+    assert http.get(f"/api/v1/results/{identity}").json()["status"] == "measured"
+    assert len(http.get("/api/v1/leaderboard").json()["rows"]) == 1
+    assert http.get("/readyz").json()["projected"] == 5
+
+
+def test_a_request_waits_until_the_result_is_projected(unprojected: Poster, store: Store) -> None:
+    identity = unprojected.made()
+    address = f"/api/v1/results/{identity}"
+    assert unprojected.http.get(f"{address}?wait=0.2").json()["status"] == "pending"
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(unprojected.http.get, f"{address}?wait={FOREVER_SECONDS}")
+        time.sleep(0.2)
+        assert not waiting.done()
+        project(store)
+        assert waiting.result(FOREVER_SECONDS).json()["status"] == "measured"
+    assert unprojected.http.get(f"{address}?wait=31").status_code == 422
+
+
+def test_acts_and_posts_before_the_projection_are_answered(
+    unprojected: Poster, store: Store
+) -> None:
+    """Acceptance knows the log, not the projection of it."""
+    hidden, flagged, gone = (unprojected.made() for _ in range(3))
+    assert said.act(unprojected, "hide", result=hidden).status_code == 200
+    moderation.decide(store, AUTHORITY, said.NOW, "flag", result=flagged, reason="odd")
+    assert said.act(unprojected, "show", result=flagged).json()["code"] == "conflict"
+    assert said.act(unprojected, "withdraw", result=gone).status_code == 200
+    assert unprojected.http.get(f"/api/v1/results/{gone}").status_code == 410
+    listed = said.act(unprojected, "list").json()["results"]
+    assert {row["id"]: row["trust_level"] for row in listed} == {hidden: None, flagged: None}
+    project(store)
+    with store.reading() as session:
+        states = {row.submission_id: row.moderation for row in session.scalars(select(Measurement))}
+    assert states == {hidden: "hidden", flagged: "flagged"}
+
+
+def test_accepting_a_result_touches_no_projected_table(unprojected: Poster, store: Store) -> None:
+    unprojected.made()
+    counts = []
+    for _ in range(2):
+        with statements(store) as seen:
+            unprojected.made()
+        texts = " ".join(text for text, _ in seen)
+        for table in ("measurement", "standing", "environment", "published_figure"):
+            assert f" {table} " not in texts, table
+        counts.append(len(seen))
+    assert counts[0] == counts[1]
+
+
+# -- faults ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Callable[[], None]]:
+    """Makes the projection of one result fail, until the returned function is called."""
+
+    def break_result(identity: str) -> Callable[[], None]:
+        row = ResultEntry.row
+
+        def fail(entry: ResultEntry, outlier: Any) -> Any:
+            if entry.submission_id == identity:
+                raise ArithmeticError("no such number")
+            return row(entry, outlier)
+
+        monkeypatch.setattr(ResultEntry, "row", fail)
+        return lambda: monkeypatch.setattr(ResultEntry, "row", row)
+
+    return break_result
+
+
+def test_an_entry_that_cannot_be_applied_stops_the_projector_there(
+    unprojected: Poster, store: Store, broken: Callable[[str], Callable[[], None]]
+) -> None:
+    good, bad, later = (unprojected.made() for _ in range(3))
+    repair = broken(bad)
+    with pytest.raises(ProjectionStopped, match="entry 5: ArithmeticError: no such number"):
+        project(store)
+    http = unprojected.http
+    assert http.get("/readyz").json() == {
+        "status": "ok",
+        "entries": 7,
+        "projected": 5,
+        "projection_stopped": "entry 5: ArithmeticError: no such number",
+    }
+    assert "trainmark_projection_stopped 1.0" in http.get("/metrics").text
+    statuses = [http.get(f"/api/v1/results/{i}").json()["status"] for i in (good, bad, later)]
+    assert statuses == ["measured", "pending", "pending"]
+    assert unprojected.made()
+    repair()
+    project(store)
+    assert http.get("/readyz").json() == {"status": "ok", "entries": 8, "projected": 8}
+
+
+def test_a_batch_is_applied_whole_or_not_at_all(
+    unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill between the rows and the position leaves neither."""
+    unprojected.made()
+    before = rows(store)
+
+    def killed(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(position, "write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            Projector(store).step()
+    assert rows(store) == before
+    project(store)
+    assert rows(store) != before
+
+
+def test_one_projector_of_several_follows_the_log(unprojected: Poster, store: Store) -> None:
+    """Others wait for its lock; when it ends, one of them goes on."""
+    for _ in range(3):
+        unprojected.made()
+    with store.exclusive("projector") as mine:
+        assert mine
+        with store.exclusive("projector") as second:
+            assert not second
+        with projecting(store):
+            time.sleep(0.3)
+            with store.reading() as session:
+                assert position.lag(session).entries == 7
+    with projecting(store), projecting(store):
+        deadline = time.monotonic() + FOREVER_SECONDS
+        while time.monotonic() < deadline:
+            with store.reading() as session:
+                if not position.lag(session).entries:
+                    break
+            time.sleep(0.05)
+    with store.reading() as session:
+        assert position.lag(session).entries == 0
+        assert len(session.scalars(select(Measurement)).all()) == 3
+
+
+def test_a_reindex_beside_a_projector_ends_with_the_same_rows(
+    unprojected: Poster, store: Store
+) -> None:
+    for step_ns in range(1_000_000, 1_000_040):
+        unprojected.made(step_ns=step_ns)
+    project(store)
+    before = rows(store)
+    stop = threading.Event()
+    thread = threading.Thread(target=Projector(store, batch=3).run, args=(stop,))
+    thread.start()
+    try:
+        assert reindex.reindex(store) == 44
+    finally:
+        stop.set()
+        thread.join()
+    project(store)
+    assert rows(store) == before
+
+
+def test_the_project_command_catches_up(
+    unprojected: Poster, store: Store, database_url: str
+) -> None:
+    unprojected.made()
+    done = CliRunner().invoke(cli, ["project", "--once", "--database-url", database_url])
+    assert done.exit_code == 0, done.output
+    assert done.output == "the boards follow from all 5 log entries\n"
+    with store.reading() as session:
+        assert position.lag(session).entries == 0
+
+
+def test_changes_of_no_entry_are_nothing(store: Store) -> None:
+    with store.writing() as session:
+        changes.apply(session.connection(), [])
+    assert Projector(store).step() == 0
