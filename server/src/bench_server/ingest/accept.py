@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, Row, or_, select, tuple_, update
+from sqlalchemy import Connection, or_, select, tuple_, update
 from sqlmodel import Session
 
 from bench_protocol.envelope import Envelope
@@ -117,8 +117,8 @@ class Batch:
     """What the database holds of the keys, challenges and withdrawals that a batch names."""
 
     origin: str
-    keys: Mapping[str, Row[Any]]
-    challenges: Mapping[str, Row[Any]]
+    keys: Mapping[str, Any]
+    challenges: Mapping[str, Any]
     withdrawn: frozenset[str]
 
     @classmethod
