@@ -191,7 +191,7 @@ def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
     stop = Stop()
 
     def ask() -> Answer:
-        stop.asked = True
+        stop.requested = True
         return Answer(
             outcome=Measured(measurement=make_measurement(waiting.cells[2].cell)), environment=None
         )

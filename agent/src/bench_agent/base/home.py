@@ -62,8 +62,8 @@ class Home:
 def program() -> str:
     """What the agent is called here: by its name alone where a shell finds it."""
     beside = Path(sys.executable).with_name("bench-agent")
-    found = shutil.which("bench-agent")
-    return shlex.quote(str(beside)) if found is None and beside.exists() else "bench-agent"
+    on_path = shutil.which("bench-agent")
+    return shlex.quote(str(beside)) if on_path is None and beside.exists() else "bench-agent"
 
 
 def find_home(environ: Mapping[str, str] = os.environ) -> Home:

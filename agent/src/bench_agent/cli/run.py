@@ -23,7 +23,7 @@ from ..output.events import EventLines
 from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan import estimates
-from ..plan.memory_fit import room_of
+from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
 from ..plan.presets import like_named, preset_named
 from ..remote.connection import token_for
@@ -167,13 +167,17 @@ def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Pl
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
-    room = room_of(read_facts())
-    made = make_plan(chosen, selection, probes, paces=estimates.load(home.paces), room=room)
+    free_memory = free_memory_of(read_facts())
+    made = make_plan(
+        chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+    )
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
-        made = make_plan(chosen, selection, probes, paces=estimates.load(home.paces), room=room)
+        made = make_plan(
+            chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+        )
     return made
 
 

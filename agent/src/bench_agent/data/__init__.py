@@ -61,10 +61,10 @@ def require(
 
 
 def _real(name: str, manifest: Manifest) -> RealData:
-    found = real_data_named(name, manifest)
-    if found is None:
+    data = real_data_named(name, manifest)
+    if data is None:
         raise DataProblem(f"there is no real data set {name!r}; take --data generated")
-    return found
+    return data
 
 
 def cut(arrays: Arrays, data_set: DataSet) -> tuple[Split, ...]:

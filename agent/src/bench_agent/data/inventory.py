@@ -81,7 +81,9 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
                 "name": data.name,
                 "licence": data.licence,
                 "bytes": data.size_bytes,
-                "files": {file.path: _found(sources.locate(file, places)) for file in data.files},
+                "files": {
+                    file.path: _path_text(sources.locate(file, places)) for file in data.files
+                },
                 "workloads": [workload.name for workload in _users(data)],
             }
             for data in chosen
@@ -95,10 +97,12 @@ def print_list(document: Document) -> None:
     for heading in ("data set", "size", "here", "workloads", "licence"):
         table.add_column(heading, overflow="fold")
     for item in document["data_sets"]:
-        found = [place for place in item["files"].values() if place]
-        whole = len(found) == len(item["files"])
+        present = [place for place in item["files"].values() if place]
+        whole = len(present) == len(item["files"])
         here = (
-            str(Path(found[0]).parent) if whole else f"{len(found)} of {len(item['files'])} files"
+            str(Path(present[0]).parent)
+            if whole
+            else f"{len(present)} of {len(item['files'])} files"
         )
         table.add_row(
             item["name"],
@@ -122,8 +126,8 @@ def print_verified(document: Document) -> None:
     """Lines of :func:`verify_document`."""
     console = Console()
     for item in document["data_sets"]:
-        told = item["problem"] or "every file is the one that is meant; its arrays are"
-        console.print(f"{item['name']}: {told}", markup=False, highlight=False, soft_wrap=True)
+        status = item["problem"] or "every file is the one that is meant; its arrays are"
+        console.print(f"{item['name']}: {status}", markup=False, highlight=False, soft_wrap=True)
         for workload, digest in item["digests"].items():
             console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)
 
@@ -144,5 +148,5 @@ def _users(data: RealData) -> list[Workload]:
     return [workload for workload in CATALOGUE if workload.data_set.name == data.name]
 
 
-def _found(path: Path | None) -> str | None:
+def _path_text(path: Path | None) -> str | None:
     return str(path) if path else None

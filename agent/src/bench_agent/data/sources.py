@@ -56,10 +56,10 @@ def _content(data: RealData, file: DataFile, places: Sequence[Path]) -> bytes:
             wrong.append(f"{path} cannot be read: {error.strerror}")
         except DataProblem as problem:
             wrong.append(str(problem))
-    found = "; ".join(wrong) or f"{data.name} is not on this machine"
+    reason = "; ".join(wrong) or f"{data.name} is not on this machine"
     files = ", ".join(file.path for file in data.files)
     raise DataProblem(
-        f"{found}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
+        f"{reason}. Run: bench-agent data fetch {data.name} ({people.size(data.size_bytes)}), "
         f"or put {files} into {places[0]} (BENCH_DATA_DIR), or take --data generated"
     )
 
@@ -75,9 +75,9 @@ def verified(file: DataFile, path: Path) -> bytes:
     if size != file.size_bytes:
         raise DataProblem(f"{path} has {size:,} bytes instead of {file.size_bytes:,}")
     content = path.read_bytes()
-    found = hashlib.sha256(content).hexdigest()
-    if found != file.sha256:
-        raise DataProblem(f"{path} has SHA-256 {found} instead of {file.sha256}")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != file.sha256:
+        raise DataProblem(f"{path} has SHA-256 {digest} instead of {file.sha256}")
     return content
 
 

@@ -50,39 +50,39 @@ def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Fin
             pip_install(SOUND[0], "numpy<2.2", "keras>=3.12,<4"),
         )
         return
-    told = f"{PLUGIN} {plugin} with TensorFlow {tensorflow}"
+    pair_words = f"{PLUGIN} {plugin} with TensorFlow {tensorflow}"
     minor = release(tensorflow)[:2]
-    known = next((pair for pair in PAIRS if pair.tensorflow == minor), None)
+    tested = next((pair for pair in PAIRS if pair.tensorflow == minor), None)
     if at_least(tensorflow, FIRST_WITH_OTHER_NAME):
         yield Finding(
             "metal-pair",
             "fail",
-            f"{told} cannot load: importing TensorFlow fails; 2.19 is the last that works",
+            f"{pair_words} cannot load: importing TensorFlow fails; 2.19 is the last that works",
             pip_install(SOUND[0], *_plugin_if_wrong(plugin), *_numpy_if_wrong(packages, "2.2")),
         )
-    elif known and plugin != known.plugin:
+    elif tested and plugin != tested.plugin:
         yield Finding(
             "metal-pair",
             "fail",
-            f"{told} is known to fail; {known.plugin} is the one for it",
-            pip_install(f"{PLUGIN}=={known.plugin}"),
+            f"{pair_words} is known to fail; {tested.plugin} is the one for it",
+            pip_install(f"{PLUGIN}=={tested.plugin}"),
         )
-    elif known is None:
+    elif tested is None:
         yield Finding(
             "metal-pair",
             "warn",
-            f"{told} is not among the pairs that are known to load and compute right",
+            f"{pair_words} is not among the pairs that are known to load and compute right",
             pip_install(*SOUND),
         )
-    elif _numpy_if_wrong(packages, known.numpy_below):
+    elif _numpy_if_wrong(packages, tested.numpy_below):
         yield Finding(
             "metal-pair",
             "warn",
             f"NumPy {packages['numpy']} is newer than TensorFlow {tensorflow} allows",
-            pip_install(f"numpy<{known.numpy_below}"),
+            pip_install(f"numpy<{tested.numpy_below}"),
         )
     else:
-        yield Finding("metal-pair", "ok", f"{told} loads")
+        yield Finding("metal-pair", "ok", f"{pair_words} loads")
 
 
 def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:

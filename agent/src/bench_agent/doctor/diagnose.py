@@ -74,15 +74,15 @@ def why_not_writable(path: Path) -> str | None:
 
 def secrets(home: Home) -> tuple[Secret, ...]:
     """The key, the salt and their folder, as far as they are there."""
-    found = []
+    entries = []
     for path in (home.key, home.salt, home.key.parent):
         try:
             mode = path.stat().st_mode & 0o777
         except OSError:
             continue
         problem = _key_problem(path) if path == home.key else None
-        found.append(Secret(path, mode, _owned(path), problem, is_folder=path == home.key.parent))
-    return tuple(found)
+        entries.append(Secret(path, mode, _owned(path), problem, is_folder=path == home.key.parent))
+    return tuple(entries)
 
 
 def free_bytes(path: Path) -> int | None:

@@ -39,9 +39,9 @@ def check_frameworks(
         if not seen.installed:
             yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
         elif seen.devices:
-            told = ", ".join(seen.devices)
+            devices = ", ".join(seen.devices)
             version = f" {seen.version}" if seen.version else ""
-            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {told}")
+            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {devices}")
         else:
             yield Finding(
                 f"frameworks.{name}",
@@ -63,13 +63,13 @@ def reinstall(name: str, packages: Mapping[str, str]) -> str:
 
     Never the agent itself: that would fetch whatever an index has under its name.
     """
-    own = [
+    requirements = [
         # MLX and its backend have one version.
-        f"{found}=={packages.get('mlx', version) if found in MLX_BACKENDS else version}"
-        for found, version in sorted(packages.items())
-        if found == name or found.startswith(f"{name}-")
+        f"{package}=={packages.get('mlx', version) if package in MLX_BACKENDS else version}"
+        for package, version in sorted(packages.items())
+        if package == name or package.startswith(f"{name}-")
     ]
-    return pip_install("--force-reinstall", *own) if own else install_extras(name)
+    return pip_install("--force-reinstall", *requirements) if requirements else install_extras(name)
 
 
 def check_metal(

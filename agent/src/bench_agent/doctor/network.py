@@ -49,16 +49,16 @@ def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
         yield Finding("clock", "skip", "no server's clock to compare with")
         return
     offset = answer.offset_seconds
-    told = (
+    difference = (
         f"this clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} the server's"
     )
     mend = "sudo timedatectl set-ntp true"
     if system == "Darwin":
         mend = "sudo sntp -sS time.apple.com"
     if abs(offset) > FAR_SECONDS:
-        yield Finding("clock", "fail", told, mend)
+        yield Finding("clock", "fail", difference, mend)
     elif abs(offset) > CLOSE_SECONDS:
-        yield Finding("clock", "warn", told, mend)
+        yield Finding("clock", "warn", difference, mend)
     else:
         yield Finding("clock", "ok", "this clock agrees with the server's")
 

@@ -114,9 +114,13 @@ def check_cuda_mlx(
         yield Finding("cuda-mlx", "skip", "no NVIDIA driver with a visible GPU")
     elif seen is None or not seen.installed:
         yield Finding("cuda-mlx", "skip", "MLX is not installed")
-    elif not any(at_least(found, MLX_CAPABILITY) for found in nvidia.capabilities or ("9",)):
-        told = ", ".join(nvidia.capabilities)
-        yield Finding("cuda-mlx", "skip", f"MLX needs compute capability 7.5; this has {told}")
+    elif not any(
+        at_least(capability, MLX_CAPABILITY) for capability in nvidia.capabilities or ("9",)
+    ):
+        capabilities = ", ".join(nvidia.capabilities)
+        yield Finding(
+            "cuda-mlx", "skip", f"MLX needs compute capability 7.5; this has {capabilities}"
+        )
     elif fitting is None:
         yield Finding(
             "cuda-mlx",

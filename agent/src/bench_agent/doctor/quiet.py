@@ -77,8 +77,8 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
     if pressure is None and throttled is None:
         yield Finding("thermal", "skip", "the system does not tell its thermal state")
     elif pressure not in (None, "nominal") or throttled:
-        told = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
-        yield Finding("thermal", "warn", f"{told}: let the machine cool", "sleep 300")
+        cause = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
+        yield Finding("thermal", "warn", f"{cause}: let the machine cool", "sleep 300")
     else:
         yield Finding("thermal", "ok", "no thermal pressure")
 

@@ -113,9 +113,9 @@ def check_disk(
     if free_bytes is None:
         yield Finding("disk", "skip", f"free space at {path} is not told")
         return
-    told = f"{people.size(free_bytes)} free at {path}"
+    free_words = f"{people.size(free_bytes)} free at {path}"
     if free_bytes >= COMFORTABLE_BYTES:
-        yield Finding("disk", "ok", told)
+        yield Finding("disk", "ok", free_words)
         return
     mend = (
         f"rm -r {shlex.quote(str(logs))}"
@@ -123,7 +123,7 @@ def check_disk(
         else f"du -xh -d 2 {shlex.quote(str(path))} | sort -h | tail"
     )
     verdict = "fail" if free_bytes < NEEDED_BYTES else "warn"
-    yield Finding("disk", verdict, f"only {told}", mend)  # type: ignore[arg-type]
+    yield Finding("disk", verdict, f"only {free_words}", mend)  # type: ignore[arg-type]
 
 
 def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterator[Finding]:

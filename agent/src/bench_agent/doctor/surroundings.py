@@ -68,21 +68,21 @@ class Surroundings:
     @cached_property
     def packages(self) -> dict[str, str]:
         """Versions of every installed distribution, by its normalised name."""
-        found: dict[str, str] = {}
+        versions: dict[str, str] = {}
         for item in importlib.metadata.distributions():
             name = item.metadata["Name"] if item.metadata else None
             if name:
                 # The first on the path is the one that is imported.
-                found.setdefault(name.lower().replace("_", "-"), item.version or "")
-        return found
+                versions.setdefault(name.lower().replace("_", "-"), item.version or "")
+        return versions
 
     @cached_property
     def probes(self) -> dict[str, Probe]:
         """Each framework's answer, each asked in a process of its own; the absent ones not."""
         names = [name for name in engines.names() if is_installed(engine_module(name))]
-        asked = probe_all(self.logs, tuple(names)) if names else {}
+        answers = probe_all(self.logs, tuple(names)) if names else {}
         absent = Probe(devices=(), environment=None, problem="not installed")
-        return {name: asked.get(name, absent) for name in engines.names()}
+        return {name: answers.get(name, absent) for name in engines.names()}
 
     @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
@@ -122,8 +122,8 @@ class Surroundings:
     @cached_property
     def metal_probe(self) -> tuple[str | None, str | None]:
         """Form of the layers that a short training on Metal used, and what went wrong."""
-        found = self.frameworks.get("tensorflow")
-        if found is None or "metal" not in found.devices:
+        tensorflow = self.frameworks.get("tensorflow")
+        if tensorflow is None or "metal" not in tensorflow.devices:
             return None, None
         return diagnose.short_training("tensorflow", "metal", self.logs)
 
@@ -175,12 +175,12 @@ class Surroundings:
 
 def seen(name: str, probe: Probe) -> FrameworkProbe:
     """A worker's answer in the checks' words."""
-    found = probe.environment
+    environment = probe.environment
     return FrameworkProbe(
         installed=is_installed(engine_module(name)),
         devices=tuple(dict.fromkeys(device.kind for device in probe.devices)),
-        version=next(iter(found.packages.values()), None) if found else None,
-        libraries=found.libraries if found else None,
+        version=next(iter(environment.packages.values()), None) if environment else None,
+        libraries=environment.libraries if environment else None,
         problem=probe.problem,
     )
 

@@ -72,10 +72,10 @@ def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[
     Raises:
         UsageProblem: there is no check of a name.
     """
-    known = [check.id for check in CHECKS]
-    unknown = sorted(set(only) - set(known))
+    check_ids = [check.id for check in CHECKS]
+    unknown = sorted(set(only) - set(check_ids))
     if unknown:
-        raise UsageProblem(f"no check {', '.join(unknown)}; choose of: {', '.join(known)}")
+        raise UsageProblem(f"no check {', '.join(unknown)}; choose of: {', '.join(check_ids)}")
     chosen = [check for check in CHECKS if not only or check.id in only]
     if any(check.id == "busy" for check in chosen):
         _ = surroundings.load  # before the probes make work of their own

@@ -40,9 +40,12 @@ def make_machine(facts: MachineFacts, hashed: str) -> Machine:
     Args:
         hashed: ``machine_hash``, 64 hexadecimal digits.
     """
-    known = {"model": text_or_none(facts.model), "memory_bytes": whole_or_none(facts.memory_bytes)}
-    given = {"machine_hash": hashed, "cpu": facts.cpu, "os": facts.os, "gpus": facts.gpus}
-    return tolerant(Machine, known, **given)
+    optional = {
+        "model": text_or_none(facts.model),
+        "memory_bytes": whole_or_none(facts.memory_bytes),
+    }
+    required = {"machine_hash": hashed, "cpu": facts.cpu, "os": facts.os, "gpus": facts.gpus}
+    return tolerant(Machine, optional, **required)
 
 
 def read_facts() -> MachineFacts:

@@ -48,19 +48,19 @@ def parse_profile(text: str) -> dict[str, Any]:
 
 def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
     """Objects of ``ioreg -c IOAccelerator``, each begun by ``+-o``."""
-    found = []
+    accelerators = []
     for part in re.split(r"^\s*[|\s]*\+-o ", text, flags=re.MULTILINE)[1:]:
         model_name = re.search(r'"model"\s*=\s*<?"([^"\n]*)"', part)
         cores = re.search(r'"gpu-core-count"\s*=\s*([0-9]{1,6})\b', part)
         busy = re.search(r'"Device Utilization %"\s*=\s*([0-9]{1,3})\b', part)
-        found.append(
+        accelerators.append(
             Accelerator(
                 model=text_or_none(model_name.group(1)) if model_name else None,
                 cores=whole_or_none(cores.group(1)) if cores else None,
                 busy_percent=min(100, int(busy.group(1))) if busy else None,
             )
         )
-    return tuple(found)
+    return tuple(accelerators)
 
 
 def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architecture: str) -> Cpu:
@@ -124,17 +124,21 @@ def gpus_from(
     kernel: Mapping[str, str], profiled: Mapping[str, Any], ioreg: tuple[Accelerator, ...]
 ) -> tuple[Gpu, ...]:
     """Apple's own GPU, however many displays hang on it; its memory is the machine's."""
-    named = [found for found in map(_display_gpu, _displays(profiled)) if found]
-    own = [found for found in named if found[0].startswith("Apple")]
+    named = [gpu for gpu in map(_display_gpu, _displays(profiled)) if gpu]
+    apple_gpus = [gpu for gpu in named if gpu[0].startswith("Apple")]
     brand = text_or_none(kernel.get("machdep.cpu.brand_string")) or ""
-    if own:
-        name, cores = own[0]
+    if apple_gpus:
+        name, cores = apple_gpus[0]
     elif brand.startswith("Apple"):
         name, cores = re.sub(r"\s*\(Virtual\)$", "", brand), None
     else:
         return ()
     if cores is None:
-        counts = [found.cores for found in ioreg if found.cores and _is_apple(found.model)]
+        counts = [
+            accelerator.cores
+            for accelerator in ioreg
+            if accelerator.cores and _is_apple(accelerator.model)
+        ]
         cores = max(counts, default=None)
     facts = {
         "cores": cores,

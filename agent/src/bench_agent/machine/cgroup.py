@@ -26,21 +26,21 @@ def parse_memory_limit(text: str) -> int | None:
 
 def quota_cores(root: Path = Path("/")) -> float | None:
     """Processor time granted by the tightest group above this process, in cores."""
-    found = [parse_cpu_max(file_text(folder / "cpu.max")) for folder in _folders(root, "")]
+    quotas = [parse_cpu_max(file_text(folder / "cpu.max")) for folder in _folders(root, "")]
     for folder in _folders(root, "cpu"):
         quota = file_text(folder / "cpu.cfs_quota_us").strip()
-        found.append(parse_cpu_max(f"{quota} {file_text(folder / 'cpu.cfs_period_us').strip()}"))
-    return min(filter(None, found), default=None)
+        quotas.append(parse_cpu_max(f"{quota} {file_text(folder / 'cpu.cfs_period_us').strip()}"))
+    return min(filter(None, quotas), default=None)
 
 
 def memory_bytes(root: Path = Path("/")) -> int | None:
     """The tightest memory limit above this process, in bytes."""
-    found = [parse_memory_limit(file_text(folder / "memory.max")) for folder in _folders(root, "")]
-    found += [
+    limits = [parse_memory_limit(file_text(folder / "memory.max")) for folder in _folders(root, "")]
+    limits += [
         parse_memory_limit(file_text(folder / "memory.limit_in_bytes"))
         for folder in _folders(root, "memory")
     ]
-    return min(filter(None, found), default=None)
+    return min(filter(None, limits), default=None)
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:

@@ -72,13 +72,13 @@ def visible(setting: str | None, uuids: Sequence[str]) -> list[int]:
     """
     if setting is None:
         return list(range(len(uuids)))
-    found: list[int] = []
+    positions: list[int] = []
     for entry in setting.split(","):
         position = _position(entry.strip(), uuids)
-        if position is None or position in found:
+        if position is None or position in positions:
             break
-        found.append(position)
-    return found
+        positions.append(position)
+    return positions
 
 
 def _position(entry: str, uuids: Sequence[str]) -> int | None:
@@ -93,7 +93,7 @@ def _position(entry: str, uuids: Sequence[str]) -> int | None:
 def _device(item: Mapping[str, Any]) -> CudaDevice:
     uuid, capability = item.get("uuid"), item.get("capability")
     numbers = capability if isinstance(capability, list) else []
-    known = len(numbers) == 2 and all(isinstance(part, int) for part in numbers)
+    has_both = len(numbers) == 2 and all(isinstance(part, int) for part in numbers)
     clock_khz = whole_or_none(item.get("clock_khz"))
     return CudaDevice(
         uuid=uuid.lower() if isinstance(uuid, str) else "",
@@ -102,5 +102,5 @@ def _device(item: Mapping[str, Any]) -> CudaDevice:
         multiprocessors=whole_or_none(item.get("multiprocessors")),
         maximum_clock_mhz=whole_or_none((clock_khz or 0) // 1000),
         integrated=item.get("integrated") == 1,
-        compute_capability=".".join(map(str, numbers))[:64] if known else None,
+        compute_capability=".".join(map(str, numbers))[:64] if has_both else None,
     )

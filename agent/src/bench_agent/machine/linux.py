@@ -37,12 +37,12 @@ NO_PRODUCT = re.compile(
 def cpu(root: Path = ROOT) -> Cpu:
     """The processor from /proc/cpuinfo and /sys; what this process may use of it."""
     info = parse_cpuinfo(file_text(root / "proc/cpuinfo"))
-    told = "" if info.brand or root != ROOT else command_output("lscpu")
+    lscpu_output = "" if info.brand or root != ROOT else command_output("lscpu")
     cores = read_topology(root)
     return tolerant(
         Cpu,
         {
-            "brand": brand_of(info, product(root), told),
+            "brand": brand_of(info, product(root), lscpu_output),
             "architecture": text_or_none(platform.machine()),
             "physical_cores": _physical(cores, root),
             "logical_cores": cores.logical or whole_or_none(psutil.cpu_count()),
@@ -84,9 +84,9 @@ def product(root: Path = ROOT) -> str:
         text_or_none(file_text(root / "sys/class/dmi/id" / name))
         for name in ("sys_vendor", "product_name")
     ]
-    told = [name for name in names if name and not NO_PRODUCT.search(name)]
+    real_names = [name for name in names if name and not NO_PRODUCT.search(name)]
     tree = text_or_none(file_text(root / "proc/device-tree/model").replace("\0", ""))
-    return " ".join(told) or tree or ""
+    return " ".join(real_names) or tree or ""
 
 
 def model(root: Path = ROOT) -> str | None:
@@ -96,8 +96,8 @@ def model(root: Path = ROOT) -> str | None:
 
 def memory_bytes(root: Path = ROOT) -> int | None:
     """Memory that this process may use: the machine's, or less where its group has a limit."""
-    found = re.search(r"^MemTotal:\s*([0-9]{1,12}) kB", file_text(root / "proc/meminfo"), re.M)
-    total = whole_or_none(int(found.group(1)) * 1024) if found else None
+    match = re.search(r"^MemTotal:\s*([0-9]{1,12}) kB", file_text(root / "proc/meminfo"), re.M)
+    total = whole_or_none(int(match.group(1)) * 1024) if match else None
     return min(filter(None, (total, cgroup.memory_bytes(root))), default=None)
 
 
@@ -121,13 +121,13 @@ def kernel_without_names(release: str) -> str | None:
     """A kernel's release without the words that whoever built it chose (``6.6.1-alices-box``)."""
     tame = text_or_none(release) or ""
     words = re.split(r"([-.+~ ])", tame)
-    kept = [
+    harmless = [
         word
         if re.fullmatch(rf"[0-9]*|(?:{KERNEL_WORDS.pattern})v?[0-9]*(?:_[0-9]+)?", word, re.I)
         else ""
         for word in words[::2]
     ]
-    whole = "".join(word + mark for word, mark in zip(kept, [*words[1::2], ""], strict=True))
+    whole = "".join(word + mark for word, mark in zip(harmless, [*words[1::2], ""], strict=True))
     return re.sub(r"[-.+~ ](?=[-.+~ ]|$)", "", whole).strip("-.+~ ") or None
 
 

@@ -59,8 +59,8 @@ def memory_bytes() -> int | None:
 def identifier() -> bytes | None:
     """The platform's UUID. It is only ever used inside an HMAC."""
     text = command_output("ioreg", "-r", "-d", "1", "-c", "IOPlatformExpertDevice")
-    found = re.search(r'"IOPlatformUUID"\s*=\s*"([^"]+)"', text)
-    return found.group(1).encode() if found else None
+    match = re.search(r'"IOPlatformUUID"\s*=\s*"([^"]+)"', text)
+    return match.group(1).encode() if match else None
 
 
 @cache

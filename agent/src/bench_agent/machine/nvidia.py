@@ -84,13 +84,13 @@ def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ)
 
 def busy(library: Any) -> list[tuple[str, int | None, int]]:
     """Name, utilisation in per cent and number of computing processes of every GPU."""
-    found = []
+    usage = []
     for handle in _handles(library):
         use = query(library, "DeviceGetUtilizationRates", handle)
         running = query(library, "DeviceGetComputeRunningProcesses", handle) or []
         name = text_or_none(query(library, "DeviceGetName", handle)) or "NVIDIA GPU"
-        found.append((name, getattr(use, "gpu", None), len(running)))
-    return found
+        usage.append((name, getattr(use, "gpu", None), len(running)))
+    return usage
 
 
 def is_divided(library: Any, handle: Any) -> bool:
@@ -125,8 +125,8 @@ def _count(library: Any) -> int:
 
 
 def _handles(library: Any) -> list[Any]:
-    found = (query(library, "DeviceGetHandleByIndex", n) for n in range(_count(library)))
-    return [handle for handle in found if handle is not None]
+    handles = (query(library, "DeviceGetHandleByIndex", n) for n in range(_count(library)))
+    return [handle for handle in handles if handle is not None]
 
 
 def _in_cuda_order(
@@ -157,8 +157,8 @@ def _gpu(
     def say(name: str, *arguments: Any) -> Any:
         return query(library, name, handle, *arguments) if handle is not None else None
 
-    told = text_or_none(say("DeviceGetName")) or (device.name if device else None)
-    name, profile = split_slice(told or "NVIDIA GPU")
+    full_name = text_or_none(say("DeviceGetName")) or (device.name if device else None)
+    name, profile = split_slice(full_name or "NVIDIA GPU")
     slice_ = bool(profile) or say("DeviceIsMigDeviceHandle") == 1
     mode = _first(say("DeviceGetMigMode"))
     memory = getattr(say("DeviceGetMemoryInfo"), "total", None)
@@ -187,8 +187,8 @@ def _gpu(
 
 def split_slice(name: str) -> tuple[str, str | None]:
     """``NVIDIA H200 MIG 1g.18gb`` is the GPU's name and the slice's profile."""
-    found = re.fullmatch(r"(.+?)\s+MIG\s+([0-9]\S*)", name)
-    return (found.group(1), found.group(2)) if found else (name, None)
+    match = re.fullmatch(r"(.+?)\s+MIG\s+([0-9]\S*)", name)
+    return (match.group(1), match.group(2)) if match else (name, None)
 
 
 def _capability(pair: Any) -> str | None:

@@ -122,12 +122,12 @@ def cpu_heat() -> tuple[float | None, bool]:
         sensors = psutil.sensors_temperatures()
     except (AttributeError, OSError, RuntimeError):  # macOS, containers
         return None, False
-    found = [reading for name in CPU_SENSORS for reading in sensors.get(name, ())]
+    readings = [reading for name in CPU_SENSORS for reading in sensors.get(name, ())]
     near = any(
         reading.high and reading.current >= reading.high - NEAR_THE_LIMIT_CELSIUS
-        for reading in found
+        for reading in readings
     )
-    return max((reading.current for reading in found), default=None), near
+    return max((reading.current for reading in readings), default=None), near
 
 
 def load(system: str, cores: int) -> Load:
@@ -151,20 +151,20 @@ def load_average() -> float | None:
 
 def parse_pressure(text: str) -> float | None:
     """Per cent of the last ten seconds from ``/proc/pressure/cpu``."""
-    found = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
-    return float(found.group(1)) if found else None
+    match = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
+    return float(match.group(1)) if match else None
 
 
 def _busiest() -> tuple[str, float] | None:
     """Name and CPU per cent of the process that works most, but for this one."""
-    found = []
+    processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             process.cpu_percent()  # the first call only starts the measurement
-            found.append(process)
+            processes.append(process)
     time.sleep(SAMPLE_SECONDS)
     use = []
-    for process in found:
+    for process in processes:
         with suppress(psutil.Error):
             if process.pid != os.getpid():
                 use.append((process.cpu_percent(), process.name()))

@@ -65,8 +65,8 @@ def whole_or_none(value: object) -> int | None:
 def first_whole(value: object) -> int | None:
     """The first number of an integer or a text: 10 of ``proc 10:4:6``."""
     if isinstance(value, str):
-        found = re.search(r"(?<![0-9])[0-9]{1,16}(?![0-9])", value)
-        return whole_or_none(found.group()) if found else None
+        match = re.search(r"(?<![0-9])[0-9]{1,16}(?![0-9])", value)
+        return whole_or_none(match.group()) if match else None
     return whole_or_none(value)
 
 

@@ -48,13 +48,13 @@ def read_topology(root: Path) -> Topology:
 
 def parse_list(text: str) -> list[int]:
     """Numbers of a list as the kernel writes it: ``0-3,8`` is 0, 1, 2, 3, 8."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in text.strip().split(","):
         ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
         if ends:
             first, last = int(ends.group(1)), int(ends.group(2) or ends.group(1))
-            found += range(first, min(last, first + MOST_CPUS) + 1)
-    return sorted(set(found))[:MOST_CPUS]
+            numbers += range(first, min(last, first + MOST_CPUS) + 1)
+    return sorted(set(numbers))[:MOST_CPUS]
 
 
 def _core(topology: Path, number: int) -> str:

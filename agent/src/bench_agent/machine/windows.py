@@ -31,20 +31,24 @@ def cpu() -> Cpu:
 
 def operating_system() -> OperatingSystem:
     """Windows with its build, or ``other`` with what the system calls itself."""
-    known = platform.system() == "Windows"
-    told = f"{platform.system()} {platform.release()} {platform.version()}"
+    is_windows = platform.system() == "Windows"
+    full_version = f"{platform.system()} {platform.release()} {platform.version()}"
     return tolerant(
         OperatingSystem,
-        {"version": text_or_none(told if known else f"{platform.system()} {platform.release()}")},
-        name="windows" if known else "other",
+        {
+            "version": text_or_none(
+                full_version if is_windows else f"{platform.system()} {platform.release()}"
+            )
+        },
+        name="windows" if is_windows else "other",
         version="unknown",
     )
 
 
 def identifier() -> bytes | None:
     """The installation's identifier. It is only ever used inside an HMAC."""
-    found = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")
-    return found.encode() if found else None
+    guid = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")
+    return guid.encode() if guid else None
 
 
 def registry(key: str, name: str) -> str | None:

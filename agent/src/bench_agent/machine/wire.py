@@ -17,9 +17,11 @@ def tolerant(model: type[Model], facts: Mapping[str, Any], **needed: Any) -> Mod
         needed: the model's required fields, each with a value that stands in for a fact that is
             missing or refused.
     """
-    kept = {name: value for name, value in facts.items() if value is not None}
+    present = {name: value for name, value in facts.items() if value is not None}
     try:
-        return model(**{**needed, **kept})
+        return model(**{**needed, **present})
     except ValidationError as refused:
         odd = {error["loc"][0] for error in refused.errors(include_url=False)}
-    return model(**{**needed, **{name: value for name, value in kept.items() if name not in odd}})
+    return model(
+        **{**needed, **{name: value for name, value in present.items() if name not in odd}}
+    )

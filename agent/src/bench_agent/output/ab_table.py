@@ -83,7 +83,7 @@ def document(
     """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     runs = 2 * len(done)
-    of_runs = (own for pair in done for own in pair.doubts)
+    of_runs = (doubts_of_run for pair in done for doubts_of_run in pair.doubts)
     return {
         **{
             name: {

@@ -153,13 +153,13 @@ def left_out(plan: Plan) -> list[str]:
 
 def plan_warnings(plan: Plan) -> list[str]:
     """What is to be doubted about the plan, and what mends it."""
-    found = [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
+    warnings = [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
-        found.append(
+        warnings.append(
             f"Warning: this takes {people.rough(plan.estimate_seconds)}; shorter with "
             "--budget-seconds 10, fewer --repeats, or a choice of --workload, --framework, --device"
         )
-    return found
+    return warnings
 
 
 def _disturbed(warn: Warn) -> str:

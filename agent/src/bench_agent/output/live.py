@@ -173,8 +173,8 @@ def view(state: Progress, now: float) -> Table:
 
 def sensor_words(reading: Reading) -> str:
     """The sensors that are known and worth showing, in a line."""
-    known = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
-    return ", ".join(words(value) for words, value in known if value is not None)
+    readings = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
+    return ", ".join(words(value) for words, value in readings if value is not None)
 
 
 def _bar(done: float, total: float) -> ProgressBar:

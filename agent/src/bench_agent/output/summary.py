@@ -46,21 +46,21 @@ def summary_table(report: Report) -> Table:
     table.add_column("recipe", no_wrap=True)
     for heading in ("samples/s", "epoch", "spread", "vs naive"):
         table.add_column(heading, justify="right", no_wrap=True)
-    naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
-    for one in report.cells:
-        naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
+    naives = {figures.cell: figures for figures in report.cells if figures.cell.recipe == "naive"}
+    for figures in report.cells:
+        naive = naives.get(figures.cell.model_copy(update={"recipe": "naive"}))
         over = ""
-        if naive and one is not naive:
-            over = marked(people.ratio(speed_up(one, naive).speed_up), one, naive)
-        if one.in_doubt:
+        if naive and figures is not naive:
+            over = marked(people.ratio(speed_up(figures, naive).speed_up), figures, naive)
+        if figures.in_doubt:
             table.caption = MARK_WORDS
         table.add_row(
-            f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
-            one.place,
-            one.cell.recipe,
-            marked(people.rate(one.samples_per_second), one),
-            people.seconds(one.epoch_seconds),
-            people.percent(one.within_run_spread),
+            f"{figures.cell.workload}, {figures.cell.batch_size}{unusual_precision(figures.cell)}",
+            figures.place,
+            figures.cell.recipe,
+            marked(people.rate(figures.samples_per_second), figures),
+            people.seconds(figures.epoch_seconds),
+            people.percent(figures.within_run_spread),
             over,
         )
     return table
@@ -69,7 +69,7 @@ def summary_table(report: Report) -> Table:
 def remarks(report: Report) -> list[str]:
     """What is to be said of the figures, and what gave none."""
     failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
-    several = any(len(one.rates) > 1 for one in report.cells)
+    several = any(len(figures.rates) > 1 for figures in report.cells)
     return [
         *([MEDIAN_WORDS] if several else []),
         *failed,
@@ -82,8 +82,10 @@ def remarks(report: Report) -> list[str]:
 
 def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
     """Where the results are, and how to go on."""
-    kept = len(summary.results)
-    lines = [f"{kept} result{'s' * (kept != 1)} kept in {home.outbox}, {summary.sent} sent now."]
+    stored = len(summary.results)
+    lines = [
+        f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
+    ]
     lines += [f"  {address}" for address in summary.addresses]
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")

@@ -79,12 +79,12 @@ class MeasuredTimes(Wire):
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
         """Expected seconds of a repeat beside its warm-up and timed part."""
-        if own := self.cells.get(cell.digest):
-            return own.overhead_seconds
-        known = self._of(cell.framework, cell.device)
+        if measured := self.cells.get(cell.digest):
+            return measured.overhead_seconds
+        similar = self._of(cell.framework, cell.device)
         base = OVERHEAD_SECONDS.get(cell.framework, UNKNOWN_OVERHEAD_SECONDS)
-        if known:
-            base = median(pace.base_seconds for pace in known)
+        if similar:
+            base = median(pace.base_seconds for pace in similar)
         return base + OVERHEAD_STEPS * self._step_seconds(cell, workload)
 
     def repeat_seconds(self, cell: Cell, workload: Workload, timing: Timing) -> float:
@@ -98,24 +98,24 @@ class MeasuredTimes(Wire):
         return self.overhead_seconds(cell, workload) + warm_up + timed
 
     def _step_seconds(self, cell: Cell, workload: Workload) -> float:
-        if own := self.cells.get(cell.digest):
-            return own.step_seconds
-        known = self._of(cell.framework, cell.device)
+        if measured := self.cells.get(cell.digest):
+            return measured.step_seconds
+        similar = self._of(cell.framework, cell.device)
         flops = step_flops(cell, workload)
-        if not known:
+        if not similar:
             return flops / ASSUMED_FLOPS[cell.device.kind]
-        return median(pace.seconds_of_step(flops) for pace in known)
+        return median(pace.seconds_of_step(flops) for pace in similar)
 
     def _until_settled(self, cell: Cell, budget_seconds: float) -> float:
         """Expected length of the timed part: of this cell, else the mean over all that tried."""
         tried = {digest: pace for digest, pace in self.cells.items() if pace.tried_to_settle}
-        known = [tried[cell.digest]] if cell.digest in tried else tried.values()
-        ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in known]
+        similar = [tried[cell.digest]] if cell.digest in tried else tried.values()
+        ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in similar]
         return fmean(ends) if ends else budget_seconds
 
     def _of(self, framework: str, device: Device) -> list[CellTimes]:
-        found = self.cells.values()
-        return [pace for pace in found if (pace.framework, pace.device) == (framework, device)]
+        all_times = self.cells.values()
+        return [pace for pace in all_times if (pace.framework, pace.device) == (framework, device)]
 
 
 def step_flops(cell: Cell, workload: Workload) -> float:
@@ -163,10 +163,10 @@ def note(path: Path, cell: Cell, pace: CellTimes) -> None:
         HomeProblem: it cannot be written.
     """
     place = (pace.framework, pace.device)
-    kept = {
-        digest: known
-        for digest, known in load(path).cells.items()
-        if not (known.warnings and (known.framework, known.device) == place)
+    remaining = {
+        digest: times
+        for digest, times in load(path).cells.items()
+        if not (times.warnings and (times.framework, times.device) == place)
     }
-    paces = MeasuredTimes(cells={**kept, cell.digest: pace})
+    paces = MeasuredTimes(cells={**remaining, cell.digest: pace})
     write_durably(path, paces.model_dump_json().encode())

@@ -62,7 +62,7 @@ class FreeMemory:
         return None
 
 
-def room_of(facts: MachineFacts) -> FreeMemory:
+def free_memory_of(facts: MachineFacts) -> FreeMemory:
     """The memory of a machine; in a container what that grants."""
     return FreeMemory(
         host_bytes=facts.memory_bytes,
@@ -143,11 +143,11 @@ def _kept_values(workload: Workload) -> int:
     sizes = [math.prod(shape) for shape in workload.shapes]
     border = workload.frozen_layers
     passing = max((sum(pair) for pair in pairwise(sizes[: border + 1])), default=0)
-    kept = sum(
+    activations = sum(
         _layer_values(layer, inputs)
         for layer, inputs in zip(workload.layers[border:], workload.shapes[border:-1], strict=True)
     )
-    return max(passing, sizes[border] + kept + max(sizes[border:]))
+    return max(passing, sizes[border] + activations + max(sizes[border:]))
 
 
 def _layer_values(layer: Layer, inputs: Shape) -> int:

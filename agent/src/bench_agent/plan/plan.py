@@ -22,7 +22,7 @@ from .presets import ALL_DATA, ALL_RECIPES, Preset
 
 Choice = TypeVar("Choice", bound=str)
 NOTHING_KNOWN = MeasuredTimes()
-UNKNOWN_ROOM = FreeMemory()
+UNKNOWN_MEMORY = FreeMemory()
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,14 @@ def make_plan(
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
     paces: MeasuredTimes = NOTHING_KNOWN,
-    room: FreeMemory = UNKNOWN_ROOM,
+    free_memory: FreeMemory = UNKNOWN_MEMORY,
 ) -> Plan:
     """Lay out the matrix.
 
     Args:
         probes: what each framework said about its devices on this machine.
         paces: how long repeats took here so far, for the estimates.
-        room: memory there is; what cannot fit is left out.
+        free_memory: memory there is; what cannot fit is left out.
 
     Raises:
         UsageProblem: a filter names nothing there is, or nothing is left to run.
@@ -118,7 +118,7 @@ def make_plan(
             continue
         for device in _chosen_devices(probe.devices, selection.devices):
             for workload in _chosen_workloads(preset, selection, catalogue):
-                for planned in _cells(preset, selection, framework, device, workload, room):
+                for planned in _cells(preset, selection, framework, device, workload, free_memory):
                     if isinstance(planned, Excluded):
                         excluded.append(planned)
                     else:
@@ -128,8 +128,8 @@ def make_plan(
     repeats = selection.repeats or preset.repeats
     passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
     places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
-    found = {warn.code: warn for place in places for warn in paces.warnings(*place)}
-    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(found.values()))
+    warnings = {warn.code: warn for place in places for warn in paces.warnings(*place)}
+    return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(warnings.values()))
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
@@ -153,19 +153,21 @@ def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGU
 
 
 def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None:
-    here = {name for probe in probes.values() for found in probe.devices for name in _names(found)}
+    here = {
+        name for probe in probes.values() for device in probe.devices for name in _names(device)
+    }
     for name in wanted:
         if name not in here:
-            known = sorted(name for name in here if not name.endswith(":0"))
-            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(known)}")
+            available = sorted(name for name in here if not name.endswith(":0"))
+            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(available)}")
 
 
-def _checked(what: str, wanted: tuple[str, ...], known: tuple[Choice, ...]) -> tuple[Choice, ...]:
+def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """The wanted values as values of the known kind."""
     for name in wanted:
-        if name not in known:
-            raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
-    return tuple(choice for choice in known if choice in wanted)
+        if name not in choices:
+            raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
+    return tuple(choice for choice in choices if choice in wanted)
 
 
 def _cells(
@@ -174,7 +176,7 @@ def _cells(
     framework: str,
     device: FoundDevice,
     workload: Workload,
-    room: FreeMemory,
+    free_memory: FreeMemory,
 ) -> Iterator[PlannedCell | Excluded]:
     engine = engines.engine_named(framework)
     precisions = _checked("precision", selection.precisions, ALL_PRECISIONS) or preset.precisions
@@ -199,7 +201,7 @@ def _cells(
             or _why_no_data(workload, data)
             or engine.why_not(device.kind, cell.recipe, cell.precision)
             or too_old(device, cell.precision)
-            or room.why_not(cell, workload)
+            or free_memory.why_not(cell, workload)
         )
         if reason:
             yield Excluded(str(cell), reason)
@@ -280,9 +282,9 @@ def _share_budget(
 
 
 def _chosen_devices(
-    found: tuple[FoundDevice, ...], wanted: tuple[str, ...]
+    devices: tuple[FoundDevice, ...], wanted: tuple[str, ...]
 ) -> Iterator[FoundDevice]:
-    for device in found:
+    for device in devices:
         if not wanted or _names(device) & set(wanted):
             yield device
 

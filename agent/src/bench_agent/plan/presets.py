@@ -26,12 +26,12 @@ class Published:
 
     def __str__(self) -> str:
         """Its points in a line."""
-        found: dict[tuple[str, Recipe], list[int]] = {}
+        sizes_by_pair: dict[tuple[str, Recipe], list[int]] = {}
         for workload, recipe, batch_size in self.points:
-            found.setdefault((workload, recipe), []).append(batch_size)
+            sizes_by_pair.setdefault((workload, recipe), []).append(batch_size)
         return "; ".join(
             f"{workload} {recipe} at batch {', '.join(map(str, batch_sizes))}"
-            for (workload, recipe), batch_sizes in found.items()
+            for (workload, recipe), batch_sizes in sizes_by_pair.items()
         )
 
 
@@ -176,7 +176,7 @@ def corrections(name: str | None) -> tuple[str, ...]:
     return published.corrections if published else ()
 
 
-def _named(what: str, name: str, known: dict[str, Preset]) -> Preset:
-    if name not in known:
-        raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(known)}")
-    return known[name]
+def _named(what: str, name: str, presets: dict[str, Preset]) -> Preset:
+    if name not in presets:
+        raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(presets)}")
+    return presets[name]

@@ -119,16 +119,16 @@ class Client:
             ServerUnreachable, ServerRefused: see there.
             LogContradiction: the server's log is not the one that was seen before.
         """
-        known = self.witness.meet() if self.witness else None
+        server_state = self.witness.meet() if self.witness else None
         event = statement.enroll_event(
             self._key.public_key(),
             utc_text(self._now()),
             machine_hash,
-            server_origin=known.origin if known else None,
-            license=known.license if known else None,
+            server_origin=server_state.origin if server_state else None,
+            license=server_state.license if server_state else None,
         )
         sealed = self._sealed_event(statement.key_event_payload(event), self._key)
-        return self._told(sealed, display_name, invite)
+        return self._post_event(sealed, display_name, invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
         """Put a new key into the place of this one: signed by both.
@@ -143,7 +143,7 @@ class Client:
             server_origin=self._meet().origin,
             at=utc_text(self._now()),
         )
-        return self._told(self._sealed_event(acts.payload(event), self._key, new))
+        return self._post_event(self._sealed_event(acts.payload(event), self._key, new))
 
     def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
         """End a key of one's own.
@@ -166,7 +166,7 @@ class Client:
             )
         except ValidationError as error:
             raise first_invalid_field(error) from None
-        return self._told(self._sealed_event(acts.payload(event), self._key))
+        return self._post_event(self._sealed_event(acts.payload(event), self._key))
 
     def act(
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
@@ -288,7 +288,7 @@ class Client:
     def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
         return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
 
-    def _told(
+    def _post_event(
         self, sealed: bytes, display_name: str | None = None, invite: str | None = None
     ) -> dict[str, Any]:
         name, code = strict_json.dumps(display_name), strict_json.dumps(invite)

@@ -25,7 +25,7 @@ class KeyHistory:
     """
 
     operator: Ed25519PublicKey
-    known: dict[str, Ed25519PublicKey] = field(default_factory=dict)
+    public_keys: dict[str, Ed25519PublicKey] = field(default_factory=dict)
     owners: dict[str, str] = field(default_factory=dict)
     ended: dict[str, int] = field(default_factory=dict)
     compromised_since: dict[str, int] = field(default_factory=dict)
@@ -33,7 +33,7 @@ class KeyHistory:
 
     def find(self, key_id: str) -> Ed25519PublicKey:
         """Raises UnknownKey where no entry brought it."""
-        return among(self.known)(key_id)
+        return among(self.public_keys)(key_id)
 
     def require_counting(self, key_id: str, index: int) -> None:
         """Check that a result which this key signed counts.
@@ -72,9 +72,11 @@ class KeyHistory:
         if [signature.key_id for signature in opened.signatures] != signers:
             raise BadSignature("a key event is not signed by the keys it names")
         envelope.open_envelope(
-            opened, statement.KEY_EVENT_PAYLOAD_TYPE, among({**self.known, keys.key_id(new): new})
+            opened,
+            statement.KEY_EVENT_PAYLOAD_TYPE,
+            among({**self.public_keys, keys.key_id(new): new}),
         )
-        self.known[keys.key_id(new)] = new
+        self.public_keys[keys.key_id(new)] = new
 
     def _rotated(self, opened: Envelope, index: int) -> None:
         event = acts.parse(acts.Rotation, opened.payload)
@@ -108,7 +110,7 @@ class KeyHistory:
     def _only_signer(self, opened: Envelope, payload_type: str) -> str:
         if len(opened.signatures) != 1:
             raise BadSignature("an act or a revocation has exactly one signature")
-        everyone = {**self.known, keys.key_id(self.operator): self.operator}
+        everyone = {**self.public_keys, keys.key_id(self.operator): self.operator}
         envelope.open_envelope(opened, payload_type, among(everyone))
         return opened.signatures[0].key_id
 
@@ -141,12 +143,12 @@ def replay(
     return history
 
 
-def among(known: Mapping[str, Ed25519PublicKey]) -> Callable[[str], Ed25519PublicKey]:
+def among(public_keys: Mapping[str, Ed25519PublicKey]) -> Callable[[str], Ed25519PublicKey]:
     """Looks keys up; what it gives raises UnknownKey for any other."""
 
     def find(key_id: str) -> Ed25519PublicKey:
-        if key_id not in known:
+        if key_id not in public_keys:
             raise UnknownKey(f"key {key_id} is not in the key history")
-        return known[key_id]
+        return public_keys[key_id]
 
     return find

@@ -41,10 +41,10 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
     """
     for path in sorted(home.servers.glob("*.json")):
         document = json.loads(path.read_bytes())
-        known = KnownServer(**document["known"])
+        server = KnownServer(**document["known"])
         with suppress(ProtocolError):
-            receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
-            return str(document["server"]), known
+            receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
+            return str(document["server"]), server
     raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
 
 
@@ -67,7 +67,7 @@ class LogWitness:
         self._fetch = fetch
 
     @property
-    def known(self) -> KnownServer | None:
+    def stored_server(self) -> KnownServer | None:
         """What is remembered, None before the first contact."""
         if not self._path.exists():
             return None
@@ -85,16 +85,16 @@ class LogWitness:
             seen = KnownServer(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
-        known = self.known
-        if known is None:
+        stored = self.stored_server
+        if stored is None:
             self._open(seen, seen.checkpoint)
             self._remember(seen)
             return seen
-        if (known.origin, known.key) != (seen.origin, seen.key):
+        if (stored.origin, stored.key) != (seen.origin, seen.key):
             raise self._contradiction(
-                f"its log was {known.key}, and is {seen.key} now", seen.checkpoint
+                f"its log was {stored.key}, and is {seen.key} now", seen.checkpoint
             )
-        remembered, shown = (self._open(known, c) for c in (known.checkpoint, seen.checkpoint))
+        remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
         if shown.size < remembered.size:
             raise self._contradiction(
                 f"the log had {remembered.size} entries and shows {shown.size} now", seen.checkpoint
@@ -107,17 +107,17 @@ class LogWitness:
         Raises:
             LogContradiction: they are not.
         """
-        known = self._known()
-        old, new = self._open(known, known.checkpoint), self._open(known, checkpoint)
+        stored = self._server_state()
+        old, new = self._open(stored, stored.checkpoint), self._open(stored, checkpoint)
         earlier, later = sorted((old, new), key=lambda c: c.size)
         try:
             receipts.verify_growth(earlier, later, self._growth(earlier.size, later.size))
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
         if new.size > old.size:
-            known = KnownServer(known.origin, known.key, checkpoint, known.license)
-            self._remember(known)
-        return known
+            stored = KnownServer(stored.origin, stored.key, checkpoint, stored.license)
+            self._remember(stored)
+        return stored
 
     def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
         """Check a receipt for an envelope that was sent.
@@ -125,28 +125,28 @@ class LogWitness:
         Raises:
             LogContradiction: it proves nothing, or its checkpoint is of another history.
         """
-        known = self._known()
-        key = note.parse_key(known.key)
+        server = self._server_state()
+        key = note.parse_key(server.key)
         try:
-            found = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
-            checkpoint = receipts.verify_receipt(found, envelope.read(raw), key)
+            proof = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+            checkpoint = receipts.verify_receipt(proof, envelope.read(raw), key)
         except (ProtocolError, KeyError, TypeError, ValueError) as error:
             raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
-        self.see(found.checkpoint)
+        self.see(proof.checkpoint)
         return checkpoint
 
     def agree(self, license: str) -> None:
         """Remember that a person agreed to publish under this licence."""
-        known = self._known()
-        self._remember(KnownServer(known.origin, known.key, known.checkpoint, license))
+        server = self._server_state()
+        self._remember(KnownServer(server.origin, server.key, server.checkpoint, license))
 
-    def _known(self) -> KnownServer:
-        known = self.known
-        return known if known is not None else self.meet()
+    def _server_state(self) -> KnownServer:
+        stored = self.stored_server
+        return stored if stored is not None else self.meet()
 
-    def _open(self, known: KnownServer, checkpoint: str) -> Checkpoint:
+    def _open(self, server: KnownServer, checkpoint: str) -> Checkpoint:
         try:
-            return receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
+            return receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
 
@@ -155,16 +155,16 @@ class LogWitness:
         nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
         return [merkle.range_hash(nodes, *each) for each in ranges]
 
-    def _remember(self, known: KnownServer) -> None:
+    def _remember(self, server: KnownServer) -> None:
         private_folder(self._path.parent)
-        document = {"server": self.server, "known": asdict(known)}
+        document = {"server": self.server, "known": asdict(server)}
         write_durably(self._path, json.dumps(document, indent=1).encode())
 
     def _contradiction(self, why: str, shown: str) -> LogContradiction:
-        known = self.known
+        stored = self.stored_server
         evidence = self._path.with_suffix(".contradiction")
         private_folder(evidence.parent)
-        remembered = known.checkpoint if known else ""
+        remembered = stored.checkpoint if stored else ""
         write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "

@@ -119,8 +119,8 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     key_id, signed = _signed(opened, history.find)
     logged = _logged(opened, receipt, trusted)
     history.require_counting(key_id, receipt.index)
-    told = f"the key's history holds: {', '.join(history.kinds)}"
-    return Verified(key_id, receipt.index, (told, signed, logged))
+    history_words = f"the key's history holds: {', '.join(history.kinds)}"
+    return Verified(key_id, receipt.index, (history_words, signed, logged))
 
 
 def verify_own(

@@ -87,7 +87,7 @@ class IdleGate:
             warnings = doubts.of_conditions(conditions)
             waiting_for = [doubt for doubt in warnings if doubt.code in gone]
             left = self.wait_seconds - (self.clock() - began)
-            if not waiting_for or left <= 0 or (stop and stop.asked):
+            if not waiting_for or left <= 0 or (stop and stop.requested):
                 break
             if not said:
                 say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")

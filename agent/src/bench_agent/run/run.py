@@ -121,7 +121,7 @@ def run_plan(
                     continue
                 wait_for = COOL if measured_here else IDLE_AND_COOL
                 before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
-                if stop and stop.asked:
+                if stop and stop.requested:
                     raise KeyboardInterrupt
                 run = post.bound(run)
                 reporter.started(repeat, planned)
@@ -196,7 +196,7 @@ class Posting:
         summary: RunSummary,
     ) -> None:
         self._client = Client(server, key, home, token=token) if server else None
-        self._given: IssuedChallenge | None = None
+        self._issued: IssuedChallenge | None = None
         self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
@@ -219,14 +219,14 @@ class Posting:
         if self._client is None or self._summary.server_unreachable:
             return run
         used_seconds = run.clock.since_start_ns() / 1e9
-        if self._given and used_seconds < RENEW_AFTER_SHARE * self._given.fresh_seconds:
+        if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
             return run
         try:
-            self._given = self._challenge(self._client)
+            self._issued = self._challenge(self._client)
         except (ServerUnreachable, ServerRefused) as error:
             self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
-            self._given = None
-        challenge = self._given.challenge if self._given else None
+            self._issued = None
+        challenge = self._issued.challenge if self._issued else None
         return replace(run, challenge=challenge, clock=RunClock())
 
     def _challenge(self, client: Client) -> IssuedChallenge:

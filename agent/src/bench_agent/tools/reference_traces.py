@@ -50,14 +50,16 @@ STEADY, SEEDS = 2.5e-6, 4
 def main(names: Sequence[str]) -> int:
     """Make the traces of the workloads named, or of all; the file has one a line."""
     path = Path(conformance.__file__).with_name("reference_traces.json")
-    known = dict(conformance.references())
+    references = dict(conformance.references())
     for workload in [workload_named(name) for name in names] or CATALOGUE:
         for optimizer in conformance.TRACED:
-            found = known[workload.digest, optimizer] = reference(workload, optimizer)
-            sys.stdout.write(f"{workload.name} {optimizer}: rounding {max(found.rounding):.1e}\n")
+            made = references[workload.digest, optimizer] = reference(workload, optimizer)
+            sys.stdout.write(f"{workload.name} {optimizer}: rounding {max(made.rounding):.1e}\n")
             sys.stdout.flush()
     digests = [workload.digest for workload in CATALOGUE]
-    lines = [one.model_dump_json() for one in known.values() if one.workload_digest in digests]
+    lines = [
+        made.model_dump_json() for made in references.values() if made.workload_digest in digests
+    ]
     path.write_text("[\n" + ",\n".join(lines) + "\n]\n", "utf-8")
     return 0
 
@@ -85,7 +87,7 @@ def reference(workload: Workload, optimizer: conformance.TracedOptimizer) -> con
                 rounding=tuple(float(f"{max(step):.1e}") for step in zip(*moved, strict=True)),
             )
         )
-    return min(tried, key=lambda one: max(one.rounding))
+    return min(tried, key=lambda candidate: max(candidate.rounding))
 
 
 def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> list[float]:
@@ -111,7 +113,7 @@ def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> li
     ]
     trained = [value for values in weights for value in values.values() if value.requires_grad]
     states = [[torch.zeros_like(value), torch.zeros_like(value)] for value in trained]
-    found = []
+    step_losses = []
     for step in range(len(labels) // batch_size):
         rows = order[step * batch_size : (step + 1) * batch_size]
         floats = (pictures[rows].astype(np.float32) / np.float32(255)).astype(np.float64)
@@ -124,8 +126,8 @@ def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> li
         with torch.no_grad():
             for value, gradient, state in zip(trained, gradients, states, strict=True):
                 value += _change(workload.optimizer, gradient, state, step + 1)
-        found.append(float(loss.detach()))
-    return found
+        step_losses.append(float(loss.detach()))
+    return step_losses
 
 
 def _nudged(value: NDArray[np.float32], nudge: int) -> NDArray[np.float64]:
@@ -170,12 +172,12 @@ def _forward(layer: Layer, values: Values, x: Any) -> Any:
             for number, name in enumerate(("main", "shortcut")):
                 for index, part in enumerate(getattr(layer, name)):
                     prefix = f"{name}.{index}."
-                    own = {
+                    branch_values = {
                         key.removeprefix(prefix): value
                         for key, value in values.items()
                         if key.startswith(prefix)
                     }
-                    branches[number] = _forward(part, own, branches[number])
+                    branches[number] = _forward(part, branch_values, branches[number])
             return torch.relu(branches[0] + branches[1])
     return torch.relu(x) if layer.activation == "relu" else x
 

@@ -95,21 +95,21 @@ RECIPES = ("naive", "pipeline", "tuned")
 MOST_OVER = 1.25
 
 
-def _task(one: CellFigures) -> Any:
-    cell = one.cell
+def _task(figures: CellFigures) -> Any:
+    cell = figures.cell
     return cell.workload, cell.batch_size, cell.precision, cell.data
 
 
-def _task_device(one: CellFigures) -> Any:
-    return *_task(one), one.cell.device
+def _task_device(figures: CellFigures) -> Any:
+    return *_task(figures), figures.cell.device
 
 
-def _task_place(one: CellFigures) -> Any:
-    return *_task_device(one), one.cell.framework
+def _task_place(figures: CellFigures) -> Any:
+    return *_task_device(figures), figures.cell.framework
 
 
-def _task_name(one: CellFigures) -> str:
-    cell = one.cell
+def _task_name(figures: CellFigures) -> str:
+    cell = figures.cell
     return f"{cell.workload}, batch {cell.batch_size:,}{unusual_precision(cell)}"
 
 
@@ -118,51 +118,51 @@ def unusual_precision(cell: Cell) -> str:
     return "" if cell.precision == "float32" else f", {cell.precision}"
 
 
-def _task_place_name(one: CellFigures) -> str:
-    return f"{_task_name(one)}, {one.place}"
+def _task_place_name(figures: CellFigures) -> str:
+    return f"{_task_name(figures)}, {figures.place}"
 
 
-def _place_recipe(one: CellFigures) -> str:
-    return f"{one.place}, {one.cell.recipe}"
+def _place_recipe(figures: CellFigures) -> str:
+    return f"{figures.place}, {figures.cell.recipe}"
 
 
-def _device_best(one: CellFigures) -> str:
-    return f"{one.cell.device}: {one.cell.framework} {one.cell.recipe}"
+def _device_best(figures: CellFigures) -> str:
+    return f"{figures.cell.device}: {figures.cell.framework} {figures.cell.recipe}"
 
 
-def _rate(one: CellFigures) -> float:
-    return one.samples_per_second
+def _rate(figures: CellFigures) -> float:
+    return figures.samples_per_second
 
 
-def _fastest_first(one: CellFigures) -> float:
-    return -_rate(one)
+def _fastest_first(figures: CellFigures) -> float:
+    return -_rate(figures)
 
 
-def _slowest_first(one: CellFigures) -> float:
-    return _rate(one)
+def _slowest_first(figures: CellFigures) -> float:
+    return _rate(figures)
 
 
-def _unsteadiest_first(one: CellFigures) -> float:
-    return -one.within_run_spread
+def _unsteadiest_first(figures: CellFigures) -> float:
+    return -figures.within_run_spread
 
 
-def _cpu_first(one: CellFigures) -> Any:
-    return one.cell.device.kind != "cpu", str(one.cell.device)
+def _cpu_first(figures: CellFigures) -> Any:
+    return figures.cell.device.kind != "cpu", str(figures.cell.device)
 
 
-def _by_recipe(one: CellFigures) -> int:
-    return RECIPES.index(one.cell.recipe)
+def _by_recipe(figures: CellFigures) -> int:
+    return RECIPES.index(figures.cell.recipe)
 
 
 def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
     """The cells at their workload's own batch size; where it was not measured, at the least."""
-    found = []
-    for group in grouped(cells, lambda one: one.cell.workload):
-        sizes = {one.cell.batch_size for one in group}
-        own = workload_named(group[0].cell.workload).batch_size
-        chosen = own if own in sizes else min(sizes)
-        found += [one for one in group if one.cell.batch_size == chosen]
-    return found
+    selected = []
+    for group in grouped(cells, lambda figures: figures.cell.workload):
+        sizes = {figures.cell.batch_size for figures in group}
+        standard = workload_named(group[0].cell.workload).batch_size
+        chosen = standard if standard in sizes else min(sizes)
+        selected += [figures for figures in group if figures.cell.batch_size == chosen]
+    return selected
 
 
 def _best(cells: Iterable[CellFigures], key: Key) -> list[CellFigures]:
@@ -180,18 +180,18 @@ def _groups(
 ) -> tuple[BarGroup, ...]:
     """Bars group by group. Where they are ``compared``, each is held against its group's first, and
     a group of one is left out."""
-    found = []
+    groups = []
     for group in grouped(cells, key):
         if len(group) > 1 or not compared:
             ordered = sorted(group, key=order)
             base = ordered[0] if compared else None
-            bars = tuple(_bar(one, ordered, base, label) for one in ordered)
-            found.append(BarGroup(title(ordered[0]), bars))
-    return tuple(found)
+            bars = tuple(_bar(figures, ordered, base, label) for figures in ordered)
+            groups.append(BarGroup(title(ordered[0]), bars))
+    return tuple(groups)
 
 
 def _bar(
-    one: CellFigures,
+    figures: CellFigures,
     group: list[CellFigures],
     base: CellFigures | None,
     label: Callable[[CellFigures], str],
@@ -200,30 +200,30 @@ def _bar(
     # A wide interval must not make all bars short: it ends at the edge.
     longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
-    if base and one is not base:
-        note = marked(comparison(speed_up(one, base), base_name(one, base)), one, base)
+    if base and figures is not base:
+        note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
     return Bar(
-        label=label(one),
-        value=marked(people.rate(_rate(one)), one),
-        share=_rate(one) / longest,
-        low=one.low and one.low / longest,
-        high=one.high and min(one.high / longest, 1.0),
-        kind=one.cell.device.kind,
+        label=label(figures),
+        value=marked(people.rate(_rate(figures)), figures),
+        share=_rate(figures) / longest,
+        low=figures.low and figures.low / longest,
+        high=figures.high and min(figures.high / longest, 1.0),
+        kind=figures.cell.device.kind,
         note=note,
-        in_doubt=one.in_doubt,
+        in_doubt=figures.in_doubt,
     )
 
 
-def base_name(one: CellFigures, base: CellFigures) -> str:
+def base_name(figures: CellFigures, base: CellFigures) -> str:
     """What tells the base from the cell held against it."""
-    own, other = one.cell, base.cell
+    cell, base_cell = figures.cell, base.cell
     names = []
-    if own.framework != other.framework:
-        names.append(other.framework)
-    if own.device != other.device:
-        names.append(f"on {other.device}")
-    if own.recipe != other.recipe:
-        names.append(other.recipe)
+    if cell.framework != base_cell.framework:
+        names.append(base_cell.framework)
+    if cell.device != base_cell.device:
+        names.append(f"on {base_cell.device}")
+    if cell.recipe != base_cell.recipe:
+        names.append(base_cell.recipe)
     return " ".join(names)
 
 
@@ -237,13 +237,13 @@ def comparison(verdict: SpeedVerdict, base: str) -> str:
     return f"{people.ratio(verdict.speed_up)} {base}{interval}"
 
 
-def _trace(one: CellFigures) -> Trace:
-    blocks = one.typical.blocks
-    spread = people.percent(one.within_run_spread)
+def _trace(figures: CellFigures) -> Trace:
+    blocks = figures.typical.blocks
+    spread = people.percent(figures.within_run_spread)
     ended = {"settled": "settled", "budget": "budget spent", "epochs": "whole epochs"}
     return Trace(
-        title=f"{_task_name(one)}",
-        subtitle=f"{_place_recipe(one)}: {len(blocks.durations_ns)} blocks, spread {spread}, "
+        title=f"{_task_name(figures)}",
+        subtitle=f"{_place_recipe(figures)}: {len(blocks.durations_ns)} blocks, spread {spread}, "
         f"{ended[blocks.stop_reason]}",
         range=f"from {people.nanoseconds(min(blocks.durations_ns))} "
         f"to {people.nanoseconds(max(blocks.durations_ns))}, "

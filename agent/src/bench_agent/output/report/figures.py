@@ -105,7 +105,7 @@ def report_of(results: Sequence[Result]) -> Report:
         machine=first.machine,
         hardware=_hardware(first.machine, by_cell),
         software=(("python", first.environment.python), *sorted(software.items())),
-        cells=tuple(_figures(first.machine, cell, own) for cell, own in measured.items()),
+        cells=tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items()),
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
         doubts=tuple(doubt_lines(results)),
@@ -114,12 +114,12 @@ def report_of(results: Sequence[Result]) -> Report:
 
 def marked(text: str, *cells: CellFigures) -> str:
     """What is said of cells, with a question mark where one of them is in doubt."""
-    return f"{text} ?" if any(one.in_doubt for one in cells) else text
+    return f"{text} ?" if any(figures.in_doubt for figures in cells) else text
 
 
-def speed_up(one: CellFigures, base: CellFigures) -> SpeedVerdict:
+def speed_up(figures: CellFigures, base: CellFigures) -> SpeedVerdict:
     """How many times as fast a measured cell is as another, over its repeats."""
-    times, base_times = ([1 / rate for rate in side.rates] for side in (one, base))
+    times, base_times = ([1 / rate for rate in side.rates] for side in (figures, base))
     return compare(times, base_times)
 
 

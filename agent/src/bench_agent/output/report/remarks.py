@@ -29,10 +29,10 @@ def published_lines(preset: str | None) -> list[str]:
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:
     """One line a kind of doubt: how many measurements have it, and the worst of them."""
-    found = ((result.cell, warn) for result in results for warn in result.warnings)
+    warnings = ((result.cell, warn) for result in results for warn in result.warnings)
     of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
     lines = []
-    for count, cell, worst in doubt_text.worst_of_each(found):
+    for count, cell, worst in doubt_text.worst_of_each(warnings):
         which = f"{cell}{', the worst of them' if count > 1 else ''}"
         lines.append(f"Warning, {count} of {of_all}: {doubt_text.words(worst)} ({which})")
     return lines
