@@ -99,7 +99,7 @@ def judge(
 
 def _band(name: str, kind: DataKind, digest: str | None, bands: tuple[Band, ...]) -> Band | None:
     for band in bands:
-        known = band.data_digest is not None
-        if band.workload == name and (band.data_digest == digest if known else kind == "real"):
+        has_digest = band.data_digest is not None
+        if band.workload == name and (band.data_digest == digest if has_digest else kind == "real"):
             return band
     return None

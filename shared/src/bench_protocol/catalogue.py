@@ -233,7 +233,7 @@ def workload_named(name: str, catalogue: tuple[Workload, ...] = CATALOGUE) -> Wo
     for workload in catalogue:
         if workload.name == name:
             return workload
-    known = ", ".join(workload.name for workload in catalogue)
+    names = ", ".join(workload.name for workload in catalogue)
     raise UnknownWorkload(
-        f"unknown workload {name!r}", field="workload", mend=f"choose one of: {known}"
+        f"unknown workload {name!r}", field="workload", mend=f"choose one of: {names}"
     )

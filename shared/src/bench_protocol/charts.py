@@ -57,12 +57,12 @@ def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
 
 def parts(values: Sequence[tuple[str, int]]) -> tuple[Part, ...]:
     """Lay pieces of a bar side by side."""
-    whole, start, found = sum(value for _, value in values), 0.0, []
+    whole, start, pieces = sum(value for _, value in values), 0.0, []
     for label, value in values:
         share = 100 * value / whole
-        found.append(Part(label, value, round(start, 3), round(share, 3)))
+        pieces.append(Part(label, value, round(start, 3), round(share, 3)))
         start += share
-    return tuple(found)
+    return tuple(pieces)
 
 
 def _thinned(values: Sequence[int]) -> list[int]:

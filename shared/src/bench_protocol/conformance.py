@@ -48,11 +48,11 @@ def trace_workload(workload: Workload, optimizer: TracedOptimizer) -> Workload:
     """The workload as it is traced: without dropout, on ``STEPS`` batches of learnable data."""
     samples = trace_batch_size(workload) * STEPS
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
-    kept = [not isinstance(layer, Dropout) for layer in workload.layers]
+    keeps = [not isinstance(layer, Dropout) for layer in workload.layers]
     fields["layers"] = tuple(
-        layer for layer, keep in zip(workload.layers, kept, strict=True) if keep
+        layer for layer, keep in zip(workload.layers, keeps, strict=True) if keep
     )
-    fields["frozen_layers"] = sum(kept[: workload.frozen_layers])
+    fields["frozen_layers"] = sum(keeps[: workload.frozen_layers])
     fields["data_set"] = workload.data_set.model_copy(
         update={"train_samples": samples, "test_samples": 1, "noise": False}
     )
@@ -98,8 +98,8 @@ class Reference(Wire):
 def references() -> Mapping[tuple[str, str], Reference]:
     """Reference traces by workload digest and optimiser."""
     text = resources.files(__package__).joinpath("reference_traces.json").read_text("utf-8")
-    found = TypeAdapter(list[Reference]).validate_json(text)
-    return {(one.workload_digest, one.optimizer): one for one in found}
+    references = TypeAdapter(list[Reference]).validate_json(text)
+    return {(reference.workload_digest, reference.optimizer): reference for reference in references}
 
 
 # Largest relative deviation allowed at each step. Nothing here: not measured for this kind of
@@ -138,16 +138,16 @@ class ConformanceVerdict:
 def verdict(
     cell: Cell,
     traces: Sequence[Trace],
-    known: Mapping[tuple[str, str], Reference] | None = None,
+    reference_traces: Mapping[tuple[str, str], Reference] | None = None,
 ) -> ConformanceVerdict:
     """Hold a cell's traces against the reference.
 
     Args:
         cell: says workload, kind of device and precision.
         traces: as the worker measured them, in any order.
-        known: reference traces; those of this package if not given.
+        reference_traces: those of this package if not given.
     """
-    return judge(cell.workload_digest, cell.device.kind, cell.precision, traces, known)
+    return judge(cell.workload_digest, cell.device.kind, cell.precision, traces, reference_traces)
 
 
 def judge(
@@ -155,12 +155,12 @@ def judge(
     device: DeviceKind,
     precision: Precision,
     traces: Sequence[Trace],
-    known: Mapping[tuple[str, str], Reference] | None = None,
+    reference_traces: Mapping[tuple[str, str], Reference] | None = None,
 ) -> ConformanceVerdict:
     """As :func:`verdict`, with the parts of the cell that count."""
-    known = references() if known is None else known
+    reference_traces = references() if reference_traces is None else reference_traces
     by_optimizer = {trace.optimizer: trace for trace in traces}
-    if not all((workload_digest, optimizer) in known for optimizer in TRACED):
+    if not all((workload_digest, optimizer) in reference_traces for optimizer in TRACED):
         return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
     if missing:
@@ -168,21 +168,21 @@ def judge(
     largest = 0.0
     measured = True
     for optimizer in TRACED:
-        reference = known[workload_digest, optimizer]
+        reference = reference_traces[workload_digest, optimizer]
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
             return ConformanceVerdict("unverified", f"the {optimizer} trace is of another job")
-        found = deviations(trace.losses, reference.losses)
-        largest = max(largest, *found)
+        step_deviations = deviations(trace.losses, reference.losses)
+        largest = max(largest, *step_deviations)
         table = TOLERANCES.get((device, precision, optimizer))
         measured = measured and table is not None
         for step, (deviation, limit) in enumerate(
-            zip(found, _limits(table, optimizer, reference), strict=True), 1
+            zip(step_deviations, _limits(table, optimizer, reference), strict=True), 1
         ):
             if not deviation <= limit or deviation == math.inf:
                 why = f"the {optimizer} trace is off by {deviation:.1e} at step {step}"
                 return ConformanceVerdict(
-                    "wrong_result", f"{why}, {limit:.0e} is allowed", max(found)
+                    "wrong_result", f"{why}, {limit:.0e} is allowed", max(step_deviations)
                 )
     if not measured:
         why = f"no tolerance has been measured for {device} in {precision}"

@@ -32,12 +32,14 @@ def weight(warn: Warn) -> float:
         return 0.0
 
 
-def worst_of_each(found: Iterable[tuple[Owner, Warn]]) -> list[tuple[int, Owner, Warn]]:
+def worst_of_each(warnings: Iterable[tuple[Owner, Warn]]) -> list[tuple[int, Owner, Warn]]:
     """Of each code: how many have it, whose is the worst, and that one; codes as they come."""
     by_code: dict[str, list[tuple[Owner, Warn]]] = {}
-    for owner, warn in found:
+    for owner, warn in warnings:
         by_code.setdefault(warn.code, []).append((owner, warn))
-    return [(len(own), *max(own, key=lambda one: weight(one[1]))) for own in by_code.values()]
+    return [
+        (len(warns), *max(warns, key=lambda owned: weight(owned[1]))) for warns in by_code.values()
+    ]
 
 
 def _busy_words(figures: Numbers) -> str:
@@ -46,8 +48,8 @@ def _busy_words(figures: Numbers) -> str:
         "gpu_percent": "the GPU was {:.0f} % busy",
         "gpu_processes": "{:.0f} other programs computed on the GPU",
     }
-    told = [say.format(figures[name]) for name, say in parts.items() if name in figures]
-    return f"{' and '.join(told)} before the start"
+    phrases = [say.format(figures[name]) for name, say in parts.items() if name in figures]
+    return f"{' and '.join(phrases)} before the start"
 
 
 WORDS: dict[str, Callable[[Numbers], str]] = {

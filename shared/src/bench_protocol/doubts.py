@@ -59,13 +59,13 @@ LEAST_JUMP_SECONDS = 1.0
 def of_blocks(blocks: Blocks) -> list[Warn]:
     """Doubts that the block times themselves raise."""
     durations = blocks.durations_ns
-    found = list(_few(durations))
+    warnings = list(_few(durations))
     if len(durations) >= ENOUGH_FOR_QUARTILES:
-        found += _unsteady(durations)
+        warnings += _unsteady(durations)
     if len(durations) >= ENOUGH_BLOCKS:
-        found += _outliers(durations)
-        found += list(_drift(durations)) or list(_slow_first(durations))
-    return found
+        warnings += _outliers(durations)
+        warnings += list(_drift(durations)) or list(_slow_first(durations))
+    return warnings
 
 
 def of_telemetry(telemetry: Telemetry) -> list[Warn]:
@@ -75,14 +75,14 @@ def of_telemetry(telemetry: Telemetry) -> list[Warn]:
 
 def of_conditions(before: Conditions) -> list[Warn]:
     """Doubts that the machine's state before the repeat raises."""
-    found = list(_not_idle(before))
+    warnings = list(_not_idle(before))
     if before.thermal_pressure not in (None, "nominal"):
-        found.append(Warn(code="hot", figures={"thermal_pressure": before.thermal_pressure}))
+        warnings.append(Warn(code="hot", figures={"thermal_pressure": before.thermal_pressure}))
     if before.on_battery:
-        found.append(_warn("on_battery"))
+        warnings.append(_warn("on_battery"))
     if before.low_power_mode:
-        found.append(_warn("low_power_mode"))
-    return found
+        warnings.append(_warn("low_power_mode"))
+    return warnings
 
 
 def of_clocks(slept_seconds: float, set_by_seconds: float) -> list[Warn]:
@@ -150,7 +150,7 @@ def _drift(durations: Sequence[int]) -> Iterator[Warn]:
 
 
 def _gpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
-    reasons = [int(reason) for reason in _told(telemetry, "gpu_throttle_bits")]
+    reasons = [int(reason) for reason in _values_of(telemetry, "gpu_throttle_bits")]
     slowed = [reason & THROTTLE_BITS for reason in reasons if reason & THROTTLE_BITS]
     if reasons and len(slowed) / len(reasons) >= OFTEN_THROTTLED:
         share = round(len(slowed) / len(reasons), 3)
@@ -160,7 +160,7 @@ def _gpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
 
 def _thermal_pressure(telemetry: Telemetry) -> Iterator[Warn]:
     """macOS' level, 0 nominal, 1 moderate, 2 heavy and worse."""
-    levels = _told(telemetry, "thermal_pressure_level")
+    levels = _values_of(telemetry, "thermal_pressure_level")
     raised = [level for level in levels if level > 0]
     if levels and len(raised) / len(levels) >= OFTEN_THROTTLED:
         share = round(len(raised) / len(levels), 3)
@@ -168,7 +168,7 @@ def _thermal_pressure(telemetry: Telemetry) -> Iterator[Warn]:
 
 
 def _cpu_throttled(telemetry: Telemetry) -> Iterator[Warn]:
-    counts = _told(telemetry, "cpu_throttle_count")
+    counts = _values_of(telemetry, "cpu_throttle_count")
     if counts and counts[-1] > counts[0]:
         yield _warn("cpu_throttled", times=counts[-1] - counts[0])
 
@@ -185,7 +185,7 @@ def _not_idle(before: Conditions) -> Iterator[Warn]:
         yield _warn("not_idle", **{name: float(value or 0) for name, value in busy.items()})
 
 
-def _told(telemetry: Telemetry, sensor: str) -> list[float]:
+def _values_of(telemetry: Telemetry, sensor: str) -> list[float]:
     return [value for value in telemetry.columns.get(sensor, ()) if value is not None]
 
 

@@ -96,10 +96,12 @@ def _cpu_name(machine: Machine) -> str:
 
 def _cores_in_use(cpu: Cpu) -> str:
     """The fewest of those it has, may run on, and is granted time on."""
-    found = [
+    limits = [
         cores for cores in (cpu.available_cores or cpu.logical_cores, cpu.quota_cores) if cores
     ]
-    return f"{min(found):g} {'core' if min(found) == 1 else 'cores'}" if found else "cores unknown"
+    return (
+        f"{min(limits):g} {'core' if min(limits) == 1 else 'cores'}" if limits else "cores unknown"
+    )
 
 
 def _gpu_name(machine: Machine, device: Device) -> str:

@@ -85,18 +85,18 @@ def verify_inclusion(
     """
     if not 0 <= index < size or len(leaf) != HASH_BYTES:
         raise InvalidProof(f"no leaf {index} in a tree of {size}", field="proof")
-    inner, last, found = index, size - 1, leaf
+    inner, last, computed = index, size - 1, leaf
     for sibling in proof:
         if last == 0:
             raise InvalidProof("the inclusion proof is too long", field="proof")
         if inner & 1 or inner == last:
-            found = node_hash(sibling, found)
+            computed = node_hash(sibling, computed)
             while not inner & 1 and inner:
                 inner, last = inner >> 1, last >> 1
         else:
-            found = node_hash(found, sibling)
+            computed = node_hash(computed, sibling)
         inner, last = inner >> 1, last >> 1
-    if last != 0 or found != root:
+    if last != 0 or computed != root:
         raise InvalidProof(
             f"the proof does not lead from leaf {index} to the root of {size}", field="proof"
         )
@@ -166,10 +166,10 @@ class Frontier:
 
 
 def _fold(hashes: Sequence[bytes]) -> bytes:
-    found = hashes[-1]
+    computed = hashes[-1]
     for left in reversed(hashes[:-1]):
-        found = node_hash(left, found)
-    return found
+        computed = node_hash(left, computed)
+    return computed
 
 
 def _split(size: int) -> int:

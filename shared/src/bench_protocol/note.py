@@ -52,12 +52,12 @@ def parse_key(text: str) -> NoteKey:
     name, _, rest = text.strip().partition("+")
     hint, _, encoded = rest.partition("+")
     raw = _base64(encoded, "verifier key")
-    found = NoteKey(name, raw[1:])
+    key = NoteKey(name, raw[1:])
     if not KEY_NAME.fullmatch(name) or len(raw) != 33 or raw[:1] != ED25519:
         raise InvalidProof("not a verifier key of an Ed25519 log", field="log.key")
-    if found.hint.hex() != hint:
+    if key.hint.hex() != hint:
         raise InvalidProof("the verifier key's id is not that of its key", field="log.key")
-    return found
+    return key
 
 
 def sign(text: str, name: str, key: Ed25519PrivateKey) -> str:
