@@ -22,18 +22,18 @@ def keeping(fetch: Fetch, file: Path) -> Iterator[Fetch]:
         OSError: the file cannot be written.
     """
     partial = file.with_name(f".{file.name}.partial")
-    known: set[str] = set()
+    written: set[str] = set()
     try:
         with zipfile.ZipFile(partial, "w", zipfile.ZIP_DEFLATED) as archive:
 
-            def kept(path: str) -> bytes:
-                found = fetch(path)
-                if path not in known:
-                    archive.writestr(path, found)
-                    known.add(path)
-                return found
+            def fetch_and_store(path: str) -> bytes:
+                content = fetch(path)
+                if path not in written:
+                    archive.writestr(path, content)
+                    written.add(path)
+                return content
 
-            yield kept
+            yield fetch_and_store
         partial.replace(file)
     finally:
         partial.unlink(missing_ok=True)

@@ -99,10 +99,10 @@ def _records(fetch: Fetch) -> Iterator[dict[str, Any]]:
 
 def _entries(fetch: Fetch, size: int) -> list[bytes] | Fault:
     try:
-        found = [e for a in tiles.entries_addresses(size) for e in tiles.decode_entries(fetch(a))]
+        entries = [e for a in tiles.entries_addresses(size) for e in tiles.decode_entries(fetch(a))]
     except (ProtocolError, OSError) as error:
         return Fault(None, f"the log's entries cannot be read: {error}")
-    return found
+    return entries
 
 
 def _tree_faults(
@@ -198,7 +198,7 @@ def _replay(
             except (ProtocolError, KeyError, ValueError) as error:
                 faults.append(Fault(record["log_index"], f"it should not be there: {error}"))
         filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
-        found = {
+        derived = {
             _name(
                 figure.setup._asdict() | {"hardware_slug": figure.hardware_slug},
                 figure.subject.workload,
@@ -207,12 +207,12 @@ def _replay(
             for figure in figures
         }
     store.close()
-    return found, faults
+    return derived, faults
 
 
 def _shown(fetch: Fetch) -> dict[str, float]:
     """Samples per second of every set-up of every hardware on the leaderboard."""
-    found: dict[str, float] = {}
+    shown: dict[str, float] = {}
     for workload in CATALOGUE:
         cursor = ""
         while True:
@@ -222,7 +222,7 @@ def _shown(fetch: Fetch) -> dict[str, float]:
                     f"&precision=any&limit=500{cursor}"
                 )
             )
-            found |= {
+            shown |= {
                 _name(row, workload.name): row["samples_per_second"]
                 for row in board["rows"]
                 if not row["published"]
@@ -230,7 +230,7 @@ def _shown(fetch: Fetch) -> dict[str, float]:
             if not board.get("next_cursor"):
                 break
             cursor = f"&cursor={board['next_cursor']}"
-    return found
+    return shown
 
 
 def _name(row: dict[str, Any], workload: str) -> str:
@@ -264,11 +264,11 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
     result = statement.parse_result(payload)
     statement.require_author(result.agent.key_id, opened.signatures[0].key_id)
     if record["challenge"] is not None:
-        given = envelope.read(strict_json.dumps(record["challenge"]))
+        sealed = envelope.read(strict_json.dumps(record["challenge"]))
         said = acts.parse(
             acts.ChallengeIssued,
             envelope.open_envelope(
-                given, acts.CHALLENGE_PAYLOAD_TYPE, lambda _: identity.challenge
+                sealed, acts.CHALLENGE_PAYLOAD_TYPE, lambda _: identity.challenge
             ),
         )
         if session.get(Challenge, said.id) is None:
@@ -301,5 +301,5 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
 def _outlier(record: dict[str, Any]) -> str | None:
     """What the server says that its outlier check found. It lowers a trust level at most: whether a
     result counts does not depend on it."""
-    found = record.get("outlier")
-    return None if found is None else FINDING.validate_python(found).as_text()
+    verdict = record.get("outlier")
+    return None if verdict is None else FINDING.validate_python(verdict).as_text()

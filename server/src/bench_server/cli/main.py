@@ -43,8 +43,8 @@ main = typer.Typer(
 )
 
 
-def _say_version(asked: bool) -> None:
-    if asked:
+def _say_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"bench-server {__version__}")
         raise typer.Exit
 

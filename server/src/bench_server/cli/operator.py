@@ -75,8 +75,8 @@ def revoke(
         )
         payload = acts.payload(event)
         sealed = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, authority.operator)
-        told = key_events.tell(b'{"envelope":%s}' % sealed, store, authority, "open", utc_now())
-        print(f"logged as entry {told.receipt.index}")
+        outcome = key_events.tell(b'{"envelope":%s}' % sealed, store, authority, "open", utc_now())
+        print(f"logged as entry {outcome.receipt.index}")
 
 
 @owners.command("list")

@@ -87,7 +87,9 @@ class AnnouncingWorkers(Multiprocess):
 
     def init_processes(self) -> None:
         super().init_processes()
-        if all(one.wait_until_ready(START_SECONDS, self.should_exit) for one in self.processes):
+        if all(
+            process.wait_until_ready(START_SECONDS, self.should_exit) for process in self.processes
+        ):
             print(f"listening on {self._address}", flush=True)
 
 

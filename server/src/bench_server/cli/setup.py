@@ -48,18 +48,18 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
         raise stop(f"{url_from}: cannot make the folder of the database: {error}") from None
 
 
-def read_settings(**given: object) -> tuple[Settings, str]:
+def read_settings(**options: object) -> tuple[Settings, str]:
     """The settings, and where the database's address comes from. Options go before variables, and
     whichever was wrong is named, with what is possible."""
 
     def source(name: str) -> str:
         variable = f"{PREFIX}{name.upper()}"
-        return variable if given.get(name) is None else f"--{name.replace('_', '-')}"
+        return variable if options.get(name) is None else f"--{name.replace('_', '-')}"
 
     if wrong := unknown(os.environ):
         raise stop(wrong)
     try:
-        settings = Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        settings = Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
         make_url(settings.database_url)
     except ValidationError as error:
         first = error.errors()[0]

@@ -37,9 +37,9 @@ def listed(folder: Path | None) -> DumpsAnswer:
     """What :func:`write_daily` left in a folder; nothing where there is none."""
     files = sorted(folder.glob("results-*")) if folder else []
     dumps = [
-        Dump(path.name, found[1], found[2], path.stat().st_size)
+        Dump(path.name, match[1], match[2], path.stat().st_size)
         for path in files
-        if (found := NAME.fullmatch(path.name))
+        if (match := NAME.fullmatch(path.name))
     ]
     return DumpsAnswer(tuple(sorted(dumps, key=lambda dump: dump.day, reverse=True)))
 
@@ -50,12 +50,12 @@ def find(folder: Path | None, name: str) -> tuple[Path, str]:
     Raises:
         NotFound: there is no dump of this name.
     """
-    found = NAME.fullmatch(name)
-    if folder is None or found is None or not (folder / name).is_file():
+    match = NAME.fullmatch(name)
+    if folder is None or match is None or not (folder / name).is_file():
         raise NotFound(
             f"no dump {name[:100]!r}", field="name", mend="GET /api/v1/dumps lists those there are"
         )
-    return folder / name, formats.MEDIA_TYPES[found[2]]  # type: ignore[index]
+    return folder / name, formats.MEDIA_TYPES[match[2]]  # type: ignore[index]
 
 
 def write(store: Store, form: Format, target: Path) -> None:

@@ -55,8 +55,8 @@ Rows = Iterator[dict[str, Any]]
 
 def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
     """Every result that fits, newest first."""
-    found = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
-    return ResultAnswer, (_dumped(result_fields(*row)) for row in found)
+    rows = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
+    return ResultAnswer, (_dumped(result_fields(*row)) for row in rows)
 
 
 def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:

@@ -68,11 +68,13 @@ def result_card(session: Session, result_id: str) -> Card:
 
 def compare_card(answer: comparison.CompareAnswer) -> Card:
     """The geometric means of a comparison as bars."""
-    known = [(thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None]
-    most = max((ratio for _, ratio in known), default=1.0)
+    speed_ups = [
+        (thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None
+    ]
+    most = max((ratio for _, ratio in speed_ups), default=1.0)
     bars = tuple(
         CardBar(name, people.ratio(ratio), ratio / most, "other" if place else "baseline")
-        for place, (name, ratio) in enumerate(known[:CARD_BARS])
+        for place, (name, ratio) in enumerate(speed_ups[:CARD_BARS])
     )
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
@@ -135,10 +137,10 @@ def _peers(session: Session, row: Measurement) -> list[tuple[str, float, str]]:
     workload = next((w for w in CATALOGUE if w.digest == row.workload_digest), None)
     if workload is None:
         return []
-    asked = BoardFilters.model_validate(
+    filters = BoardFilters.model_validate(
         {"batch_size": row.batch_size, "precision": row.precision, "data": row.data}
     )
-    rows = leaderboard.board(session, workload, asked).rows
+    rows = leaderboard.board(session, workload, filters).rows
     others = [other for other in rows if other.hardware_slug != row.hardware_slug]
     step = max(1, len(others) // (CARD_BARS - 1))
     return [(o.hardware, o.samples_per_second, o.device) for o in others[::step][: CARD_BARS - 1]]

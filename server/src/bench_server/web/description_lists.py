@@ -17,19 +17,21 @@ class Fact(NamedTuple):
 def training_facts(result: Result) -> tuple[Fact, ...]:
     """What the training was and how it ended."""
     cell, outcome, measured = result.cell, result.outcome, result.measurement
-    found = [
+    facts = [
         Fact("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
         Fact("Set-up", f"{cell.framework}, {cell.recipe} recipe, on {cell.device}"),
         Fact("Batch", f"{cell.batch_size:,} samples, {cell.precision}, {cell.data} data"),
         Fact("Repeat", f"{result.repeat} of run {result.run_id[:12]}"),
     ]
     if isinstance(outcome, Failed):
-        found.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
-        found.append(Fact("While", outcome.phase.replace("_", " ")))
-        found += _known(("Exception", outcome.exception_class), ("Exit code", outcome.exit_code))
+        facts.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
+        facts.append(Fact("While", outcome.phase.replace("_", " ")))
+        facts += _present_facts(
+            ("Exception", outcome.exception_class), ("Exit code", outcome.exit_code)
+        )
     if measured is not None:
         blocks = measured.blocks
-        found += _known(
+        facts += _present_facts(
             ("Layers", measured.layers),
             ("Parameters", f"{measured.parameter_count:,}"),
             (
@@ -44,12 +46,12 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
         )
         if measured.energy.energy_mj is not None:
             joules = measured.energy.energy_mj / 1000
-            found.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
+            facts.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
         if measured.evaluation is not None:
-            found.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
+            facts.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
         settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
-        found += _known(("Recipe settings", settings))
-    return tuple(found)
+        facts += _present_facts(("Recipe settings", settings))
+    return tuple(facts)
 
 
 def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
@@ -58,7 +60,7 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
         return ()
     c = conditions
     return tuple(
-        _known(
+        _present_facts(
             ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
             ("Load average", None if c.load_average is None else f"{c.load_average:.2f}"),
             ("Processor in use", _percent(c.cpu_utilisation_percent)),
@@ -99,7 +101,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
         if word
     )
     return tuple(
-        _known(
+        _present_facts(
             ("Model", machine.model),
             ("Processor", f"{cpu.brand} ({cpu.architecture})"),
             ("Cores", cores),
@@ -129,7 +131,7 @@ _STOPPED = {
 }
 
 
-def _known(*pairs: tuple[str, object]) -> list[Fact]:
+def _present_facts(*pairs: tuple[str, object]) -> list[Fact]:
     return [Fact(label, str(value)) for label, value in pairs if value not in (None, "")]
 
 
@@ -149,8 +151,8 @@ def _gpu(gpu: Gpu) -> str:
         gpu.compute_capability and f"compute capability {gpu.compute_capability}",
         gpu.power_limit_watts and f"limit {gpu.power_limit_watts:g} W",
     )
-    known = ", ".join(str(detail) for detail in details if detail)
-    return f"{gpu.name} ({known})" if known else gpu.name
+    detail_words = ", ".join(str(detail) for detail in details if detail)
+    return f"{gpu.name} ({detail_words})" if detail_words else gpu.name
 
 
 def _named(kind: str, name: str | None) -> str | None:

@@ -86,7 +86,7 @@ def plot(
         level: a value of y that is drawn as a line.
         marks: values of x that are drawn as a line, and what is written there.
     """
-    every = [point for one in series for point in one.points]
+    every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
     top = TOP_BELOW_MARKS if marks else TOP
     x = _scale([point.x for point in every], LEFT, RIGHT, log=x_log)
@@ -95,11 +95,11 @@ def plot(
         title=title,
         lines=tuple(
             Line(
-                one.label,
+                line.label,
                 number % COLOURS + 1,
-                tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in one.points),
+                tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),
             )
-            for number, one in enumerate(series)
+            for number, line in enumerate(series)
         ),
         x_ticks=tuple(Tick(x.at(v), x_words(v)) for v in _few(x_ticks or x.ticks())),
         y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
@@ -127,12 +127,12 @@ class _Scale(NamedTuple):
         """Round values within the scale: 1, 2 and 5 times powers of ten."""
         if self.log:
             low, high = math.exp(self.low), math.exp(self.high)
-            found = [
+            steps = [
                 factor * 10.0**power
                 for power in range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
                 for factor in (1, 2, 5)
             ]
-            inside = [value for value in found if low * 0.999 <= value <= high * 1.001]
+            inside = [value for value in steps if low * 0.999 <= value <= high * 1.001]
             tens = [v for v in inside if math.isclose(v, 10.0 ** round(math.log10(v)))]
             return inside if len(inside) <= MOST_TICKS else tens[:: -(-len(tens) // MOST_TICKS)]
         step = _round_step((self.high - self.low) / (MOST_TICKS - 2))
@@ -146,8 +146,8 @@ def _scale(values: Sequence[float], start: float, end: float, *, log: bool) -> _
     if log:
         low, high = math.log(low), math.log(high)
     if high - low < 1e-9 * max(abs(high), 1):
-        room = math.log(2) if log else max(abs(high) * 0.1, 0.5)
-        low, high = low - room, high + room
+        margin = math.log(2) if log else max(abs(high) * 0.1, 0.5)
+        low, high = low - margin, high + margin
     return _Scale(low, high, start, end, log)
 
 

@@ -102,13 +102,13 @@ def install(app: FastAPI) -> None:
         errors: Sequence[dict[str, Any]] = error.errors()
         # A place in an address is a parameter; what follows names pydantic's own alternatives.
         field = str(errors[0]["loc"][:2][-1])
-        own = [found["msg"] for found in errors if str(found["loc"][:2][-1]) == field]
+        messages = [item["msg"] for item in errors if str(item["loc"][:2][-1]) == field]
         return answer(
             request,
             problem(
                 422,
                 InvalidQuery.code,
-                f"{field}: {'; or '.join(dict.fromkeys(own))}"[:2000],
+                f"{field}: {'; or '.join(dict.fromkeys(messages))}"[:2000],
                 field,
             ),
         )

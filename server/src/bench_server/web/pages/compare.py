@@ -40,11 +40,11 @@ def compare_page(
     q: str,
 ) -> ComparePage:
     """Raises NotFound where one of the ids is nothing that can be compared."""
-    known = queries.ranked_hardware(session)
+    hardware_names = queries.ranked_hardware(session)
     wanted = q.lower().split()
-    fitting = [pair for pair in known if all(word in pair[1].lower() for word in wanted)]
+    fitting = [pair for pair in hardware_names if all(word in pair[1].lower() for word in wanted)]
     others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)
-    names = dict(known)
+    names = dict(hardware_names)
     if len(ids) < 2:
         picked = tuple(Choice(item, names.get(item, item), True) for item in ids)
         return ComparePage(
@@ -53,14 +53,14 @@ def compare_page(
     answer = comparison.compare(session, ids, prices, across)
     more = len(answer.things) - 2
     title = " and ".join(thing.name for thing in answer.things[:2])
-    asked = {"ids": ",".join(ids)}
-    asked |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
-    asked |= {"across": across} if across else {}
+    parameters = {"ids": ",".join(ids)}
+    parameters |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
+    parameters |= {"across": across} if across else {}
     return ComparePage(
         title=f"{title} and {more} more" if more > 0 else title,
-        json_href=address("/api/v1/compare", asked),
-        csv_href=address("/api/v1/compare.csv", asked),
-        image_href=address("/compare/card.png", asked),
+        json_href=address("/api/v1/compare", parameters),
+        csv_href=address("/api/v1/compare.csv", parameters),
+        image_href=address("/compare/card.png", parameters),
         answer=answer,
         heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
         picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),

@@ -45,7 +45,7 @@ def docs_page(openapi: dict[str, Any]) -> DocsPage:
             )
             groups.setdefault(spec["tags"][0], []).append(operation)
     return DocsPage(
-        "API", "/openapi.json", tuple((tag, tuple(found)) for tag, found in groups.items())
+        "API", "/openapi.json", tuple((tag, tuple(routes)) for tag, routes in groups.items())
     )
 
 

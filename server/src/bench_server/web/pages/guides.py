@@ -84,13 +84,13 @@ def submit_page(server: str, settings: Settings) -> SubmitPage:
 def log_page(session: Session, authority: Authority, license: str) -> LogPage:
     answer = log_entries.state(session, authority, license)
     newest = max(answer.size - NEWEST_ENTRIES, 0)
-    found = log_entries.page(session, authority, newest, NEWEST_ENTRIES).records
-    return LogPage("The log", "/api/v1/log", answer, found[::-1])
+    records = log_entries.page(session, authority, newest, NEWEST_ENTRIES).records
+    return LogPage("The log", "/api/v1/log", answer, records[::-1])
 
 
 def dumps_page(folder: Path | None) -> DumpsPage:
-    found = groupby(daily.listed(folder).dumps, key=lambda dump: dump.day)
-    days = tuple((day, tuple(files)) for day, files in found)
+    by_day = groupby(daily.listed(folder).dumps, key=lambda dump: dump.day)
+    days = tuple((day, tuple(files)) for day, files in by_day)
     return DumpsPage("Daily dumps", "/api/v1/dumps", days)
 
 

@@ -113,7 +113,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         raise NotFound("this machine was not measured in that cell", field="workload")
     shown = max(fitting, key=lambda figure: figure.repeats)
     cell = _cell(shown)
-    found = history(session, machine_id, HistoryFilters.model_validate(cell))
+    machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
@@ -125,9 +125,9 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
         ),
-        history=found,
+        history=machine_history,
         history_json_href=address(f"{api}/history", cell),
-        plot=_history_plot(found),
+        plot=_history_plot(machine_history),
         cells=tuple(
             Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
             for f in answer.figures
@@ -139,8 +139,8 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
     """Raises NotFound where the catalogue has no such workload."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
-        known = ", ".join(workload.name for workload in CATALOGUE)
-        raise NotFound(f"no workload {name[:64]!r}", field="name", mend=f"there are {known}")
+        names = ", ".join(workload.name for workload in CATALOGUE)
+        raise NotFound(f"no workload {name[:64]!r}", field="name", mend=f"there are {names}")
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,
@@ -159,8 +159,12 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
     for figure in figures:
         by_workload.setdefault(figure.workload, []).append(figure)
     return tuple(
-        WorkloadFigures(name, tuple(own), max(one.fastest_samples_per_second for one in own))
-        for name, own in by_workload.items()
+        WorkloadFigures(
+            name,
+            tuple(cell_figures),
+            max(figure.fastest_samples_per_second for figure in cell_figures),
+        )
+        for name, cell_figures in by_workload.items()
     )
 
 
@@ -177,8 +181,8 @@ def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
 
 
 def _sources(session: Session, slug: str) -> tuple[hardware.PublishedAnswer, ...]:
-    found = hardware.published_figures(session)
-    return tuple(figure for figure in found if figure.hardware_slug == slug)
+    figures = hardware.published_figures(session)
+    return tuple(figure for figure in figures if figure.hardware_slug == slug)
 
 
 def _cell(figure: hardware.CellFigure) -> dict[str, Any]:
@@ -193,25 +197,25 @@ def _cell_words(figure: hardware.CellFigure) -> str:
     )
 
 
-def _history_plot(found: HistoryAnswer) -> Plot:
+def _history_plot(answer: HistoryAnswer) -> Plot:
     points = tuple(
         Point(
             number,
             point.samples_per_second,
             f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}",
         )
-        for number, point in enumerate(found.points)
+        for number, point in enumerate(answer.points)
     )
-    numbers = {point.result_id: number for number, point in enumerate(found.points)}
+    numbers = {point.result_id: number for number, point in enumerate(answer.points)}
     return plot(
         "samples per second, result by result; the axis does not begin at zero",
-        [Series(found.workload, points)],
-        x_words=lambda number: f"{found.points[int(number)].started_at:%Y-%m-%d}",
+        [Series(answer.workload, points)],
+        x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
             (numbers[change.result_id] - 0.5, people.ratio(change.speed_up))
-            for change in found.changes
+            for change in answer.changes
         ],
     )
 

@@ -133,5 +133,5 @@ def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...
 
 def _with(chosen: dict[str, Any], name: str, value: str) -> str:
     """The address of this page with one parameter changed."""
-    kept = {key: item for key, item in chosen.items() if key != name}
-    return address("/", kept | ({name: value} if value else {}))
+    others = {key: item for key, item in chosen.items() if key != name}
+    return address("/", others | ({name: value} if value else {}))

@@ -119,10 +119,10 @@ def _startup(signed: Result) -> tuple[charts.Part, ...]:
 
 def _traces(signed: Result) -> tuple[TraceTable, ...]:
     """Traces of the same job as the reference's, step beside step."""
-    measured, known = signed.measurement, conformance.references()
-    found = []
+    measured, references = signed.measurement, conformance.references()
+    tables = []
     for trace in measured.traces if measured else ():
-        right = known.get((signed.cell.workload_digest, trace.optimizer))
+        right = references.get((signed.cell.workload_digest, trace.optimizer))
         if right is None or len(trace.losses) != len(right.losses):
             continue
         off = conformance.deviations(trace.losses, right.losses)
@@ -132,28 +132,28 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
                 zip(trace.losses, right.losses, off, strict=True), 1
             )
         )
-        found.append(TraceTable(trace.optimizer, tuple(steps)))
-    return tuple(found)
+        tables.append(TraceTable(trace.optimizer, tuple(steps)))
+    return tuple(tables)
 
 
 def _telemetry(signed: Result) -> tuple[Plot, ...]:
     """A plot for each sensor that said anything; bits are for machines."""
-    found = []
+    plots = []
     for sensor, column in signed.telemetry.columns.items():
         pairs = zip(signed.telemetry.at_ns, column, strict=True)
-        known = [(at / 1e9, value) for at, value in pairs if value is not None]
-        if known and not sensor.endswith("_bits"):
-            found.append(_sensor(sensor, known))
-    return tuple(found)
+        values = [(at / 1e9, value) for at, value in pairs if value is not None]
+        if values and not sensor.endswith("_bits"):
+            plots.append(_sensor(sensor, values))
+    return tuple(plots)
 
 
-def _sensor(sensor: str, known: list[tuple[float, float]]) -> Plot:
+def _sensor(sensor: str, values: list[tuple[float, float]]) -> Plot:
     name, _, unit = sensor.rpartition("_")
 
     def words(value: float) -> str:
         return people.size(int(value)) if unit == "bytes" else f"{value:,.4g}{UNITS.get(unit, '')}"
 
-    points = tuple(Point(at, value, f"{words(value)} at {at:.0f} s") for at, value in known)
+    points = tuple(Point(at, value, f"{words(value)} at {at:.0f} s") for at, value in values)
     return plot(
         name.replace("_", " ").replace("cpu", "CPU").replace("gpu", "GPU"),
         [Series(sensor, points)],

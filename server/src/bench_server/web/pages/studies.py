@@ -168,16 +168,16 @@ def _batch_plot(study: studies.BatchStudy) -> Plot:
             f"{line.framework} {line.recipe}",
             tuple(
                 Point(
-                    one.batch_size,
-                    one.samples_per_second,
-                    f"batch {one.batch_size:,}: {people.rate(one.samples_per_second)}/s",
+                    figure.batch_size,
+                    figure.samples_per_second,
+                    f"batch {figure.batch_size:,}: {people.rate(figure.samples_per_second)}/s",
                 )
-                for one in line.figures
+                for figure in line.figures
             ),
         )
         for line in study.lines
     ]
-    sizes = sorted({one.batch_size for line in study.lines for one in line.figures})
+    sizes = sorted({figure.batch_size for line in study.lines for figure in line.figures})
     return plot(
         f"{study.workload}: samples per second by batch size",
         series,
@@ -193,10 +193,10 @@ def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
     points = tuple(
         Point(
             place,
-            one.samples_per_second,
-            f"{one.version}: {people.rate(one.samples_per_second)}/s",
+            version.samples_per_second,
+            f"{version.version}: {people.rate(version.samples_per_second)}/s",
         )
-        for place, one in enumerate(answer.versions)
+        for place, version in enumerate(answer.versions)
     )
     return plot(
         "samples per second by version",

@@ -44,11 +44,11 @@ def prices(request: Request) -> dict[str, float]:
     Raises:
         InvalidQuery: one that is no positive number.
     """
-    found = {}
+    price_by_id = {}
     for name, value in request.query_params.multi_items():
         if name.startswith(PRICE) and value:  # a form sends its empty fields too
             try:
-                found[name.removeprefix(PRICE)] = price = float(value)
+                price_by_id[name.removeprefix(PRICE)] = price = float(value)
             except ValueError:
                 price = math.nan
             if not 0 < price <= 1e15:
@@ -56,7 +56,7 @@ def prices(request: Request) -> dict[str, float]:
                     f"{name[:100]} is {value[:40]!r}, a price is a number above zero",
                     field=name[:100],
                 )
-    return found
+    return price_by_id
 
 
 @router.get(

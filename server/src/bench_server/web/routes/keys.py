@@ -56,11 +56,13 @@ async def tell_event(
     now: Now,
     response: Response,
 ) -> KeyEventAnswer:
-    told = await run_in_threadpool(key_events.tell, raw, store, authority, settings.enrollment, now)
-    response.status_code = 201 if told.created else 200
+    outcome = await run_in_threadpool(
+        key_events.tell, raw, store, authority, settings.enrollment, now
+    )
+    response.status_code = 201 if outcome.created else 200
     with store.reading() as session:
-        owner = session.get_one(Owner, told.key.owner)
-    return KeyEventAnswer(**key_fields(told.key, owner), receipt=receipt_answer(told.receipt))
+        owner = session.get_one(Owner, outcome.key.owner)
+    return KeyEventAnswer(**key_fields(outcome.key, owner), receipt=receipt_answer(outcome.receipt))
 
 
 @router.get(

@@ -54,14 +54,14 @@ async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> 
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):
         with store.reading() as session:
-            results = _own(session, done.act.key_id, done.act.act == "export")
+            results = _own_results(session, done.act.key_id, done.act.act == "export")
     receipt = receipt_answer(done.receipt) if done.receipt else None
     return ActAnswer(done.act.act, done.act.result, receipt, results)
 
 
-def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
-    found = moderation.own_results(session, key_id)
-    receipts = reader.receipts_of_results(session, [s.id for s, _ in found]) if whole else {}
+def _own_results(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
+    results = moderation.own_results(session, key_id)
+    receipts = reader.receipts_of_results(session, [s.id for s, _ in results]) if whole else {}
     return tuple(
         OwnResult(
             id=submission.id,
@@ -75,5 +75,5 @@ def _own(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
             envelope=envelope_document(reader.envelope_of_result(submission)) if whole else None,
             receipt=receipt_answer(receipts[submission.id]) if whole else None,
         )
-        for submission, row in found
+        for submission, row in results
     )
