@@ -66,7 +66,9 @@ def test_waiting_has_an_end() -> None:
 )
 def test_what_does_not_ask_to_wait(status: int, after: str) -> None:
     response = httpx.Response(status, headers={"Retry-After": after} if after else {})
-    assert retry_after_seconds(response, NOW) is None
+    made, slept, _ = connection(lambda _: response)
+    assert made.request("GET", "/").status_code == status
+    assert slept == []
 
 
 def test_a_moment_that_has_passed_means_now() -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.fakes import results
+from tests.fakes.outboxes import put
 from typer.testing import CliRunner
 
 from bench_agent.base.home import Home
@@ -36,7 +37,7 @@ def test_rotating_asks_for_every_server_that_was_met(home: Home) -> None:
 def test_a_dead_key_is_put_away_with_what_waits(home: Home) -> None:
     old = load_or_create_key(home)
     outbox = Outbox(home.outbox)
-    outbox.put(results.sealed(results.make_result(key=old), old))
+    put(outbox, results.make_result(key=old), old)
     done = CliRunner().invoke(app, ["keys", "renew", "--yes"])
     assert done.exit_code == 0, done.output
     assert load_or_create_key(home).public_key() != old.public_key()

@@ -14,8 +14,8 @@ from bench_agent.output.events import EventLines
 from bench_agent.output.live import LiveDisplay, Progress, view
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
-from bench_agent.remote.client import Delivery
 from bench_agent.remote.outbox import Entry
+from bench_agent.remote.submit import Delivery
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Warn
 

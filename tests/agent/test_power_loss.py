@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from tests.agent.test_resume import OPEN, Quiet, begun, go_on, kept, measure
 from tests.fakes.disk import Disk
-from tests.fakes.results import make_result, private_key, sealed
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_result, private_key
 
 from bench_agent.base.errors import HomeProblem
 from bench_agent.base.home import Home, write_durably, write_new_private
@@ -119,7 +120,7 @@ def test_a_log_that_cannot_be_written_is_said_with_its_mend(tmp_path: Path) -> N
 
 def test_an_answer_that_cannot_be_kept_leaves_the_envelope_waiting(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
-    entry = outbox.put(sealed(make_result(), private_key()))
+    entry = put(outbox, make_result(), private_key())
     with full_disk(100), pytest.raises(HomeProblem):
         outbox.mark_sent(entry, {"id": "x" * 200})
     assert len(list(outbox.pending())) == 1

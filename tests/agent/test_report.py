@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.fakes.results import make_cell, make_failure, make_result, sealed
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_cell, make_failure, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
@@ -210,9 +211,9 @@ def test_the_picture_is_drawn(report: Report) -> None:
 def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path)
     assert outbox.last_run() == []
-    outbox.put(sealed(make_result(run_id="a" * 32)))
-    outbox.put(sealed(make_result(run_id="b" * 32)))
-    sent = outbox.put(sealed(make_result(run_id="b" * 32, repeat=2)))
+    put(outbox, make_result(run_id="a" * 32))
+    put(outbox, make_result(run_id="b" * 32))
+    sent = put(outbox, make_result(run_id="b" * 32, repeat=2))
     outbox.mark_sent(sent, {})
     assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
     assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
@@ -230,7 +231,7 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
 ) -> None:
     outbox = Outbox(tmp_path / "home" / "outbox")
     for result in a_run(repeats=1):
-        outbox.put(sealed(result))
+        put(outbox, result)
     assert command().exit_code == 0
     assert (tmp_path / "trainmark-report.html").read_text().startswith("<!doctype html>")
     assert command("--format", "png", "-o", "shared.png").exit_code == 0

@@ -14,8 +14,8 @@ from bench_agent.output.report.figures import report_of
 from bench_agent.plan import estimates
 from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
-from bench_agent.remote.client import Delivery
 from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.submit import Delivery
 from bench_agent.run import journal
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop

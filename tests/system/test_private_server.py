@@ -4,6 +4,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.fakes import results
+from tests.fakes.outboxes import put
 from tests.system.conftest import Agent, Ran, Server
 
 from bench_agent.base.home import find_home
@@ -20,7 +21,7 @@ def fill(agent: Agent, count: int) -> Outbox:
     outbox = Outbox(home.outbox)
     for number in range(count):
         made = results.make_result(key=key, step_ns=1_000_000 + number)
-        outbox.put(results.sealed(made, key))
+        put(outbox, made, key)
     return outbox
 
 

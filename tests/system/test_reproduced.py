@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.fakes import results
 from tests.fakes.live import running_server
+from tests.fakes.outboxes import put
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
@@ -90,7 +91,7 @@ class Owner:
                 signed_ns=took_ns,
             ),
         )
-        Outbox(self.home.outbox).put(results.sealed(result, key))
+        put(Outbox(self.home.outbox), result, key)
         sent = self.agent("submit", "--server", self.address, "--yes", "--json")
         assert sent.code == 0, sent.stderr
         (answer,) = sent.json()["sent"]

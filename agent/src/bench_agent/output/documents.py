@@ -173,6 +173,7 @@ def summary_document(summary: RunSummary) -> Document:
         "results": [result_document(result) for result in summary.results],
         "corrections": list(corrections(summary.results[0].preset)) if summary.results else [],
         "addresses": summary.addresses,
+        "newest_on_board": summary.newest_on_board,
         "failed": summary.failed,
         "refused": summary.refused,
         "server_unreachable": summary.server_unreachable,

@@ -17,7 +17,7 @@ from bench_protocol.result import Failed, Result
 from ..base.errors import ServerUnreachable
 from ..base.messages import BlockDone, PhaseBegan
 from ..plan.plan import Plan, PlannedCell
-from ..remote.client import Delivery
+from ..remote.submit import Delivery
 from ..run.telemetry import Reading
 
 PHASES = {

@@ -86,7 +86,8 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
     lines = [
         f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
     ]
-    lines += [f"  {address}" for address in summary.addresses]
+    lines += [f"  {address}" for address in summary.addresses[:-1]]
+    lines += [f"  {page_line(new, summary.newest_on_board)}" for new in summary.addresses[-1:]]
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")
     if summary.waiting:
@@ -96,6 +97,11 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
         resume = home.command("run --resume")
         lines.append(f"Interrupted: {resume} goes on with what is missing.")
     return lines
+
+
+def page_line(address: str, on_board: bool) -> str:
+    """Where a result can be looked at, and whether boards count it yet."""
+    return address if on_board else f"{address} (not on its board yet)"
 
 
 def device_lines(report: Report) -> list[str]:

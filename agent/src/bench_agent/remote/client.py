@@ -1,12 +1,12 @@
-"""Talks to a server: enrolls the key, posts what waits in the outbox."""
+"""Talks to a server: enrolls the key, posts envelopes, reads documents."""
 
 import base64
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -14,19 +14,20 @@ from pydantic import ValidationError
 
 from bench_protocol import acts, envelope, keys, statement, strict_json
 from bench_protocol.acts import Act, Revocation, Rotation
-from bench_protocol.errors import first_invalid_field
+from bench_protocol.errors import ProtocolError, first_invalid_field
 from bench_protocol.result import Challenge
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
-from .connection import Connection
+from . import batch
+from .batch import LineAnswer
+from .connection import TRANSIENT, Connection, retry_after_seconds
 from .log_witness import KnownServer, LogWitness
-from .outbox import Entry, Outbox
 
-# Worth trying again later; every other 4xx means that this envelope will never be taken.
-TRANSIENT = {408, 425, 429}
-# Refusals of the key, not of the result: the operator or an invitation mends them.
-WAITING = {"key_not_active", "not_invited"}
+# A line that the server limits says so, but not for how long.
+LINE_WAIT_SECONDS = 10.0
+# How long the server may take to count a result in its boards before it answers "pending".
+BOARD_WAIT_SECONDS = 5
 
 
 class ServerRefused(Exception):
@@ -46,19 +47,6 @@ class IssuedChallenge:
 
     challenge: Challenge
     fresh_seconds: float
-
-
-@dataclass(frozen=True)
-class Delivery:
-    """What became of one envelope."""
-
-    entry: Entry
-    state: Literal["sent", "refused"]
-    answer: dict[str, Any]
-
-    def address(self, server: str) -> str:
-        """Where what was sent can be looked at."""
-        return f"{server}/results/{self.answer.get('id')}"
 
 
 def utc_text(moment: datetime) -> str:
@@ -192,7 +180,7 @@ class Client:
         body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
         answer = self._answer("POST", "/api/v1/acts", content=body)
         if self.witness and answer.get("receipt"):
-            self.witness.check(sealed, answer["receipt"])
+            self.witness.check([(sealed, answer["receipt"])])
         return answer
 
     def challenge(self) -> IssuedChallenge:
@@ -239,46 +227,43 @@ class Client:
         """
         return self._connection.content(path)
 
-    def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
-        """Post every waiting envelope, enrolling the key if the server does not know it yet.
+    def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:
+        """Post envelopes in one request; in several where the server takes no body of that size.
 
-        An envelope leaves ``pending/`` only after the server's answer, so stopping anywhere and
-        calling again sends each one until it was answered; the server takes each once.
+        Returns:
+            The server's answer for each, in their order.
 
         Raises:
-            ServerUnreachable: the rest stays in the outbox.
-            LogContradiction: the server's log contradicts itself; so does it then.
+            ServerUnreachable: it answers for none of them.
         """
-        if self.witness and self.witness.meet().license is None:
-            raise ServerUnreachable(
-                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
-            )
-        for entry in list(outbox.pending()):
-            try:
-                raw = entry.path.read_bytes()
-            except FileNotFoundError:
-                continue  # another process has sent it
-            try:
-                answer = self._post_result(raw, machine_hash)
-            except ServerRefused as refusal:
-                if refusal.problem.get("code") in WAITING:
-                    raise ServerUnreachable(str(refusal)) from refusal
-                moved = outbox.mark_refused(entry, refusal.problem)
-                yield Delivery(moved, "refused", refusal.problem)
-            else:
-                yield Delivery(outbox.mark_sent(entry, answer), "sent", answer)
-
-    def _post_result(self, raw: bytes, machine_hash: str | None) -> dict[str, Any]:
+        content = batch.body(envelopes)
+        response = self._connection.request("POST", "/api/v1/results", content, batch.NDJSON)
+        if response.status_code == 413 and len(envelopes) > 1:
+            half = len(envelopes) // 2
+            return [*self.post_results(envelopes[:half]), *self.post_results(envelopes[half:])]
+        if response.status_code == 413:
+            detail = f"{self.server} takes no body of {len(content)} bytes"
+            return [LineAnswer(413, {"detail": detail})]
+        if not response.is_success:
+            raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
+        wait_seconds = retry_after_seconds(response, self._now()) or LINE_WAIT_SECONDS
         try:
-            answer = self._answer("POST", "/api/v1/results", content=raw)
-        except ServerRefused as refusal:
-            if refusal.problem.get("code") != "unknown_key":
-                raise
-            self.enroll(machine_hash)
-            answer = self._answer("POST", "/api/v1/results", content=raw)
-        if self.witness:
-            self.witness.check(raw, answer.get("receipt") or {})
-        return answer
+            return batch.read_answers(response.content, len(envelopes), wait_seconds)
+        except (ProtocolError, LookupError, TypeError) as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
+
+    def wait(self, seconds: float, waited: float) -> float:
+        """Wait before posting again, as :meth:`.Connection.wait` does."""
+        return self._connection.wait(seconds, waited)
+
+    def is_on_board(self, result_id: str) -> bool:
+        """Wait up to BOARD_WAIT_SECONDS until the server's pages count a result; False if they do
+        not count it by then, or the server does not say."""
+        try:
+            answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
+        except (ServerUnreachable, ServerRefused):
+            return False
+        return answer.get("status") != "pending"
 
     def _meet(self) -> KnownServer:
         if self.witness is None:

@@ -16,6 +16,9 @@ from ..base.errors import ServerUnreachable, UsageProblem
 TIMEOUT_SECONDS = 20.0
 # A server that limits requests asks for a minute at most; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
+# Statuses after which the same request may be taken later.
+TRANSIENT = {408, 425, 429}
+# The server counts or is busy: it takes the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
@@ -89,14 +92,20 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
+    def request(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        media_type: str = "application/json",
+    ) -> httpx.Response:
         """The answer to a request, once the server no longer asks to wait.
 
         Raises:
             ServerUnreachable: there is none, the server wants another token, or it asks to wait
                 for longer than LONGEST_WAIT_SECONDS in all.
         """
-        headers = {"Content-Type": "application/json"} if content is not None else {}
+        headers = {"Content-Type": media_type} if content is not None else {}
         waited = 0.0
         while True:
             try:
@@ -108,19 +117,33 @@ class Connection:
             if response.status_code == 401:
                 raise ServerUnreachable(self._no_access())
             seconds = retry_after_seconds(response, self._now())
-            if seconds is None:
+            if seconds is None or response.status_code not in ASKS_TO_WAIT:
                 return response
-            if waited + seconds > LONGEST_WAIT_SECONDS:
-                raise ServerUnreachable(
-                    f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
-                    f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
-                )
-            self._say(
-                f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "
-                "stay in the outbox)"
+            waited = self.wait(seconds, waited)
+
+    def wait(self, seconds: float, waited: float) -> float:
+        """Wait as long as the server asks.
+
+        Args:
+            waited: seconds waited before for the same work.
+
+        Returns:
+            The seconds waited for it by now.
+
+        Raises:
+            ServerUnreachable: that would be longer than LONGEST_WAIT_SECONDS in all.
+        """
+        if waited + seconds > LONGEST_WAIT_SECONDS:
+            raise ServerUnreachable(
+                f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
+                f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
             )
-            self._sleep(seconds)
-            waited += seconds
+        self._say(
+            f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "
+            "stay in the outbox)"
+        )
+        self._sleep(seconds)
+        return waited + seconds
 
     def content(self, path: str) -> bytes:
         """The bytes at a path.
@@ -142,7 +165,7 @@ class Connection:
 def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None:
     """How long a server asks to wait (RFC 9110, section 10.2.3); None where it does not ask."""
     value = response.headers.get("Retry-After", "").strip()
-    if response.status_code not in ASKS_TO_WAIT or not value:
+    if not value:
         return None
     if value.isascii() and value.isdigit():
         return float(value[:9])

@@ -7,9 +7,10 @@ different people, is found out by the first of them who comes back.
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from bench_protocol import envelope, merkle, note, receipts, tiles
@@ -99,46 +100,34 @@ class LogWitness:
             raise self._contradiction(
                 f"the log had {remembered.size} entries and shows {shown.size} now", seen.checkpoint
             )
-        return self.see(seen.checkpoint)
+        return self._follow([seen.checkpoint])
 
-    def see(self, checkpoint: str) -> KnownServer:
-        """Take a checkpoint of the log, if the remembered one and it are of one history.
+    def check(self, sent: Sequence[tuple[bytes, Any]]) -> None:
+        """Check the receipts of envelopes that were sent, with one growth proof for all.
 
-        Raises:
-            LogContradiction: they are not.
-        """
-        stored = self._server_state()
-        old, new = self._open(stored, stored.checkpoint), self._open(stored, checkpoint)
-        earlier, later = sorted((old, new), key=lambda c: c.size)
-        try:
-            receipts.verify_growth(earlier, later, self._growth(earlier.size, later.size))
-        except ProtocolError as error:
-            raise self._contradiction(error.detail, checkpoint) from None
-        if new.size > old.size:
-            stored = KnownServer(stored.origin, stored.key, checkpoint, stored.license)
-            self._remember(stored)
-        return stored
-
-    def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
-        """Check a receipt for an envelope that was sent.
+        Args:
+            sent: the bytes of each envelope, and the receipt that the server answered.
 
         Raises:
-            LogContradiction: it proves nothing, or its checkpoint is of another history.
+            LogContradiction: one proves nothing, or its checkpoint is of another history.
         """
-        server = self._server_state()
-        key = note.parse_key(server.key)
-        try:
-            proof = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
-            checkpoint = receipts.verify_receipt(proof, envelope.read(raw), key)
-        except (ProtocolError, KeyError, TypeError, ValueError) as error:
-            raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
-        self.see(proof.checkpoint)
-        return checkpoint
+        if not sent:
+            return
+        key = note.parse_key(self._server_state().key)
+        shown = []
+        for raw, receipt in sent:
+            try:
+                proof = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+                receipts.verify_receipt(proof, envelope.read(raw), key)
+            except (ProtocolError, AttributeError, KeyError, TypeError, ValueError) as error:
+                raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
+            shown.append(proof.checkpoint)
+        self._follow(shown)
 
     def agree(self, license: str) -> None:
         """Remember that a person agreed to publish under this licence."""
         server = self._server_state()
-        self._remember(KnownServer(server.origin, server.key, server.checkpoint, license))
+        self._remember(replace(server, license=license))
 
     def _server_state(self) -> KnownServer:
         stored = self.stored_server
@@ -150,10 +139,38 @@ class LogWitness:
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
 
-    def _growth(self, old: int, new: int) -> Sequence[bytes]:
-        ranges = merkle.consistency_ranges(old, new)
-        nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
-        return [merkle.range_hash(nodes, *each) for each in ranges]
+    def _follow(self, shown: Iterable[str]) -> KnownServer:
+        """Take checkpoints of the log, if they and the remembered one are of one history.
+
+        Each is proved to continue the next smaller one. All these proofs are made of tiles of the
+        largest, each fetched once, so they cost no more requests than a single proof.
+
+        Raises:
+            LogContradiction: they are not.
+        """
+        server = self._server_state()
+        remembered = self._open(server, server.checkpoint)
+        texts = {self._open(server, text): text for text in shown} | {remembered: server.checkpoint}
+        history = sorted(texts, key=lambda checkpoint: checkpoint.size)
+        newest = history[-1]
+        steps = [
+            (old, new, merkle.consistency_ranges(old.size, new.size))
+            for old, new in pairwise(history)
+        ]
+        wanted = [node for _, _, ranges in steps for node in merkle.nodes_of(ranges)]
+        try:
+            nodes = tiles.fetch_nodes(self._fetch, newest.size, wanted)
+            for old, new, ranges in steps:
+                proof = [merkle.range_hash(nodes, *each) for each in ranges]
+                receipts.verify_growth(old, new, proof)
+        except ProtocolError as error:
+            others = "\n".join(texts[each] for each in history if each != remembered)
+            raise self._contradiction(error.detail, others) from None
+        server = self._server_state()  # another process may have seen more meanwhile
+        if newest.size > self._open(server, server.checkpoint).size:
+            server = replace(server, checkpoint=texts[newest])
+            self._remember(server)
+        return server
 
     def _remember(self, server: KnownServer) -> None:
         private_folder(self._path.parent)

@@ -70,13 +70,12 @@ class Outbox:
         paths = (self.root / state / name for state in STATES)
         return next((Entry(path) for path in paths if path.exists()), None)
 
-    def put(self, raw: bytes) -> Entry:
-        """Keep the envelope of a result; it is on disk when this returns.
+    def put(self, result: Result, raw: bytes) -> Entry:
+        """Keep a result's envelope; it is on disk when this returns.
 
         Raises:
             HomeProblem: the disk is full or the folder cannot be written.
         """
-        result = statement.parse_result(envelope.read(raw).payload)
         name = file_name(result.run_id, result.cell, result.repeat)
         path = self.root / "pending" / name
         write_durably(path, raw)

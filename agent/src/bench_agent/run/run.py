@@ -16,8 +16,9 @@ from ..base.messages import Answer, BlockDone, Job, PhaseBegan
 from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
-from ..remote.client import Client, Delivery, IssuedChallenge, ServerRefused
+from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
+from ..remote.submit import Delivery, submit
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
@@ -61,6 +62,7 @@ class RunSummary:
     results: list[Result] = field(default_factory=list)
     sent: int = 0
     addresses: list[str] = field(default_factory=list)  # of the sent results
+    newest_on_board: bool = False  # the server's pages count the result that was sent last
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False
@@ -128,7 +130,7 @@ def run_plan(
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
                 measured_here = True
-                outbox.put(sign(result, key))
+                outbox.put(result, sign(result, key))
                 _note_pace(home, planned, result)
                 summary.results.append(result)
                 reporter.finished(result)
@@ -197,6 +199,7 @@ class Posting:
     ) -> None:
         self._client = Client(server, key, home, token=token) if server else None
         self._issued: IssuedChallenge | None = None
+        self._newest: str | None = None  # id of the result that was sent last
         self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
@@ -244,20 +247,24 @@ class Posting:
             self._post(self._client)
 
     def last_time(self) -> None:
-        """Post the remaining results, even if the server did not answer before."""
+        """Post the remaining results, even if the server did not answer before, and wait a few
+        seconds for its pages to count them."""
         if not self._client:
             return
         self._post(self._client)
         if self._summary.server_unreachable and not list(self._outbox.pending()):
             self._summary.server_unreachable = False
+        if self._newest:
+            self._summary.newest_on_board = self._client.is_on_board(self._newest)
         self._client.close()
 
     def _post(self, client: Client) -> None:
         try:
-            for delivery in client.submit(self._outbox, self._machine_hash):
+            for delivery in submit(client, self._outbox, self._machine_hash):
                 if delivery.state == "sent":
                     self._summary.sent += 1
                     self._summary.addresses.append(delivery.address(client.server))
+                    self._newest = delivery.result_id
                 self._summary.refused += delivery.state == "refused"
                 self._reporter.delivered(delivery)
         except ServerUnreachable as error:
