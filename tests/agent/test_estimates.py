@@ -173,7 +173,7 @@ def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     short = plan_of("smoke", Home(tmp_path))
     assert plan_warnings(short) == []
     first, *rest = short.cells
-    long = replace(short, cells=(replace(first, estimate_seconds=2e5), *rest))
+    long = replace(short, cells=(first.model_copy(update={"estimate_seconds": 2e5}), *rest))
     (line,) = plan_warnings(long)
     assert "--budget-seconds" in line
     assert "days" in line or " h" in line

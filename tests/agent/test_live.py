@@ -19,8 +19,13 @@ from bench_agent.remote.submit import Delivery
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Warn
 
-NAIVE = PlannedCell(make_cell(), workload_named("mnist-cnn"), Timing(), 20.0)
-TUNED = PlannedCell(make_cell(recipe="tuned"), workload_named("mnist-cnn"), Timing(), 40.0)
+NAIVE = PlannedCell(
+    cell=make_cell(),
+    workload=workload_named("mnist-cnn"),
+    timing=Timing(),
+    estimate_seconds=20.0,
+)
+TUNED = NAIVE.model_copy(update={"cell": make_cell(recipe="tuned"), "estimate_seconds": 40.0})
 PLAN = Plan(PRESETS["quick"], (NAIVE, TUNED), (), 1)
 
 

@@ -1,7 +1,7 @@
 """Which cells to run, in which order, about how long that takes, and what is left out and why."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
@@ -9,6 +9,7 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
 from bench_protocol.matrix import Cell, Device, Recipe, why_not
 from bench_protocol.result import Warn
+from bench_protocol.units import Wire
 from bench_protocol.workloads import Workload
 
 from .. import engines
@@ -40,9 +41,9 @@ class Selection:
     data: str = "generated"
 
 
-@dataclass(frozen=True)
-class PlannedCell:
-    """One cell with how it is timed and how long one repeat is expected to take."""
+class PlannedCell(Wire):
+    """One cell with how it is timed and how long one repeat is expected to take; the journal keeps
+    it in this form."""
 
     cell: Cell
     workload: Workload
@@ -206,7 +207,8 @@ def _cells(
         if reason:
             yield Excluded(str(cell), reason)
         else:
-            yield PlannedCell(cell, workload, _timing(preset, workload), 0.0)
+            timing = _timing(preset, workload)
+            yield PlannedCell(cell=cell, workload=workload, timing=timing, estimate_seconds=0.0)
 
 
 def _why_no_data(workload: Workload, kind: str) -> str | None:
@@ -249,7 +251,9 @@ def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[Pl
             timing = planned.timing.model_copy(update={"epochs": workload.epochs})
             estimate = paces.repeat_seconds(cell, workload, timing)
             key = (cell.workload, cell.framework, cell.device)
-            chosen[key] = PlannedCell(cell, workload, timing, estimate)
+            chosen[key] = planned.model_copy(
+                update={"timing": timing, "estimate_seconds": estimate}
+            )
     return tuple(chosen.values())
 
 
@@ -277,7 +281,7 @@ def _share_budget(
         if budget is not None:
             timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
         estimate = paces.repeat_seconds(planned.cell, planned.workload, timing)
-        shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
+        shared.append(planned.model_copy(update={"timing": timing, "estimate_seconds": estimate}))
     return shared
 
 
