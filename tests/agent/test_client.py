@@ -106,17 +106,17 @@ def test_a_lost_connection_leaves_what_was_not_answered_waiting(tmp_path: Path) 
 
 def test_an_unknown_key_is_enrolled_and_the_envelope_sent_again(tmp_path: Path) -> None:
     outbox = outbox_with(tmp_path, 1)
-    asked: list[str] = []
+    paths: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
+        paths.append(request.url.path)
         if request.url.path == "/api/v1/keys":
             return httpx.Response(201, json={"key_id": key_id(KEY)})
-        known = "/api/v1/keys" in asked
-        return httpx.Response(201, json={"id": "x"}) if known else problem(403, "unknown_key")
+        enrolled = "/api/v1/keys" in paths
+        return httpx.Response(201, json={"id": "x"}) if enrolled else problem(403, "unknown_key")
 
     list(client(server).submit(outbox, machine_hash="0" * 64))
-    assert asked == ["/api/v1/results", "/api/v1/keys", "/api/v1/results"]
+    assert paths == ["/api/v1/results", "/api/v1/keys", "/api/v1/results"]
     assert states(outbox) == (0, 1, 0)
 
 
@@ -187,7 +187,7 @@ def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:
     raw = entry.raw
     outbox.mark_sent(entry, {"id": "r1"})
     assert entry.raw == raw
-    assert [found.raw for found in outbox.last_run()] == [raw]
+    assert [sent.raw for sent in outbox.last_run()] == [raw]
 
 
 def test_a_file_that_goes_while_the_outbox_is_listed_is_left_out(
@@ -209,14 +209,14 @@ def test_a_file_that_goes_while_the_outbox_is_listed_is_left_out(
 def test_a_large_outbox_gets_through_a_rate_limit(tmp_path: Path) -> None:
     outbox = outbox_with(tmp_path, 5)
     slept: list[float] = []
-    room = 2
+    allowed = 2
 
     def limited(request: httpx.Request) -> httpx.Response:
         nonlocal room
-        if not room:
-            room = 2
+        if not allowed:
+            allowed = 2
             return httpx.Response(429, headers={"Retry-After": "30"})
-        room -= 1
+        allowed -= 1
         return httpx.Response(201, json={"id": "r"})
 
     transport = httpx.MockTransport(limited)

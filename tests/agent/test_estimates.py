@@ -37,8 +37,8 @@ def a_pace(
     return pace_of(cell, workload_named(cell.workload), measurement, BUDGET, wall)
 
 
-def seconds(known: dict[str, estimates.CellTimes], cell: Cell, timing: Timing = BUDGET) -> float:
-    return MeasuredTimes(cells=known).repeat_seconds(cell, workload_named(cell.workload), timing)
+def seconds(times: dict[str, estimates.CellTimes], cell: Cell, timing: Timing = BUDGET) -> float:
+    return MeasuredTimes(cells=times).repeat_seconds(cell, workload_named(cell.workload), timing)
 
 
 def test_what_was_measured_before_is_expected_again() -> None:
@@ -81,19 +81,19 @@ def test_a_larger_step_is_expected_to_come_nearer_to_a_matrix_product() -> None:
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
     cell = make_cell()
     slow = a_pace(cell, step_ms=30_000, wall=1000.0, steps_per_block=1, durations_ns=(3 * 10**10,))
-    found = seconds({cell.digest: slow}, cell)
-    assert found == pytest.approx(1000.0 - 30.0 - 0.5 + 30.0 + 60.0)
+    estimate = seconds({cell.digest: slow}, cell)
+    assert estimate == pytest.approx(1000.0 - 30.0 - 0.5 + 30.0 + 60.0)
 
 
 def test_how_long_blocks_take_to_settle_is_learnt_from_all_that_tried() -> None:
     quick, slow = make_cell(), make_cell(recipe="tuned")
-    known = {
+    times = {
         quick.digest: a_pace(quick),
         slow.digest: a_pace(slow, stop_reason="budget"),
     }
     new = make_cell("fashion-mlp", framework="mlx")
     alone = seconds({}, new)
-    assert alone - seconds(known, new) == pytest.approx(10.0 - (1.0 + 10.0) / 2)
+    assert alone - seconds(times, new) == pytest.approx(10.0 - (1.0 + 10.0) / 2)
 
 
 def test_paces_survive_on_disk_and_a_damaged_file_counts_as_none(tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def plan_of(preset: str, home: Home) -> Plan:
 
 
 def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path) -> None:
-    home, jobs, told = Home(tmp_path), [], []
+    home, jobs, lines = Home(tmp_path), [], []
     before = plan_of("quick", home)
     estimates.note(home.paces, make_cell(framework="jax"), a_pace(make_cell(framework="jax")))
 
@@ -128,8 +128,8 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
 
     cells = calibration.unknown(before, home)
     clock = iter([10.0, 15.0]).__next__
-    calibration.calibrate(cells, home, told.append, run_job, clock, look=lambda d: Conditions())
-    assert told == ["calibrating: mlx on cpu"]
+    calibration.calibrate(cells, home, lines.append, run_job, clock, look=lambda d: Conditions())
+    assert lines == ["calibrating: mlx on cpu"]
     least = min(
         before.cells, key=lambda p: p.cell.batch_size * p.workload.training_flops_per_sample
     )
@@ -146,10 +146,10 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
     def calibrate(cpu_percent: float) -> list[str]:
         """Frameworks that were calibrated."""
         cells = calibration.unknown(plan_of("quick", home), home)
-        told: list[str] = []
+        lines: list[str] = []
         seen = Conditions(cpu_utilisation_percent=cpu_percent)
-        calibration.calibrate(cells, home, told.append, measured, look=lambda device: seen)
-        return told
+        calibration.calibrate(cells, home, lines.append, measured, look=lambda device: seen)
+        return lines
 
     assert len(calibrate(96)) == 2
     (warning,) = plan_document(busy := plan_of("quick", home))["warnings"]

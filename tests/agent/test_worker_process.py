@@ -81,13 +81,13 @@ def test_nothing_of_a_worker_stays_behind(tmp_path: Path) -> None:
 
 
 def running_commands() -> list[str]:
-    found = []
+    commands = []
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            commands.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode())
         except OSError:
             continue
-    return found
+    return commands
 
 
 def test_what_a_library_prints_goes_to_the_log(tmp_path: Path) -> None:

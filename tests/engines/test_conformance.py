@@ -35,10 +35,10 @@ def loaded(workload: Workload, cell: Cell) -> Engine:
 def check(framework: str, recipe: Recipe, name: str) -> None:
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
-    found = conformance.verdict(
+    verdict = conformance.verdict(
         cell, conformance_trace.both(loaded(workload, cell), workload, cell)
     )
-    assert found.kind == "conformant", found
+    assert verdict.kind == "conformant", verdict
 
 
 @every_pair
@@ -67,8 +67,8 @@ def test_a_large_one_begins_right(
     traced = conformance.trace_workload(workload, "sgd")
     monkeypatch.setattr(conformance_trace.conformance, "STEPS", 2)
     monkeypatch.setattr(conformance_trace.conformance, "trace_workload", lambda *arguments: traced)
-    found = conformance_trace.trace(engine, workload, cell, "sgd")
-    assert found.losses == pytest.approx(reference.losses[:2], rel=1e-5)
+    trace = conformance_trace.trace(engine, workload, cell, "sgd")
+    assert trace.losses == pytest.approx(reference.losses[:2], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -21,11 +21,11 @@ def _product() -> float:
 
 
 def _in_a_thread() -> float:
-    found: list[float] = []
-    thread = Thread(target=lambda: found.append(_product()))
+    products: list[float] = []
+    thread = Thread(target=lambda: products.append(_product()))
     thread.start()
     thread.join()
-    return found[0]
+    return products[0]
 
 
 @only_there

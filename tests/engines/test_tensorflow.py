@@ -130,8 +130,8 @@ def test_the_unrolled_lstm_is_keras_lstm() -> None:
     layer = keras.layers.LSTM(4, bias_initializer="random_normal")
     expected = layer(x)
     weights = (variable.value for variable in layer.weights)
-    found = forward.unrolled_lstm(x, *weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    outputs = forward.unrolled_lstm(x, *weights)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_pictures_too_many_for_floats_stay_bytes(
@@ -264,7 +264,7 @@ def test_dropout_by_sixteen_bits(rate: float) -> None:
         for pairs in (drawn[:, 1:] * drawn[:, :-1], drawn[1:] * drawn[:-1]):
             both = (pairs != 0).mean()
             assert both == pytest.approx((1 - rate) ** 2, abs=2 * five_sigma)
-    for one, other in combinations(draws, 2):
-        assert ((one != 0) & (other != 0)).mean() == pytest.approx(
+    for first_draw, second_draw in combinations(draws, 2):
+        assert ((first_draw != 0) & (second_draw != 0)).mean() == pytest.approx(
             (1 - rate) ** 2, abs=2 * five_sigma
         )

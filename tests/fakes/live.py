@@ -35,9 +35,9 @@ def running_server(database_url: str, home: Path) -> Iterator[str]:
             if not (read := os.read(said.fileno(), 4096)):
                 break
             lines += read.decode()
-        found = re.fullmatch(STARTING + r"listening on (http://127\.0\.0\.1:\d+)\n", lines)
-        assert found, f"{lines!r}\n{log.read_text()}"
-        yield found.group(1)
+        match = re.fullmatch(STARTING + r"listening on (http://127\.0\.0\.1:\d+)\n", lines)
+        assert match, f"{lines!r}\n{log.read_text()}"
+        yield match.group(1)
     finally:
         process.terminate()
         process.join(timeout=15)

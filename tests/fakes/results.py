@@ -60,14 +60,14 @@ def make_machine(
 
 
 def make_cell(workload: str = "mnist-cnn", **overrides: Any) -> Cell:
-    found = workload_named(workload)
+    standard = workload_named(workload)
     fields: dict[str, Any] = {
         "workload": workload,
-        "workload_digest": found.digest,
+        "workload_digest": standard.digest,
         "framework": "tensorflow",
         "device": Device(kind="cpu"),
         "recipe": "naive",
-        "batch_size": found.batch_size,
+        "batch_size": standard.batch_size,
         "precision": "float32",
         "data": "generated",
     }

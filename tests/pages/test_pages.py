@@ -182,8 +182,8 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
     used: set[str] = set()
     for name in (template, "base.html"):
         source = (render.FOLDER / "templates" / name).read_text()
-        own = set(re.findall(r"{% set (\w+)", source))
-        used |= meta.find_undeclared_variables(env.parse(source)) - own
+        set_inside = set(re.findall(r"{% set (\w+)", source))
+        used |= meta.find_undeclared_variables(env.parse(source)) - set_inside
     held = {field.name for field in dataclasses.fields(context)}
     macros = {name for name in vars(env.get_template("_macros.html").module) if name[0] != "_"}
     assert held == used - macros - {"static", "site_name", "path", "origin"}

@@ -39,8 +39,8 @@ def outlier(post: Poster) -> str:
 
 
 def finding(verdicts: str) -> dict[str, Any]:
-    (found,) = (verdict for verdict in json.loads(verdicts) if verdict["check"] == "outlier")
-    return dict(found)
+    (outlier,) = (verdict for verdict in json.loads(verdicts) if verdict["check"] == "outlier")
+    return dict(outlier)
 
 
 def stored(store: Store, identity: str) -> tuple[dict[str, Any], int]:
@@ -116,8 +116,8 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
     monkeypatch.setattr(audit.saving, "save_rows", save_rows)
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
-        with archive.keeping(fetch, tmp_path / "dump.zip") as kept:
-            assert audit.audit(kept).faults == ()
+        with archive.keeping(fetch, tmp_path / "dump.zip") as fetch_and_store:
+            assert audit.audit(fetch_and_store).faults == ()
     replayed.clear()
     with archive.reading(tmp_path / "dump.zip") as fetch:
         assert audit.audit(fetch).faults == ()

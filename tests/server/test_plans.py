@@ -82,10 +82,10 @@ def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
 
 def plan(connection: Connection, statement: str, parameters: Any) -> str:
     if connection.dialect.name == "sqlite":
-        found = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-        return "\n".join(row[3] for row in found)
-    found = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
-    return "\n".join(row[0] for row in found)
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        return "\n".join(row[3] for row in rows)
+    rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+    return "\n".join(row[0] for row in rows)
 
 
 @pytest.fixture
@@ -161,8 +161,8 @@ def test_studies_and_hardware_read_no_whole_level_of_machines(
             for statement, parameters in seen:
                 named = parameters.values() if isinstance(parameters, dict) else parameters
                 if {"machine", "environment"} & {str(value) for value in named}:
-                    found = plan(connection, statement, parameters)
-                    assert not re.match(WHOLE_LEVEL, found), f"{statement}\n{found}"
+                    steps = plan(connection, statement, parameters)
+                    assert not re.match(WHOLE_LEVEL, steps), f"{statement}\n{steps}"
 
 
 @pytest.mark.parametrize("narrowed", ["", "WHERE layers = 'stock'", "ORDER BY received_at"])
@@ -172,18 +172,18 @@ def test_the_check_finds_a_whole_scan(store: Store, narrowed: str) -> None:
 
 
 def check(store: Store, seen: list[tuple[str, Any]]) -> None:
-    asked = [item for item in seen if item[0].startswith("SELECT")]
-    assert asked
+    selects = [item for item in seen if item[0].startswith("SELECT")]
+    assert selects
     with store.engine.connect() as connection:
-        for statement, parameters in asked:
-            found = plan(connection, statement, parameters)
-            assert not re.search(WHOLE[connection.dialect.name], found + "\n", re.MULTILINE), (
-                f"{statement}\n{found}"
+        for statement, parameters in selects:
+            steps = plan(connection, statement, parameters)
+            assert not re.search(WHOLE[connection.dialect.name], steps + "\n", re.MULTILINE), (
+                f"{statement}\n{steps}"
             )
 
 
 def test_the_times_of_other_owners_are_all_in_an_index() -> None:
     (index,) = (index for index in TABLE.indexes if index.name == "ix_standing_children")
-    asked = str(other_owners.OWNERS) + str(other_owners.QUARTILES)
-    read = set(re.findall(r"of_owner\.(\w+)", asked))
+    queries = str(other_owners.OWNERS) + str(other_owners.QUARTILES)
+    read = set(re.findall(r"of_owner\.(\w+)", queries))
     assert read == set(index.columns.keys())

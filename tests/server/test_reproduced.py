@@ -65,10 +65,10 @@ def test_a_first_figure_of_a_second_owner_raises_what_was_there(store: Store) ->
     trusted.send(store, KEYS[0], repeats(3))
     assert set(levels(store)["measurement"]) == {3}
     trusted.send(store, KEYS[1], repeats(2))
-    found = levels(store)
-    assert set(found["measurement"]) == set(found["standing"]) == {4}
+    reproduced = levels(store)
+    assert set(reproduced["measurement"]) == set(reproduced["standing"]) == {4}
     reindex.reindex(store, ORIGIN)
-    assert levels(store) == found
+    assert levels(store) == reproduced
 
 
 @pytest.mark.usefixtures("confirmed")
@@ -77,10 +77,10 @@ def test_what_is_no_longer_reproduced_is_lowered(store: Store, post: Poster) -> 
     (only,) = trusted.send(store, KEYS[1], repeats(1))
     assert set(levels(store)["measurement"]) == {4}
     assert said.act(post, "withdraw", seed=2, result=only).status_code == 200
-    found = levels(store)
-    assert found["measurement"] == [3, 3, 3]
+    lowered = levels(store)
+    assert lowered["measurement"] == [3, 3, 3]
     reindex.reindex(store, ORIGIN)
-    assert levels(store) == found
+    assert levels(store) == lowered
 
 
 @pytest.mark.usefixtures("confirmed")

@@ -35,8 +35,8 @@ class Agent:
     home: Path
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name != "BENCH_SERVER"}
-        return {**kept, "BENCH_HOME": str(self.home), **more}
+        inherited = {name: value for name, value in os.environ.items() if name != "BENCH_SERVER"}
+        return {**inherited, "BENCH_HOME": str(self.home), **more}
 
     def __call__(self, *arguments: str, **environment: str) -> Ran:
         done = subprocess.run(
@@ -95,9 +95,9 @@ class Server:
                 text=True,
             )
         for line in self._process.stdout or ():
-            found = re.search(r"listening on (http://\S+)", line)
-            if found:
-                self.address = found.group(1)
+            match = re.search(r"listening on (http://\S+)", line)
+            if match:
+                self.address = match.group(1)
                 return self.address
         raise AssertionError(f"the server did not start: {self.log.read_text()}")
 

@@ -52,8 +52,8 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)
         key_events.tell(body, store, authority, "open", START)
-        whose: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
-        moderation.decide(store, authority, START, "assign", **whose)
+        key_and_owner: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
+        moderation.decide(store, authority, START, "assign", **key_and_owner)
         if number % 2 == 0:
             moderation.decide(store, authority, START, "confirm", owner=owner)
     fleet = [(kind, number) for kind in (*CUDA, *METAL, *CPUS) for number in range(kind.owners)]
@@ -80,9 +80,9 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
 
 def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
     """Post three repeats of each cell under one challenge; gives the results' ids."""
-    asked = acts.ChallengeRequest(key_id=results.key_id(run.key))
-    given = challenges.give(acts.payload(asked), store, authority, run.at, 24)
-    bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    request = acts.ChallengeRequest(key_id=results.key_id(run.key))
+    challenge = challenges.give(acts.payload(request), store, authority, run.at, 24)
+    bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
     made = [
         result_of(
             run,
