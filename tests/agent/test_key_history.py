@@ -88,7 +88,7 @@ def history(*sealed: bytes) -> KeyHistory:
     return replay(logged(*sealed), note.note_key(ORIGIN, LOG), OPERATOR.public_key())
 
 
-SIBLINGS = (enrolled(A), assigned(A, "lab"), enrolled(B), given(B, "lab"))
+SIBLINGS = (enrolled(A), assigned(A, "lab"), enrolled(B), assigned(B, "lab"))
 
 
 def test_a_key_of_the_same_owner_may_revoke() -> None:

@@ -56,13 +56,16 @@ def test_hardware_by_trust(session: Session) -> None:
         )
         wanted = {f.id: f for f in of_machines(figure(row) for row in machines)}
         assert actual.keys() == wanted.keys()
-        for identity, figure in wanted.items():
+        for identity, expected in wanted.items():
             other = actual[identity]
-            assert (figure.machines, figure.owners, figure.trust_level, figure.evidence) == (
-                *(other.machines, other.owners, other.trust_level, other.evidence),
-            )
-            assert math.isclose(figure.ns_per_sample, other.ns_per_sample)
-            assert figure.values == pytest.approx(other.values)
+            assert (
+                expected.machines,
+                expected.owners,
+                expected.trust_level,
+                expected.evidence,
+            ) == (*(other.machines, other.owners, other.trust_level, other.evidence),)
+            assert math.isclose(expected.ns_per_sample, other.ns_per_sample)
+            assert expected.values == pytest.approx(other.values)
 
 
 def test_machines_are_read_only_where_they_differ_in_trust(session: Session) -> None:
