@@ -212,7 +212,7 @@ def test_a_large_outbox_gets_through_a_rate_limit(tmp_path: Path) -> None:
     allowed = 2
 
     def limited(request: httpx.Request) -> httpx.Response:
-        nonlocal room
+        nonlocal allowed
         if not allowed:
             allowed = 2
             return httpx.Response(429, headers={"Retry-After": "30"})
