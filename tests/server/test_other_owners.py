@@ -41,14 +41,14 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         session.connection().execute(insert(TABLE), [hardware, *owners])
 
 
-def found(store: Store, own: str = "new") -> other_owners.OtherOwners:
+def other_owners_of(store: Store, owner: str = "new") -> other_owners.OtherOwners:
     with store.reading() as session:
-        return other_owners.others(session.connection(), [(PLACE, own), ("nobody", own)])[
-            PLACE, own
+        return other_owners.others(session.connection(), [(PLACE, owner), ("nobody", owner)])[
+            PLACE, owner
         ]
 
 
-def own(number: int, place: str = PLACE) -> str:
+def owner_named(number: int, place: str = PLACE) -> str:
     return f"{place[-8:]}o{number:023d}"
 
 
@@ -70,9 +70,9 @@ def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
     for number in (0, count // 3, count - 1):
         rest = times[:number] + times[number + 1 :]
         wanted = quartiles_of(rest) if len(rest) > other_owners.FEW else other_owners.of_times(rest)
-        assert found(store, own(number)) == pytest.approx(wanted)
+        assert other_owners_of(store, owner_named(number)) == pytest.approx(wanted)
     everyone = quartiles_of(times) if count > other_owners.FEW else other_owners.of_times(times)
-    assert found(store) == pytest.approx(everyone)
+    assert other_owners_of(store) == pytest.approx(everyone)
 
 
 def of_deviations(times: list[float]) -> other_owners.OtherOwners:
@@ -90,7 +90,7 @@ def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None
     if wild:
         times[::20] = [1e9] * 20
     keep(store, times)
-    quick, exact = found(store), of_deviations(times)
+    quick, exact = other_owners_of(store), of_deviations(times)
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
@@ -102,8 +102,8 @@ def test_many_places_are_told_apart(store: Store, count: int) -> None:
     for number, place in enumerate(places):
         keep(store, [1000.0 * (number + 1)] * (other_owners.FEW + 1), place)
     with store.reading() as session:
-        asked = [(place, "new") for place in (*places, "nobody")]
-        owners = other_owners.others(session.connection(), asked)
+        pairs = [(place, "new") for place in (*places, "nobody")]
+        owners = other_owners.others(session.connection(), pairs)
     middles = [math.exp(owners[place, "new"].middle) for place in places]
     assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
 
