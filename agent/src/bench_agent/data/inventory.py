@@ -1,4 +1,4 @@
-"""What the ``data`` commands do and show: one document for programs, one table of it for people."""
+"""The ``data`` commands: fetch, list and verify data sets; a JSON document and its table."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 def fetch_all(
     chosen: Sequence[RealData], console: Console, places: Sequence[Path] | None = None
 ) -> int:
-    """Bring what is missing or wrong into the first of ``places``; how many files failed."""
+    """Download missing and wrong files into the first of ``places``; return how many failed."""
     places = places or sources.folders()
     failed = 0
     columns = (
@@ -72,7 +72,7 @@ def _is_right(data: RealData, places: Sequence[Path]) -> bool:
 
 
 def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set with its files; their contents are not looked at."""
+    """Each data set with its files; the contents are not read."""
     places = places or sources.folders()
     return {
         "folder": str(places[0]),
@@ -117,7 +117,7 @@ def print_list(document: Document) -> None:
 
 
 def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set's problem, or the digests of its arrays as each workload gets them."""
+    """Each data set's problem, or the digests of the arrays that each workload gets."""
     places = places or sources.folders()
     return {"data_sets": [_verified(data, places) for data in chosen]}
 
