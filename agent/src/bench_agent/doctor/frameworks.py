@@ -92,7 +92,7 @@ def check_metal(
 
 
 def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Finding]:
-    """Check MLX's backend on Linux: ``pip install mlx`` installs none; both need the same version."""
+    """Check MLX's backend on Linux. ``pip install mlx`` installs none; both need one version."""
     mlx = packages.get("mlx")
     if mlx is None:
         yield Finding("mlx-backend", "skip", "MLX is not installed")

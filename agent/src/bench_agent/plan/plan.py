@@ -1,4 +1,4 @@
-"""Which cells to run, in which order, about how long that takes, and what is left out and why."""
+"""The plan of a run: cells, their order, estimated time, and excluded cells with the reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ UNKNOWN_MEMORY = FreeMemory()
 
 @dataclass(frozen=True)
 class Selection:
-    """Filters; an empty one lets everything through."""
+    """Filters of a run; an empty one selects everything."""
 
     workloads: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One cell with how it is timed and how long one repeat is expected to take."""
+    """One cell, its stopping rule, and the estimated seconds of one repeat."""
 
     cell: Cell
     workload: Workload
@@ -52,7 +52,7 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class Excluded:
-    """What is not run, and why."""
+    """A cell that is not run, and why."""
 
     what: str
     reason: str
@@ -62,8 +62,8 @@ class Excluded:
 class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
-    An accuracy pass is one more repeat of its cell, over the workload's own number of epochs.
-    ``warnings``: what disturbed the calibration that the estimates rest on, each kind once.
+    An accuracy pass is an additional repeat over the workload's number of epochs. ``warnings``:
+    disturbances of the calibration behind the estimates, each kind once.
     """
 
     preset: Preset
@@ -81,7 +81,7 @@ class Plan:
         return self.repeats * len(self.cells) + len(self.accuracy_passes)
 
     def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
-        """(repeat, cell): all cells once, then all again, so that drift meets every cell alike."""
+        """(repeat, cell): all cells once, then all again, so that drift affects all alike."""
         for repeat in range(1, self.repeats + 1):
             for planned in self.cells:
                 yield repeat, planned
@@ -100,12 +100,12 @@ def make_plan(
     """Lay out the matrix.
 
     Args:
-        probes: what each framework said about its devices on this machine.
+        probes: each framework's answer about its devices on this machine.
         paces: how long repeats took here so far, for the estimates.
-        free_memory: memory there is; what cannot fit is left out.
+        free_memory: this machine's memory; cells that cannot fit are left out.
 
     Raises:
-        UsageProblem: a filter names nothing there is, or nothing is left to run.
+        UsageProblem: a filter matches nothing, or no cell is left to run.
     """
     check_names(selection, catalogue)
     _check_devices(selection.devices, probes)
@@ -133,10 +133,10 @@ def make_plan(
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
-    """Hold the filters against what there can be on any machine, before frameworks are asked.
+    """Check the names in the filters, before frameworks are probed.
 
     Raises:
-        UsageProblem: a name is unknown; the message lists those that are known.
+        UsageProblem: a name is unknown; the message lists the known ones.
     """
     try:
         for name in selection.workloads:
@@ -163,7 +163,7 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """The wanted values as values of the known kind."""
+    """The wanted values, as members of the choices."""
     for name in wanted:
         if name not in choices:
             raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
@@ -237,9 +237,9 @@ def _points(
 
 
 def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[PlannedCell, ...]:
-    """One cell a workload, framework and device: its last recipe, default batch, float32.
+    """One cell per workload, framework and device: its last recipe, default batch size, float32.
 
-    With a time budget instead of epochs there is none: accuracy is that of whole epochs.
+    None with a time budget instead of epochs: accuracy is defined after whole epochs.
     """
     chosen: dict[tuple[str, str, Device], PlannedCell] = {}
     for planned in cells:
@@ -290,7 +290,7 @@ def _chosen_devices(
 
 
 def _names(device: FoundDevice) -> set[str]:
-    """What a person may call a device: its kind, or kind and index."""
+    """The names of a device in filters: its kind, or kind and index."""
     return {device.kind, f"{device.kind}:{device.index}"}
 
 
@@ -305,7 +305,7 @@ def _chosen_workloads(
 
 
 def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[int, str, str]:
-    """Cells of one workload stand together, so that its figures can be compared at a glance."""
+    """Sort key: cells of one workload are adjacent, so that its figures can be compared."""
     return (
         catalogue.index(planned.workload),
         planned.cell.framework,

@@ -1,8 +1,8 @@
-"""What this machine remembers of each server's log, and its refusal of a log that contradicts it.
+"""Log witness: store each server's last checkpoint and refuse a log that contradicts it.
 
-Every agent is a witness: it keeps the last checkpoint it saw and takes a newer one only with a
-proof that the log grew from it. A server that rewrites its past, or shows different pasts to
-different people, is found out by the first of them who comes back.
+Every agent is a witness: it stores the last checkpoint and accepts a newer one only with a proof
+that the log grew from it. A server that rewrites its past, or shows different pasts to different
+clients, is detected by the first client that returns.
 """
 
 import hashlib
@@ -22,9 +22,8 @@ from ..base.home import Home, private_folder, write_durably
 
 @dataclass(frozen=True)
 class KnownServer:
-    """What was learnt at the first contact, and the newest checkpoint since.
-
-    ``license``: what was agreed to, None before that.
+    """Origin and key from the first contact, and the newest checkpoint. ``license``: the licence
+    that the user agreed to, or None.
     """
 
     origin: str
@@ -34,10 +33,10 @@ class KnownServer:
 
 
 def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
-    """The server whose log signed a checkpoint: its address, and what is remembered of it.
+    """Find the server whose log signed a checkpoint: its address and stored state.
 
     Raises:
-        InvalidProof: no log that this machine has seen signed it.
+        InvalidProof: no known log signed it.
     """
     for path in sorted(home.servers.glob("*.json")):
         document = json.loads(path.read_bytes())
@@ -49,16 +48,16 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
 
 
 def known_servers(home: Home) -> list[str]:
-    """Addresses of the servers that this machine has met."""
+    """Addresses of the servers with a stored state."""
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 
 class LogWitness:
-    """One server's log as this machine saw it.
+    """The witness of one server's log.
 
     Args:
         server: the server's address.
-        fetch: gives the bytes at a path of the server.
+        fetch: returns the bytes at a path of the server.
     """
 
     def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
@@ -68,17 +67,17 @@ class LogWitness:
 
     @property
     def stored_server(self) -> KnownServer | None:
-        """What is remembered, None before the first contact."""
+        """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
         return KnownServer(**json.loads(self._path.read_bytes())["known"])
 
     def meet(self) -> KnownServer:
-        """Look at the log's newest checkpoint, and hold it against what is remembered.
+        """Fetch the log's newest checkpoint and compare it with the stored one.
 
         Raises:
-            ServerUnreachable: it does not say.
-            LogContradiction: another key signs it, or it did not grow from what was seen.
+            ServerUnreachable: the server does not answer.
+            LogContradiction: another key signs it, or it does not extend the stored one.
         """
         try:
             state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
@@ -102,10 +101,10 @@ class LogWitness:
         return self.see(seen.checkpoint)
 
     def see(self, checkpoint: str) -> KnownServer:
-        """Take a checkpoint of the log, if the remembered one and it are of one history.
+        """Store a checkpoint if it and the stored one belong to one history.
 
         Raises:
-            LogContradiction: they are not.
+            LogContradiction: they do not.
         """
         stored = self._server_state()
         old, new = self._open(stored, stored.checkpoint), self._open(stored, checkpoint)
@@ -120,10 +119,10 @@ class LogWitness:
         return stored
 
     def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
-        """Check a receipt for an envelope that was sent.
+        """Check the receipt for an envelope.
 
         Raises:
-            LogContradiction: it proves nothing, or its checkpoint is of another history.
+            LogContradiction: the receipt is invalid, or its checkpoint belongs to another history.
         """
         server = self._server_state()
         key = note.parse_key(server.key)
@@ -136,7 +135,7 @@ class LogWitness:
         return checkpoint
 
     def agree(self, license: str) -> None:
-        """Remember that a person agreed to publish under this licence."""
+        """Store that the user agreed to publish under this licence."""
         server = self._server_state()
         self._remember(KnownServer(server.origin, server.key, server.checkpoint, license))
 
