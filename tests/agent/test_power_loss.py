@@ -102,9 +102,9 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
 
 def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     write_durably(tmp_path / "a", b"old")
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_durably(tmp_path / "a", b"new" * 100)
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_new_private(tmp_path / "key", b"new" * 100)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
 

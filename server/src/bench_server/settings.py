@@ -22,7 +22,7 @@ def default_database_url() -> str:
 
 def _rate(text: str) -> str:
     if text != "off" and limits.parse(text).amount < 1:
-        raise ValueError("a rate of none lets nobody in")
+        raise ValueError("a rate of 0 refuses every request")
     return text
 
 
@@ -103,7 +103,7 @@ class Settings(BaseSettings):
     trusted_proxies: Proxies = Field(
         default="",
         description="addresses or networks whose X-Forwarded-For is believed, with commas: "
-        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 believes everyone",
+        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy",
     )
     read_token: str | None = Field(
         default=None,

@@ -138,6 +138,6 @@ def event_kind(raw: bytes) -> str:
         raise InvalidField(
             f"event is {str(kind)[:40]!r}, expected one of: {', '.join(KEY_EVENTS)}",
             field="event",
-            mend="say which key event the payload is",
+            mend="name the key event in the payload",
         )
     return str(kind)

@@ -171,7 +171,7 @@ def judge(
         reference = reference_traces[workload_digest, optimizer]
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
-            return ConformanceVerdict("unverified", f"the {optimizer} trace is of another job")
+            return ConformanceVerdict("unverified", f"the {optimizer} trace belongs to another job")
         step_deviations = deviations(trace.losses, reference.losses)
         largest = max(largest, *step_deviations)
         table = TOLERANCES.get((device, precision, optimizer))

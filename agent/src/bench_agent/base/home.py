@@ -14,7 +14,7 @@ import platformdirs
 from .errors import HomeProblem
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-MAKE_ROOM = "make room there or move the folder (BENCH_HOME), then: bench-agent run --resume"
+FREE_SPACE = "free space there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _written(path: Path, content: bytes) -> Iterator[Path]:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
 def _sync_folder(path: Path) -> None:

@@ -145,7 +145,7 @@ def _begin(
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         if resume:
-            typer.echo("the last run was not cut off: a new one begins", err=True)
+            typer.echo("the last run is complete: starting a new one", err=True)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
 
@@ -163,7 +163,7 @@ def _ask_consent(server: str, home: Home, yes: bool) -> None:
 
 def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Plan:
     if preset and like:
-        raise UsageProblem("--preset and --like each say what to run: give one of them")
+        raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()

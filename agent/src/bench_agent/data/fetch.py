@@ -17,7 +17,7 @@ from .manifest import DataFile
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 
 Listener = Callable[[int], None]
-"""Is told how many bytes of the file are here."""
+"""Receives the number of bytes on disk."""
 
 
 class _MirrorFailed(Exception):
@@ -59,12 +59,12 @@ def fetch(
         ) from error
     except OSError as error:
         raise DataProblem(
-            f"cannot write {partial}: {error.strerror}; make room there, or choose another folder "
+            f"cannot write {partial}: {error.strerror}; free space there, or choose another folder "
             "with BENCH_DATA_DIR"
         ) from error
     raise DataProblem(
         f"no mirror gave {file.path}:\n  " + "\n  ".join(failures) + "\n"
-        f"Try again (a cut download goes on where it stopped), or put it there as {target}"
+        f"Try again (a download continues where it stopped), or save it as {target}"
     )
 
 

@@ -113,7 +113,9 @@ def print_list(document: Document) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"bring them: bench-agent data fetch (into {document['folder']})", soft_wrap=True)
+    console.print(
+        f"download them: bench-agent data fetch (into {document['folder']})", soft_wrap=True
+    )
 
 
 def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
@@ -126,7 +128,7 @@ def print_verified(document: Document) -> None:
     """Lines of :func:`verify_document`."""
     console = Console()
     for item in document["data_sets"]:
-        status = item["problem"] or "every file is the one that is meant; its arrays are"
+        status = item["problem"] or "every file has the expected digest; its arrays:"
         console.print(f"{item['name']}: {status}", markup=False, highlight=False, soft_wrap=True)
         for workload, digest in item["digests"].items():
             console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)

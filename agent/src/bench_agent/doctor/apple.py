@@ -72,7 +72,7 @@ def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Fin
         yield Finding(
             "metal-pair",
             "warn",
-            f"{pair_words} is not among the pairs that are known to load and compute right",
+            f"{pair_words} is not among the pairs that are known to load and compute correctly",
             pip_install(*SOUND),
         )
     elif _numpy_if_wrong(packages, tested.numpy_below):
@@ -114,7 +114,7 @@ def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
             "bench-agent run --preset smoke --framework mlx",
         )
     else:
-        yield Finding("metal-probe", "ok", "stock layers compute right on Metal")
+        yield Finding("metal-probe", "ok", "stock layers compute correctly on Metal")
 
 
 def _without_plugin(tensorflow: str | None, apple_silicon: bool) -> Iterator[Finding]:

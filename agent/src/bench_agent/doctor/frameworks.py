@@ -155,12 +155,12 @@ def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> I
     if system != "Linux" or mlx is None or not mlx.installed or "cuda" in mlx.devices:
         yield Finding("compiler", "skip", "only MLX on a Linux CPU compiles with g++")
     elif compiler:
-        yield Finding("compiler", "ok", "g++ is there for MLX's compiled kernels")
+        yield Finding("compiler", "ok", "g++ for MLX's compiled kernels is installed")
     else:
         yield Finding(
             "compiler",
             "warn",
-            "there is no g++: MLX's recipe tuned runs without compiled kernels, slower",
+            "g++ is missing: MLX's tuned recipe runs without compiled kernels, slower",
             system_package("g++"),
         )
 

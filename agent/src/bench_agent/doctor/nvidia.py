@@ -55,7 +55,7 @@ def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Ite
         yield Finding(
             "nvidia-driver",
             "fail",
-            "the driver was updated and its two halves differ until the next start",
+            "the driver was updated; kernel module and library differ until the next reboot",
             "sudo reboot",
         )
     elif container:

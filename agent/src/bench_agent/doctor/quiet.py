@@ -17,7 +17,7 @@ SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 def check_power(power: Power, system: str) -> Iterator[Finding]:
     """Check for battery and low-power mode: both slow everything down."""
     if power.on_battery is None and power.low_power_mode is None:
-        yield Finding("power", "skip", "no battery, or the system does not tell")
+        yield Finding("power", "skip", "no battery, or the system does not report one")
         return
     quiet = True
     if power.low_power_mode:
@@ -50,7 +50,7 @@ def check_governor(governor: Governor | None) -> Iterator[Finding]:
             yield Finding(
                 "governor",
                 "warn",
-                "the processor is told to save power",
+                "the processor is set to save power",
                 "echo balance_performance | sudo tee "
                 "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
             )
@@ -75,7 +75,7 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
         throttled: how often Linux slowed cores down while doctor looked.
     """
     if pressure is None and throttled is None:
-        yield Finding("thermal", "skip", "the system does not tell its thermal state")
+        yield Finding("thermal", "skip", "the system does not report its thermal state")
     elif pressure not in (None, "nominal") or throttled:
         cause = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
         yield Finding("thermal", "warn", f"{cause}: let the machine cool", "sleep 300")
@@ -91,12 +91,12 @@ def check_energy(source: str | None, problem: str | None, system: str) -> Iterat
         problem: why there is none.
     """
     if source is not None:
-        yield Finding("energy", "ok", f"energy is told by {source}")
+        yield Finding("energy", "ok", f"energy comes from {source}")
     elif system == "Darwin":
-        sentence = f"results will not tell their energy: {problem}"
+        sentence = f"results will contain no energy: {problem}"
         yield Finding("energy", "warn", sentence, install_extras("energy"))
     else:
-        yield Finding("energy", "skip", f"results will not tell their energy: {problem}")
+        yield Finding("energy", "skip", f"results will contain no energy: {problem}")
 
 
 def check_busy(load: Load) -> Iterator[Finding]:

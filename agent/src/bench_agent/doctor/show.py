@@ -36,6 +36,6 @@ def print_findings(findings: Sequence[Finding], console: Console | None = None) 
         console.print(f"nothing to check: {', '.join(skipped)}", markup=False)
     for finding in findings:
         if finding.mend and finding.verdict in ("warn", "fail"):
-            console.print(f"\nto mend {finding.id}:", markup=False)
+            console.print(f"\nto fix {finding.id}:", markup=False)
             # Not wrapped: a line break would break the command.
             console.print(Text(f"  {finding.mend}"), soft_wrap=True)

@@ -67,7 +67,7 @@ def check_home(folder: Folder) -> Iterator[Finding]:
     yield Finding(
         "home",
         "fail",
-        f"{folder.path} cannot be written ({folder.problem}): no result is kept",
+        f"{folder.path} cannot be written ({folder.problem}): no result can be stored",
         mend,
     )
 
@@ -111,7 +111,7 @@ def check_disk(
         logs_bytes: size of the agent's own logs.
     """
     if free_bytes is None:
-        yield Finding("disk", "skip", f"free space at {path} is not told")
+        yield Finding("disk", "skip", f"free space at {path} is unknown")
         return
     free_words = f"{people.size(free_bytes)} free at {path}"
     if free_bytes >= COMFORTABLE_BYTES:
@@ -148,6 +148,6 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
             "data",
             "warn",
             f"offline: {', '.join(item.name for item in away)} cannot be fetched. Generated data "
-            f"needs no files; for real data bring from elsewhere: {files}",
+            f"needs no files; for real data copy from elsewhere: {files}",
             "bench-agent run --preset smoke --data generated",
         )

@@ -33,7 +33,7 @@ class AbDisplay:
         for side in (a, b):
             console.print(f"{side.name}: {side.cell}", markup=False, soft_wrap=True)
         if (a.cell, a.command) == (b.cell, b.command):
-            console.print("A and B are the same: what differs is the machine's doing")
+            console.print("A and B are equal: any difference comes from the machine")
         pairs = f"{count} pair{'s' * (count != 1)}"
         console.print(f"{pairs}, about {people.rough(self._estimate)}", highlight=False)
 

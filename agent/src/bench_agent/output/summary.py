@@ -94,7 +94,7 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
         lines.append(f"{summary.waiting} wait: {submit} sends them.")
     if summary.interrupted:
         resume = home.command("run --resume")
-        lines.append(f"Interrupted: {resume} goes on with what is missing.")
+        lines.append(f"Interrupted: {resume} continues it.")
     return lines
 
 

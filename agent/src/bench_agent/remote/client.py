@@ -251,7 +251,7 @@ class Client:
         """
         if self.witness and self.witness.meet().license is None:
             raise ServerUnreachable(
-                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
+                f"the licence of {self.server} has not been accepted yet: bench-agent submit asks"
             )
         for entry in list(outbox.pending()):
             try:

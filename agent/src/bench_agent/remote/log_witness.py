@@ -44,7 +44,9 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
         with suppress(ProtocolError):
             receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
             return str(document["server"]), server
-    raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
+    raise InvalidProof(
+        "its receipt comes from a log that this machine does not know", field="receipt"
+    )
 
 
 def known_servers(home: Home) -> list[str]:
@@ -167,7 +169,7 @@ class LogWitness:
         write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
-            f"more is sent. Both checkpoints are in {evidence}: show them to whoever runs the "
-            "server, and to others. If the server was set up anew on purpose, remove "
+            f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "
+            "server, and to others. If the server was reinstalled on purpose, remove "
             f"{self._path}"
         )

@@ -143,10 +143,10 @@ def verify_own(
     if key is None or signer != keys.key_id(key):
         raise UsageProblem(
             f"key {signer} signed it, which is not this machine's: only a server that knows the "
-            "key can tell more, bench-agent verify http://SERVER/results/ID"
+            "key can verify it, bench-agent verify http://SERVER/results/ID"
         )
     key_id, signed = _signed(opened, key_history.among({signer: key}))
-    said = ["the key is this machine's own", signed]
+    said = ["this machine's own key signed it", signed]
     if receipt is None or log_key is None:
         return Verified(key_id, None, tuple(said))
     said.append(_logged(opened, receipt, note.parse_key(log_key)))

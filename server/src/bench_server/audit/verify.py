@@ -115,7 +115,7 @@ def _tree_faults(
     """Rebuild the tree and hold it against the tiles and every checkpoint that was signed."""
     if isinstance(entries, Fault):
         missing = next((i for i in range(checkpoint.size) if i not in records), None)
-        yield Fault(missing, "dropped: the log signed for it and has it no more")
+        yield Fault(missing, "dropped: the log signed it and no longer has it")
         return
     tile_hashes = _leaf_hashes(fetch, checkpoint.size)
     frontier = merkle.Frontier()
@@ -157,14 +157,14 @@ def _entry_faults(
         record = records.get(index)
         if record is None:
             if not isinstance(entries, Fault):
-                yield Fault(index, "dropped: the log signed for it and shows nothing")
+                yield Fault(index, "dropped: the log signed it and does not show it")
             continue
         if record["envelope"] is None or record["salt"] is None:
             if record["salt"] is None and record["result_id"] is None:
                 continue  # withdrawn: salt and envelope are erased, the entry stays
             if record["hidden"]:
                 continue
-            yield Fault(index, "dropped: it was not withdrawn, and what it stands for is gone")
+            yield Fault(index, "dropped: its envelope is missing although it was not withdrawn")
             continue
         try:
             opened = envelope.read(strict_json.dumps(record["envelope"]))

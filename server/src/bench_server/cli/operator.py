@@ -172,7 +172,7 @@ def verify_log(
     except URLError as error:
         raise stop(f"the server does not answer: {error.reason}") from None
     except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
-        raise stop(f"not a log that can be read: {error}") from None
+        raise stop(f"unreadable log: {error}") from None
     print(
         f"{report.origin}: {report.size} entries, {report.results} results, "
         f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"

@@ -47,11 +47,11 @@ MEND_OF_STATUS = {
     400: "send what docs/protocol.md describes, as one JSON document",
     403: "enroll the key, and sign exactly the bytes that are sent",
     404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
-    410: "what is hidden can be shown again by whoever sent it; what was withdrawn is gone",
+    410: "its sender can show a hidden result again; a withdrawn one is erased",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
     422: "correct the field; /docs lists every parameter with its limits",
-    500: "try again; if it lasts, tell whoever runs this server",
+    500: "try again; if it persists, tell the server's operator",
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 LOST = "The address may be mistyped, or what it names may be on another server."
@@ -135,7 +135,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:
         # The traceback goes to the log (Starlette raises it again), never to the client.
-        return answer(request, problem(500, "internal_error", "the server made a mistake"))
+        return answer(request, problem(500, "internal_error", "internal server error"))
 
 
 def _methods(request: Request) -> list[str]:

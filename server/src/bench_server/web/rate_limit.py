@@ -60,7 +60,7 @@ class AccessLimits:
             document = problems.problem(
                 401,
                 "unauthorized",
-                "reading this server takes its token",
+                "this server requires its read token",
                 "Authorization",
                 "send Authorization: Bearer TOKEN; browsers ask for it as a password",
             )

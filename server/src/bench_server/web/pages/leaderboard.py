@@ -33,8 +33,8 @@ METRICS = {
     "mfu": Metric("mfu", "MFU, of the vendor's peak", "mfu", "Samples"),
 }
 NOT_ALL_HAVE = {
-    "energy": "says what energy it took",
-    "mfu": "is of hardware whose peak is known",
+    "energy": "contains its energy",
+    "mfu": "has hardware with a known peak",
     "accuracy": "has an accuracy",
 }
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}

@@ -16,7 +16,7 @@ PRICE_PARAMETER = {
     "name": "price.ID",
     "in": "query",
     "required": False,
-    "description": "price of the thing with this id, one parameter each, all in one currency: "
+    "description": "price of the item with this id, one parameter each, all in one currency: "
     "price.nvidia-h200=31000",
     "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15, "examples": [31000]},
 }

@@ -31,7 +31,7 @@ def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> L
 
 @router.get(
     "/api/v1/log/entries",
-    summary="What the log's entries stand for, in their order",
+    summary="The log's entries with their envelopes, in order",
     responses=problems(422),
 )
 def entries(
