@@ -69,7 +69,7 @@ def _read_with_care(raw: bytes) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Write a value in canonical form, which is signed and digested: sorted keys, no spaces, UTF-8."""
+    """Write a value in canonical form, which is signed: sorted keys, no spaces, UTF-8."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
     ).encode("utf-8")

@@ -1,4 +1,4 @@
-"""Workloads: data set, layers and optimiser of a training, as pure data. The digest identifies one."""
+"""Workloads: data set, layers, optimiser as pure data. The digest is the identity."""
 
 import math
 from functools import cached_property
