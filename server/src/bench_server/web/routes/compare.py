@@ -39,14 +39,14 @@ AnyAcross = Annotated[
 
 
 def prices(request: Request) -> dict[str, float]:
-    """Every ``price.ID`` of the address.
+    """Read every ``price.ID`` parameter of the address.
 
     Raises:
-        InvalidQuery: one that is no positive number.
+        InvalidQuery: a price is not a positive number.
     """
     price_by_id = {}
     for name, value in request.query_params.multi_items():
-        if name.startswith(PRICE) and value:  # a form sends its empty fields too
+        if name.startswith(PRICE) and value:  # forms also send their empty fields
             try:
                 price_by_id[name.removeprefix(PRICE)] = price = float(value)
             except ValueError:

@@ -1,4 +1,4 @@
-"""The log: its checkpoint and tiles (C2SP tlog-tiles), and what its entries stand for."""
+"""Routes of the log: checkpoint and tiles (C2SP tlog-tiles), and entries with their envelopes."""
 
 from typing import Annotated, Any
 
