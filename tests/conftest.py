@@ -1,4 +1,4 @@
-"""Settings every test shares."""
+"""Settings that all tests share."""
 
 import os
 import sys

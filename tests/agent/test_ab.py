@@ -1,4 +1,4 @@
-"""A against B: what the sides are, that they take turns, and what is said of them."""
+"""``ab``: choice of the sides, lockstep of the workers, output."""
 
 import io
 import re
@@ -62,7 +62,7 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
 
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
-    """Neither fake asks for its turn, and nobody waits for that."""
+    """Neither fake worker requests its turn, and no process waits for that."""
     commands: list[tuple[str, ...]] = []
 
     def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:

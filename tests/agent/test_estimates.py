@@ -1,4 +1,4 @@
-"""Estimates: from what this machine did before, else from like cells, else from assumptions."""
+"""Estimates: from earlier repeats of this machine, similar cells, or assumptions."""
 
 from dataclasses import replace
 from pathlib import Path

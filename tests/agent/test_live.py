@@ -1,4 +1,4 @@
-"""What is seen of a run: the live table, plain lines, JSON lines."""
+"""Output of a run: live table, plain lines, JSON lines."""
 
 import io
 import json

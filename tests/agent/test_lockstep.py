@@ -1,4 +1,4 @@
-"""Blocks of several workers are timed one after the other, and nobody waits in vain."""
+"""Lockstep: workers time their blocks one after the other, and none waits for ever."""
 
 import subprocess
 import sys

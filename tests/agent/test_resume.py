@@ -1,4 +1,4 @@
-"""Journal and resume: what was cut off goes on, and no repeat is measured or kept twice."""
+"""Journal and resume: an interrupted run continues, and no repeat is measured or stored twice."""
 
 import json
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The sampling thread: it outlives every sensor."""
+"""Telemetry: the sampling thread survives sensors that raise."""
 
 import logging
 from typing import Any

@@ -1,4 +1,4 @@
-"""The runner against real processes that misbehave: always an answer, never an exception."""
+"""Worker processes that misbehave: always an answer, never an exception."""
 
 import errno
 import os
@@ -112,7 +112,7 @@ def test_a_worker_that_cannot_be_started_raises_nothing_odd(tmp_path: Path) -> N
 def test_a_system_without_resources_is_an_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, number: int
 ) -> None:
-    """No process or file descriptor is left: the run goes on with the next cell."""
+    """No process or file descriptor leaks, and the run continues with the next cell."""
     before = len(os.listdir("/proc/self/fd"))
 
     def refuse(*_: Any, **__: Any) -> Any:

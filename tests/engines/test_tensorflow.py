@@ -1,4 +1,4 @@
-"""What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
+"""TensorFlow only: the gate around fit, the Metal probe, the LSTM."""
 
 from itertools import combinations
 
@@ -245,7 +245,7 @@ def test_only_vgg16_has_large_layers(workload: Workload) -> None:
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])
 def test_dropout_by_sixteen_bits(rate: float) -> None:
-    """The share dropped, the mean kept, and other values in each step and at each call."""
+    """The share of dropped values, the mean, and different values in each step and call."""
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import dropout

@@ -1,8 +1,8 @@
 """``bench-agent`` on a machine whose facts name its owner: ``planted_agent.py SYSTEM ROOT ...``.
 
-The agent is the real one; what the system says of itself is planted: files under ROOT and a fake
-management library (``linux``), or recorded answers of Apple's commands (``macos``). ``PLANTED``
-are the words that must stay on the machine.
+The agent is the real one; the system's facts are planted: files under ROOT and a fake management
+library (``linux``), or recorded outputs of Apple's commands (``macos``). The words in ``PLANTED``
+must not leave the machine.
 """
 
 import platform
@@ -59,7 +59,7 @@ def plant_linux(root: Path) -> None:
 
 
 def plant_macos(root: Path) -> None:
-    """A Mac, as its commands tell of it."""
+    """A Mac, from its commands' outputs."""
     from bench_agent import machine
     from bench_agent.machine import macos
 

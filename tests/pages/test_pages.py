@@ -1,4 +1,4 @@
-"""The pages in a real browser, on a board small enough to know every row of."""
+"""The pages in a real browser, on a small board with known rows."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Statements whose text never changes, and rows handed to the driver as they are."""
+"""Bulk SQL: statements with constant text, and rows passed directly to the driver."""
 
 from datetime import UTC, datetime, timedelta, timezone
 

@@ -1,4 +1,4 @@
-"""Ranking: known answers by hand, and what must not change an answer."""
+"""Ranking: results computed by hand, and invariants."""
 
 import itertools
 import math
@@ -102,9 +102,9 @@ def test_one_owner_is_one_value() -> None:
 def test_one_more_vote_of_an_owner_changes_nothing(
     rows: list[tuple[float, str, str]], which: int, bad: float
 ) -> None:
-    """A repeat, or a whole machine, at the owner's own figure changes no figure above; and whatever
-    an owner sends, the hardware's figure stays between what the other owners' would make it with
-    that owner infinitely fast and infinitely slow."""
+    """A further repeat or machine equal to the owner's own figure changes no aggregate. For any
+    results of one owner, the hardware's figure is between its values with that owner infinitely
+    fast and infinitely slow."""
     made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
     owner = made[which % len(made)].subject.owner
     owner_ns = figure_of(r for r in made if r.subject.owner == owner).ns_per_sample

@@ -1,4 +1,4 @@
-"""Checks: contradictions keep a result out of every ranking, with a reason, and nothing else."""
+"""Result checks: only contradictions exclude a result from rankings, with a reason."""
 
 import json
 from datetime import datetime, timedelta
@@ -150,7 +150,7 @@ def test_two_lists_of_verdicts_are_joined(at: int) -> None:
 
 
 def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
-    """As versions up to 0005 kept them."""
+    """As versions up to 0005 stored them."""
     stored = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
     (verdict,) = check_verdicts.from_text(json.dumps([stored]))
     assert verdict.checked
