@@ -46,7 +46,7 @@ def test_a_repeat_is_traced_after_it_was_timed(
     clock = FakeClock()
     engine = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: engine)
-    # The fake's first word stands for the timed part.
+    # The fake's first word represents the timed part.
     losses = chain([0.5], (loss * factor for loss in LOSSES))
     monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
     messages: list[Any] = []

@@ -181,7 +181,7 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
         session = opened("tensorflow", workload, "tuned", 16)
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
-        # Evaluated between and after: the weights have to be those just trained.
+        # Evaluated between blocks and at the end: the weights must be the trained ones.
         runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
         runs[-1].extend(session.evaluate())
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
