@@ -25,7 +25,7 @@ class BlockTrace:
 
 
 @dataclass(frozen=True)
-class Part:
+class Segment:
     """A segment of a bar: it begins at ``start`` and is ``share`` wide, in percent of the whole."""
 
     label: str
@@ -54,12 +54,12 @@ def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
     return BlockTrace(points, len(durations_ns), low, high, middle, y(middle))
 
 
-def parts(values: Sequence[tuple[str, int]]) -> tuple[Part, ...]:
+def segments(values: Sequence[tuple[str, int]]) -> tuple[Segment, ...]:
     """Lay out the segments of a bar."""
     whole, start, pieces = sum(value for _, value in values), 0.0, []
     for label, value in values:
         share = 100 * value / whole
-        pieces.append(Part(label, value, round(start, 3), round(share, 3)))
+        pieces.append(Segment(label, value, round(start, 3), round(share, 3)))
         start += share
     return tuple(pieces)
 

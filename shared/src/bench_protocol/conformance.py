@@ -149,20 +149,9 @@ def verdict(
         traces: the worker's traces, in any order.
         reference_traces: those of this package if not given.
     """
-    return judge(cell.workload_digest, cell.device.kind, cell.precision, traces, reference_traces)
-
-
-def judge(
-    workload_digest: str,
-    device: DeviceKind,
-    precision: Precision,
-    traces: Sequence[Trace],
-    reference_traces: Mapping[tuple[str, str], Reference] | None = None,
-) -> ConformanceVerdict:
-    """:func:`verdict` with the relevant members of the cell."""
     reference_traces = references() if reference_traces is None else reference_traces
     by_optimizer = {trace.optimizer: trace for trace in traces}
-    if not all((workload_digest, optimizer) in reference_traces for optimizer in TRACED):
+    if not all((cell.workload_digest, optimizer) in reference_traces for optimizer in TRACED):
         return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
     if missing:
@@ -170,13 +159,13 @@ def judge(
     largest = 0.0
     measured = True
     for optimizer in TRACED:
-        reference = reference_traces[workload_digest, optimizer]
+        reference = reference_traces[cell.workload_digest, optimizer]
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
             return ConformanceVerdict("unverified", f"the {optimizer} trace belongs to another job")
         step_deviations = deviations(trace.losses, reference.losses)
         largest = max(largest, *step_deviations)
-        table = TOLERANCES.get((device, precision, optimizer))
+        table = TOLERANCES.get((cell.device.kind, cell.precision, optimizer))
         measured = measured and table is not None
         for step, (deviation, limit) in enumerate(
             zip(step_deviations, _limits(table, optimizer, reference), strict=True), 1
@@ -187,7 +176,7 @@ def judge(
                     "wrong_result", f"{why}, {limit:.0e} is allowed", max(step_deviations)
                 )
     if not measured:
-        why = f"no tolerance has been measured for {device} in {precision}"
+        why = f"no tolerance has been measured for {cell.device.kind} in {cell.precision}"
         return ConformanceVerdict("unverified", why, largest)
     return ConformanceVerdict("conformant", "both traces are within tolerance", largest)
 

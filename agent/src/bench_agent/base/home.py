@@ -47,7 +47,7 @@ class Home:
         return self.root / "run.json"
 
     @property
-    def paces(self) -> Path:
+    def measured_times(self) -> Path:
         return self.root / "paces.json"
 
     @property

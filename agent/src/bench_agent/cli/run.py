@@ -169,14 +169,22 @@ def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Pl
     probes, home = probe_frameworks(selection.frameworks), open_home()
     free_memory = free_memory_of(read_facts())
     made = make_plan(
-        chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+        chosen,
+        selection,
+        probes,
+        measured_times=estimates.load(home.measured_times),
+        free_memory=free_memory,
     )
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
         made = make_plan(
-            chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+            chosen,
+            selection,
+            probes,
+            measured_times=estimates.load(home.measured_times),
+            free_memory=free_memory,
         )
     return made
 

@@ -74,7 +74,7 @@ class MeasuredTimes(Wire):
 
     def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
         """Warnings of the calibration of this framework and device."""
-        return tuple(warn for pace in self._of(framework, device) for warn in pace.warnings)
+        return tuple(warn for times in self._of(framework, device) for warn in times.warnings)
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
         """Expected seconds of a repeat without its warm-up and timed part."""
@@ -83,7 +83,7 @@ class MeasuredTimes(Wire):
         similar = self._of(cell.framework, cell.device)
         base = OVERHEAD_SECONDS.get(cell.framework, UNKNOWN_OVERHEAD_SECONDS)
         if similar:
-            base = median(pace.base_seconds for pace in similar)
+            base = median(times.base_seconds for times in similar)
         return base + OVERHEAD_STEPS * self._step_seconds(cell, workload)
 
     def repeat_seconds(self, cell: Cell, workload: Workload, timing: Timing) -> float:
@@ -103,19 +103,21 @@ class MeasuredTimes(Wire):
         flops = step_flops(cell, workload)
         if not similar:
             return flops / ASSUMED_FLOPS[cell.device.kind]
-        return median(pace.seconds_of_step(flops) for pace in similar)
+        return median(times.seconds_of_step(flops) for times in similar)
 
     def _until_settled(self, cell: Cell, budget_seconds: float) -> float:
         """Expected seconds of the timed part: of this cell, else the mean over all that tried to
         settle."""
-        tried = {digest: pace for digest, pace in self.cells.items() if pace.tried_to_settle}
+        tried = {digest: times for digest, times in self.cells.items() if times.tried_to_settle}
         similar = [tried[cell.digest]] if cell.digest in tried else tried.values()
-        ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in similar]
+        ends = [min(times.settled_seconds or budget_seconds, budget_seconds) for times in similar]
         return fmean(ends) if ends else budget_seconds
 
     def _of(self, framework: str, device: Device) -> list[CellTimes]:
         all_times = self.cells.values()
-        return [pace for pace in all_times if (pace.framework, pace.device) == (framework, device)]
+        return [
+            times for times in all_times if (times.framework, times.device) == (framework, device)
+        ]
 
 
 def step_flops(cell: Cell, workload: Workload) -> float:
@@ -123,7 +125,7 @@ def step_flops(cell: Cell, workload: Workload) -> float:
     return cell.batch_size * workload.training_flops_per_sample
 
 
-def pace_of(
+def cell_times_of(
     cell: Cell, workload: Workload, measurement: Measurement, timing: Timing, wall_seconds: float
 ) -> CellTimes:
     """The times of a repeat, for estimates.
@@ -156,18 +158,18 @@ def load(path: Path) -> MeasuredTimes:
         return MeasuredTimes()
 
 
-def note(path: Path, cell: Cell, pace: CellTimes) -> None:
+def note(path: Path, cell: Cell, new: CellTimes) -> None:
     """Store a cell's times. They replace its last ones and disturbed calibrations of the same
     device.
 
     Raises:
         HomeProblem: it cannot be written.
     """
-    place = (pace.framework, pace.device)
+    place = (new.framework, new.device)
     remaining = {
         digest: times
         for digest, times in load(path).cells.items()
         if not (times.warnings and (times.framework, times.device) == place)
     }
-    paces = MeasuredTimes(cells={**remaining, cell.digest: pace})
-    write_durably(path, paces.model_dump_json().encode())
+    measured_times = MeasuredTimes(cells={**remaining, cell.digest: new})
+    write_durably(path, measured_times.model_dump_json().encode())

@@ -94,14 +94,14 @@ def make_plan(
     selection: Selection,
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
-    paces: MeasuredTimes = NOTHING_KNOWN,
+    measured_times: MeasuredTimes = NOTHING_KNOWN,
     free_memory: FreeMemory = UNKNOWN_MEMORY,
 ) -> Plan:
     """Lay out the matrix.
 
     Args:
         probes: each framework's answer about its devices on this machine.
-        paces: how long repeats took here so far, for the estimates.
+        measured_times: how long repeats took here so far, for the estimates.
         free_memory: this machine's memory; cells that cannot fit are left out.
 
     Raises:
@@ -123,12 +123,12 @@ def make_plan(
                         excluded.append(planned)
                     else:
                         cells.append(planned)
-    cells = _share_budget(cells, preset, selection, paces)
+    cells = _share_budget(cells, preset, selection, measured_times)
     cells.sort(key=lambda planned: _position(planned, catalogue))
     repeats = selection.repeats or preset.repeats
-    passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
+    passes = _accuracy_passes(cells, measured_times) if preset.accuracy_pass else ()
     places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
-    warnings = {warn.code: warn for place in places for warn in paces.warnings(*place)}
+    warnings = {warn.code: warn for place in places for warn in measured_times.warnings(*place)}
     return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(warnings.values()))
 
 
@@ -236,7 +236,9 @@ def _points(
     yield from product(recipes or preset.recipes, batches)
 
 
-def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[PlannedCell, ...]:
+def _accuracy_passes(
+    cells: list[PlannedCell], measured_times: MeasuredTimes
+) -> tuple[PlannedCell, ...]:
     """One cell per workload, framework and device: its last recipe, default batch size, float32.
 
     None with a time budget instead of epochs: accuracy is defined after whole epochs.
@@ -247,7 +249,7 @@ def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[Pl
         default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
         if default and planned.timing.epochs:
             timing = planned.timing.model_copy(update={"epochs": workload.epochs})
-            estimate = paces.repeat_seconds(cell, workload, timing)
+            estimate = measured_times.repeat_seconds(cell, workload, timing)
             key = (cell.workload, cell.framework, cell.device)
             chosen[key] = PlannedCell(cell, workload, timing, estimate)
     return tuple(chosen.values())
@@ -263,12 +265,14 @@ def _timing(preset: Preset, workload: Workload) -> Timing:
 
 
 def _share_budget(
-    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: MeasuredTimes
+    cells: list[PlannedCell], preset: Preset, selection: Selection, measured_times: MeasuredTimes
 ) -> list[PlannedCell]:
     """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds
     if budget is None and preset.total_seconds is not None and cells:
-        overhead = sum(paces.overhead_seconds(planned.cell, planned.workload) for planned in cells)
+        overhead = sum(
+            measured_times.overhead_seconds(planned.cell, planned.workload) for planned in cells
+        )
         share = (preset.total_seconds - overhead) / len(cells)
         budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
     shared = []
@@ -276,7 +280,7 @@ def _share_budget(
         timing = planned.timing
         if budget is not None:
             timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
-        estimate = paces.repeat_seconds(planned.cell, planned.workload, timing)
+        estimate = measured_times.repeat_seconds(planned.cell, planned.workload, timing)
         shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
     return shared
 

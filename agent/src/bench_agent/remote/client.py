@@ -20,7 +20,7 @@ from bench_protocol.result import Challenge
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from .connection import Connection
-from .log_witness import KnownServer, LogWitness
+from .log_witness import LogWitness, ServerState
 from .outbox import Entry, Outbox
 
 # Worth a retry; every other 4xx means that the server will never accept this envelope.
@@ -280,7 +280,7 @@ class Client:
             self.witness.check(raw, answer.get("receipt") or {})
         return answer
 
-    def _meet(self) -> KnownServer:
+    def _meet(self) -> ServerState:
         if self.witness is None:
             raise ValueError("a client without a home signs nothing for a server")
         return self.witness.meet()

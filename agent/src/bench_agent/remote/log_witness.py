@@ -21,7 +21,7 @@ from ..base.home import Home, private_folder, write_durably
 
 
 @dataclass(frozen=True)
-class KnownServer:
+class ServerState:
     """Origin and key from the first contact, and the newest checkpoint. ``license``: the licence
     that the user agreed to, or None.
     """
@@ -32,7 +32,7 @@ class KnownServer:
     license: str | None = None
 
 
-def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
+def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
     """Find the server whose log signed a checkpoint: its address and stored state.
 
     Raises:
@@ -40,7 +40,7 @@ def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
     """
     for path in sorted(home.servers.glob("*.json")):
         document = json.loads(path.read_bytes())
-        server = KnownServer(**document["known"])
+        server = ServerState(**document["known"])
         with suppress(ProtocolError):
             receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
             return str(document["server"]), server
@@ -68,13 +68,13 @@ class LogWitness:
         self._fetch = fetch
 
     @property
-    def stored_server(self) -> KnownServer | None:
+    def stored_server(self) -> ServerState | None:
         """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
-        return KnownServer(**json.loads(self._path.read_bytes())["known"])
+        return ServerState(**json.loads(self._path.read_bytes())["known"])
 
-    def meet(self) -> KnownServer:
+    def meet(self) -> ServerState:
         """Fetch the log's newest checkpoint and compare it with the stored one.
 
         Raises:
@@ -83,7 +83,7 @@ class LogWitness:
         """
         try:
             state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
-            seen = KnownServer(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
+            seen = ServerState(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
         stored = self.stored_server
@@ -102,7 +102,7 @@ class LogWitness:
             )
         return self.see(seen.checkpoint)
 
-    def see(self, checkpoint: str) -> KnownServer:
+    def see(self, checkpoint: str) -> ServerState:
         """Store a checkpoint if it and the stored one belong to one history.
 
         Raises:
@@ -116,7 +116,7 @@ class LogWitness:
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
         if new.size > old.size:
-            stored = KnownServer(stored.origin, stored.key, checkpoint, stored.license)
+            stored = ServerState(stored.origin, stored.key, checkpoint, stored.license)
             self._remember(stored)
         return stored
 
@@ -139,13 +139,13 @@ class LogWitness:
     def agree(self, license: str) -> None:
         """Store that the user agreed to publish under this licence."""
         server = self._server_state()
-        self._remember(KnownServer(server.origin, server.key, server.checkpoint, license))
+        self._remember(ServerState(server.origin, server.key, server.checkpoint, license))
 
-    def _server_state(self) -> KnownServer:
+    def _server_state(self) -> ServerState:
         stored = self.stored_server
         return stored if stored is not None else self.meet()
 
-    def _open(self, server: KnownServer, checkpoint: str) -> Checkpoint:
+    def _open(self, server: ServerState, checkpoint: str) -> Checkpoint:
         try:
             return receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
         except ProtocolError as error:
@@ -156,7 +156,7 @@ class LogWitness:
         nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
         return [merkle.range_hash(nodes, *each) for each in ranges]
 
-    def _remember(self, server: KnownServer) -> None:
+    def _remember(self, server: ServerState) -> None:
         private_folder(self._path.parent)
         document = {"server": self.server, "known": asdict(server)}
         write_durably(self._path, json.dumps(document, indent=1).encode())

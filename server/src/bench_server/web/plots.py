@@ -30,7 +30,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A series with its geometry; ``colour`` counts from 1."""
 
     label: str
@@ -52,7 +52,7 @@ class Plot:
     ``marks``: vertical lines with labels."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     joined: bool = True
@@ -95,7 +95,7 @@ def plot(
     return Plot(
         title=title,
         lines=tuple(
-            Line(
+            PlotLine(
                 line.label,
                 number % COLOURS + 1,
                 tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),

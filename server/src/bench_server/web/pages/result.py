@@ -60,7 +60,7 @@ class ResultPage:
     answer: ResultAnswer
     signed: Result
     trace: charts.BlockTrace | None
-    startup: tuple[charts.Part, ...]
+    startup: tuple[charts.Segment, ...]
     conformance: conformance.ConformanceVerdict | None
     traces: tuple[TraceTable, ...]
     telemetry: tuple[Plot, ...]
@@ -103,11 +103,11 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     )
 
 
-def _startup(signed: Result) -> tuple[charts.Part, ...]:
+def _startup(signed: Result) -> tuple[charts.Segment, ...]:
     if signed.measurement is None:
         return ()
     startup = signed.measurement.startup
-    return charts.parts(
+    return charts.segments(
         [
             ("import", startup.import_ns),
             ("data", startup.data_ns),
