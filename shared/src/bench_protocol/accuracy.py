@@ -55,7 +55,7 @@ BANDS: tuple[Band, ...] = (
     # measured with TensorFlow on a CPU: 0.906 at batch 64.
     Band("fashion-cnn", FASHION_60K, 0.80, 0.93, f"{EXPERIMENTS}; {MEASURED}"),
     # Measured with TensorFlow at batch 128: 0.873, 0.900, 0.877. Ten epochs at batch 1,024 have
-    # little more steps than one at 128, whose accuracy was 0.837, 0.828, 0.815.
+    # hardly more steps than one at 128, with an accuracy of 0.837, 0.828, 0.815.
     Band("fashion-mlp", FASHION_50K, 0.80, 0.92, MEASURED),
     Band("fashion-convnet", FASHION_50K, 0.79, 0.94, MEASURED),
     Band("fashion-lstm", FASHION_50K_ROWS, 0.78, 0.92, MEASURED),
