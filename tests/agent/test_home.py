@@ -63,10 +63,10 @@ def test_a_broken_key_file_is_named(home: Home, content: bytes) -> None:
 
 
 def test_the_machine_hash_needs_the_salt(tmp_path: Path) -> None:
-    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
-    assert machine_hash(one, b"serial") == machine_hash(one, b"serial")
-    assert machine_hash(one, b"serial") != machine_hash(one, b"another")
-    assert machine_hash(one, b"serial") != machine_hash(other, b"serial")
+    first_home, second_home = Home(tmp_path / "one"), Home(tmp_path / "other")
+    assert machine_hash(first_home, b"serial") == machine_hash(first_home, b"serial")
+    assert machine_hash(first_home, b"serial") != machine_hash(first_home, b"another")
+    assert machine_hash(first_home, b"serial") != machine_hash(second_home, b"serial")
 
 
 def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> None:

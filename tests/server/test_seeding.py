@@ -1,4 +1,4 @@
-"""What benchmarks seed past the server is as the server would have kept it."""
+"""Rows that benchmarks seed directly equal the rows that the server would store."""
 
 import math
 from typing import Any
@@ -32,18 +32,22 @@ def _standings(session: Session) -> dict[str, dict[str, Any]]:
 
 def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
     with seeded.writing() as session:
-        kept = _standings(session)
-        assert {row["level"] for row in kept.values()} == set(aggregates.LEVELS)
+        stored = _standings(session)
+        assert {row["level"] for row in stored.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
         assert len(rows) == MACHINES * world.RUN
         aggregates.refresh(session, rows)
         anew = _standings(session)
-        assert anew.keys() == kept.keys()
+        assert anew.keys() == stored.keys()
         for identity, values in anew.items():
             for name, value in values.items():
-                found = kept[identity][name]
-                same = math.isclose(found, value) if isinstance(value, float) else found == value
-                assert same, (values["level"], name, found, value)
+                stored_value = stored[identity][name]
+                same = (
+                    math.isclose(stored_value, value)
+                    if isinstance(value, float)
+                    else stored_value == value
+                )
+                assert same, (values["level"], name, stored_value, value)
         first = session.scalars(select(Submission).where(Submission.received_at == seed.BEGAN))  # type: ignore[arg-type]
         assert len(first.all()) == 1
         for table in Table.metadata.sorted_tables:

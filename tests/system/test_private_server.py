@@ -1,4 +1,4 @@
-"""A private server, and two agents that send one outbox, each in a process of its own."""
+"""A private server, and two agent processes that submit one outbox."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -39,13 +39,13 @@ def test_an_agent_enrolls_at_a_private_server_and_submits(
     wrong = agent("enroll", "--server", address, BENCH_SERVER_TOKEN="not-this-one")
     assert "does not accept the read token" in wrong.stderr
 
-    known = {"BENCH_SERVER": address, "BENCH_SERVER_TOKEN": TOKEN}
+    variables = {"BENCH_SERVER": address, "BENCH_SERVER_TOKEN": TOKEN}
     for command in (("enroll",), ("submit", "--yes"), ("results", "list")):
-        done = agent(*command, **known)
+        done = agent(*command, **variables)
         assert done.code == 0, (command, done.stderr)
     sent = [entry.answer for entry in outbox.sent()]
     assert len(sent) == 2
-    looked = agent("verify", f"{address}/results/{(sent[0] or {})['id']}", **known)
+    looked = agent("verify", f"{address}/results/{(sent[0] or {})['id']}", **variables)
     assert looked.code == 0, looked.stderr
     for path in agent.home.rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path

@@ -1,4 +1,4 @@
-"""Fills a database: who measures what, when, and what is odd among it."""
+"""Fill a database with invented results: machines, cells, times, anomalies."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ WORKLOADS = ("mnist-cnn", "fashion-cnn", "cifar100-vgg16", "fashion-mlp", "fashi
 
 
 def make(folder: Path, workloads: Sequence[str] = WORKLOADS) -> str:
-    """Make the database and its keys in a folder; gives its address."""
+    """Create the database and its keys in a folder; return its address."""
     url = f"sqlite:///{folder / 'server.db'}"
     folder.mkdir(parents=True, exist_ok=True)
     store = Store(url)
@@ -52,8 +52,8 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
     for number, (key, owner) in enumerate(zip(keys, OWNERS, strict=True)):
         body = results.enrollment(key, owner)
         key_events.tell(body, store, authority, "open", START)
-        whose: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
-        moderation.decide(store, authority, START, "assign", **whose)
+        key_and_owner: dict[str, Any] = {"key": results.key_id(key), "owner": owner}
+        moderation.decide(store, authority, START, "assign", **key_and_owner)
         if number % 2 == 0:
             moderation.decide(store, authority, START, "confirm", owner=owner)
     fleet = [(kind, number) for kind in (*CUDA, *METAL, *CPUS) for number in range(kind.owners)]
@@ -79,10 +79,10 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
 
 
 def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
-    """Post three repeats of each cell under one challenge; gives the results' ids."""
-    asked = acts.ChallengeRequest(key_id=results.key_id(run.key))
-    given = challenges.give(acts.payload(asked), store, authority, run.at, 24)
-    bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    """Post three repeats of each cell under one challenge; return the results' ids."""
+    request = acts.ChallengeRequest(key_id=results.key_id(run.key))
+    challenge = challenges.give(acts.payload(request), store, authority, run.at, 24)
+    bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
     made = [
         result_of(
             run,

@@ -1,6 +1,6 @@
-"""Batches of envelopes: the outbox is cut into requests, and each line of an answer is read.
+"""Batches: split the outbox into requests of many envelopes, and parse the server's answers.
 
-A batch is NDJSON, an envelope a line; the server answers with a line for each.
+A batch is NDJSON with one envelope a line. The server answers with one line for each.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,17 +13,17 @@ from .connection import ASKS_TO_WAIT, TRANSIENT
 from .outbox import Entry
 
 NDJSON = "application/x-ndjson"
-# Well below the server's 16 MiB, and few enough that an answer comes within its timeout.
+# Well below the server's 16 MiB, and few enough for an answer within the timeout.
 MOST_ENVELOPES = 48
 MOST_BYTES = 8 * 1024 * 1024
 
-# Refusals of the key, not of the result: the operator or an invitation mends them.
+# Refusals of the key, not of the result: the operator or an invitation resolves them.
 KEY_REFUSALS = {"key_not_active", "not_invited"}
 
 
 @dataclass(frozen=True)
 class PendingEnvelope:
-    """An envelope of the outbox and its bytes."""
+    """A pending envelope of the outbox and its bytes."""
 
     entry: Entry
     raw: bytes
@@ -31,10 +31,10 @@ class PendingEnvelope:
 
 @dataclass(frozen=True)
 class LineAnswer:
-    """What the server answers for one envelope.
+    """The server's answer for one envelope.
 
-    ``document``: the result with its receipt, or the problem. ``wait_seconds``: how long to wait
-    before this envelope is posted again; None where the server does not ask for that.
+    ``document``: the result with its receipt, or the problem. ``wait_seconds``: time to wait
+    before the envelope is posted again; None if the server does not ask for a wait.
     """
 
     status: int
@@ -52,7 +52,7 @@ class LineAnswer:
 
     @property
     def reason(self) -> str:
-        """Why the envelope is not taken, and what mends it."""
+        """Why the server does not accept the envelope, and the remedy."""
         detail = self.document.get("detail") or f"answered {self.status}"
         mend = self.document.get("mend")
         return f"{detail} ({mend})" if mend else str(detail)
@@ -62,7 +62,7 @@ NO_ANSWER = LineAnswer(0, {"detail": "the answer lacks a line"})
 
 
 def batches(entries: Iterable[Entry]) -> Iterator[list[PendingEnvelope]]:
-    """Envelopes in their order, at most MOST_ENVELOPES and MOST_BYTES at once."""
+    """Split envelopes, in their order, into batches of at most MOST_ENVELOPES and MOST_BYTES."""
     batch: list[PendingEnvelope] = []
     size = 0
     for entry in entries:
@@ -80,7 +80,7 @@ def batches(entries: Iterable[Entry]) -> Iterator[list[PendingEnvelope]]:
 
 
 def body(envelopes: Sequence[bytes]) -> bytes:
-    """The request's body. Between JSON's tokens a space is as good as a line's end."""
+    """The body of a request. A line break between JSON tokens becomes a space."""
     return b"\n".join(raw.replace(b"\n", b" ") for raw in envelopes)
 
 
@@ -88,7 +88,7 @@ def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer
     """The answer for each of ``count`` lines, in their order.
 
     Args:
-        wait_seconds: how long to wait before a line that is limited is posted again.
+        wait_seconds: time to wait before a rate-limited line is posted again.
 
     Raises:
         ProtocolError, LookupError, TypeError: not an answer to a batch.

@@ -1,4 +1,4 @@
-"""Talks to a server: enrolls the key, posts envelopes, reads documents."""
+"""The HTTP client of a server: enroll the key, post envelopes, send acts, read documents."""
 
 import base64
 import secrets
@@ -22,11 +22,11 @@ from ..base.home import Home
 from . import batch
 from .batch import LineAnswer
 from .connection import TRANSIENT, Connection, retry_after_seconds
-from .log_witness import KnownServer, LogWitness
+from .log_witness import LogWitness, ServerState
 
-# A line that the server limits says so, but not for how long.
+# A rate-limited line of an answer does not name a time to wait.
 LINE_WAIT_SECONDS = 10.0
-# How long the server may take to count a result in its boards before it answers "pending".
+# The server answers "pending" if a result is not on its board by then.
 BOARD_WAIT_SECONDS = 5
 
 
@@ -43,22 +43,22 @@ class ServerRefused(Exception):
 
 @dataclass(frozen=True)
 class IssuedChallenge:
-    """A server's nonce, and how long it is fresh."""
+    """A server's nonce, and how long it is valid."""
 
     challenge: Challenge
     fresh_seconds: float
 
 
 def utc_text(moment: datetime) -> str:
-    """The wire's form of a time: RFC 3339, UTC, microseconds."""
+    """A time in the wire's form: RFC 3339, UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Client:
     """One server, one key; without a key it can only read.
 
-    With a ``home`` the client is a witness of the server's log: it takes no answer to a result
-    without a receipt that holds, and none from a log that contradicts what it saw before.
+    With a ``home`` the client is a witness of the server's log: it accepts no answer without a
+    valid receipt, and none from a log that contradicts an earlier state.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Client:
         return self._own_key
 
     def knock(self) -> None:
-        """See whether the server answers.
+        """Check that the server answers.
 
         Raises:
             ServerUnreachable: it does not.
@@ -119,7 +119,7 @@ class Client:
         return self._post_event(sealed, display_name, invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
-        """Put a new key into the place of this one: signed by both.
+        """Replace this key with a new one; both sign.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -134,10 +134,10 @@ class Client:
         return self._post_event(self._sealed_event(acts.payload(event), self._key, new))
 
     def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
-        """End a key of one's own.
+        """Revoke one of this owner's keys.
 
         Args:
-            since: log index from which on its results shall not count.
+            since: results from this log index on no longer count.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -159,7 +159,7 @@ class Client:
     def act(
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
     ) -> dict[str, Any]:
-        """List, export, hide, show or withdraw one's own results, or change the name shown.
+        """List, export, hide, show or withdraw this key's results, or change the displayed name.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -228,13 +228,13 @@ class Client:
         return self._connection.content(path)
 
     def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:
-        """Post envelopes in one request; in several where the server takes no body of that size.
+        """Post envelopes in one request, or in several if the body is too large for the server.
 
         Returns:
             The server's answer for each, in their order.
 
         Raises:
-            ServerUnreachable: it answers for none of them.
+            ServerUnreachable: no usable answer.
         """
         content = batch.body(envelopes)
         response = self._connection.request("POST", "/api/v1/results", content, batch.NDJSON)
@@ -253,19 +253,21 @@ class Client:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
     def wait(self, seconds: float, waited: float) -> float:
-        """Wait before posting again, as :meth:`.Connection.wait` does."""
+        """Wait before another post; see :meth:`.Connection.wait`."""
         return self._connection.wait(seconds, waited)
 
     def is_on_board(self, result_id: str) -> bool:
-        """Wait up to BOARD_WAIT_SECONDS until the server's pages count a result; False if they do
-        not count it by then, or the server does not say."""
+        """Whether boards count a result; the server waits up to BOARD_WAIT_SECONDS for that.
+
+        False also if the server does not answer.
+        """
         try:
             answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
         except (ServerUnreachable, ServerRefused):
             return False
         return answer.get("status") != "pending"
 
-    def _meet(self) -> KnownServer:
+    def _meet(self) -> ServerState:
         if self.witness is None:
             raise ValueError("a client without a home signs nothing for a server")
         return self.witness.meet()

@@ -12,7 +12,7 @@ from .outbox import Entry, Outbox
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of one envelope."""
+    """The outcome of posting one envelope."""
 
     entry: Entry
     state: Literal["sent", "refused"]
@@ -24,24 +24,24 @@ class Delivery:
         return str(self.answer.get("id"))
 
     def address(self, server: str) -> str:
-        """The page of a sent result."""
+        """The address of a sent result's page."""
         return f"{server}/results/{self.result_id}"
 
 
 def submit(client: Client, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
-    """Post every pending envelope, and enroll the key if the server does not know it yet.
+    """Post every pending envelope; enroll the key first if the server does not know it.
 
-    An envelope leaves ``pending/`` only after the server's answer and its checks. After a stop at
-    any point the next call posts it again; the server takes each once and answers with the first
-    receipt.
+    An envelope leaves ``pending/`` only after the server's answer and the check of its receipt.
+    After an interruption the next call posts it again; the server stores each envelope once and
+    answers with the first receipt.
 
     Raises:
-        ServerUnreachable: the rest stays in the outbox, also what only a line's answer defers.
-        LogContradiction: the server's log contradicts itself; so does it then.
+        ServerUnreachable: no usable answer for some envelopes; they stay in the outbox.
+        LogContradiction: the server's log contradicts itself; the rest stays in the outbox.
     """
     if client.witness and client.witness.meet().license is None:
         raise ServerUnreachable(
-            f"nobody has agreed to the licence of {client.server} yet: bench-agent submit asks"
+            f"the licence of {client.server} has not been accepted yet: bench-agent submit asks"
         )
     deferred: list[LineAnswer] = []
     for batch in batches(outbox.pending()):
@@ -56,7 +56,8 @@ def submit(client: Client, outbox: Outbox, machine_hash: str | None = None) -> I
 def _submit_batch(
     client: Client, outbox: Outbox, batch: list[PendingEnvelope], machine_hash: str | None
 ) -> Generator[Delivery, None, list[LineAnswer]]:
-    """Post a batch, again where the server asks to wait; gives the answers that defer a result."""
+    """Post a batch, and rate-limited lines again after a wait. Returns the answers that leave an
+    envelope pending."""
     deferred: list[LineAnswer] = []
     waited = 0.0
     while batch:

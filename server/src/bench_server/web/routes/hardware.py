@@ -1,4 +1,4 @@
-"""``/api/v1/hardware`` and ``/api/v1/machines``."""
+"""Routes ``/api/v1/hardware`` and ``/api/v1/machines``."""
 
 from typing import Annotated
 

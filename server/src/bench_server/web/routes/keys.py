@@ -67,7 +67,7 @@ async def tell_event(
 
 @router.get(
     "/{key_id}",
-    summary="A key with every logged event that says whose it is and whether it counts",
+    summary="A key with its logged events: owner, validity",
     responses=problems(404, 422),
 )
 def key_history(

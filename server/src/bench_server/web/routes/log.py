@@ -1,4 +1,4 @@
-"""The log: its checkpoint and tiles (C2SP tlog-tiles), and what its entries stand for."""
+"""Routes of the log: checkpoint and tiles (C2SP tlog-tiles), and entries with their envelopes."""
 
 from typing import Annotated, Any
 
@@ -31,7 +31,7 @@ def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> L
 
 @router.get(
     "/api/v1/log/entries",
-    summary="What the log's entries stand for, in their order",
+    summary="The log's entries with their envelopes, in order",
     responses=problems(422),
 )
 def entries(

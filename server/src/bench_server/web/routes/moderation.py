@@ -1,4 +1,4 @@
-"""``POST /api/v1/challenges`` and ``/acts``: a nonce for a run, and what is said of results."""
+"""``POST /api/v1/challenges`` and ``/acts``: nonces for runs, and acts on results."""
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
