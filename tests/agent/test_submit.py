@@ -12,6 +12,7 @@ from tests.fakes.outboxes import put
 from tests.fakes.results import key_id, make_result, private_key
 
 from bench_agent.base.errors import ServerUnreachable
+from bench_agent.cli.submit import _level_1_note
 from bench_agent.remote import batch
 from bench_agent.remote.client import LINE_WAIT_SECONDS, Client
 from bench_agent.remote.outbox import Outbox
@@ -369,4 +370,16 @@ def test_an_envelope_with_line_ends_is_one_line(tmp_path: Path) -> None:
     waiting = [json.loads(entry.raw) for entry in outbox.pending()]
     list(submit(client(server), outbox))
     assert sorted(posted, key=str) == sorted(waiting, key=str)
+    assert states(outbox) == (0, 2, 0)
+
+
+def test_an_answer_before_the_projection_is_taken(tmp_path: Path) -> None:
+    """What the projection derives may be null until then, or absent."""
+    outbox = outbox_with(tmp_path, 2)
+    derived = dict.fromkeys(("trust_level", "rankable", "unranked_reason", "verdicts"))
+    documents = iter([{"id": "a", "status": "pending"} | derived, {"id": "b", "status": "pending"}])
+    made = client(lambda request: answer(request, lambda raw: (201, next(documents))))
+    answers = [delivery.answer for delivery in submit(made, outbox)]
+    assert [entry.answer for entry in outbox.sent()] == answers
+    assert _level_1_note(answers) is None
     assert states(outbox) == (0, 2, 0)
