@@ -39,7 +39,7 @@ def verify(
         typer.Argument(help="A result's address, a bundle in a file, or a file of the outbox."),
     ],
     save: Annotated[
-        Path | None, typer.Option("--save", help="Keep the bundle, to verify it without network.")
+        Path | None, typer.Option("--save", help="Save the bundle, to verify it offline.")
     ] = None,
     as_json: Json = False,
 ) -> None:

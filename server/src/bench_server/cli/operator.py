@@ -141,7 +141,7 @@ def withdraw(
 
 def create_invite(
     owner: Annotated[str | None, typer.Option(help="Owner that the key will belong to.")] = None,
-    days: Annotated[float, typer.Option(min=0.01, max=365, help="Good for how long.")] = 14,
+    days: Annotated[float, typer.Option(min=0.01, max=365, help="Period of validity.")] = 14,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Print an invitation code for one key."""
@@ -158,7 +158,7 @@ def verify_log(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Keep all that was looked at as a dump, for others to verify."),
+        typer.Option(help="Save all fetched data as a dump, for others to verify."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:

@@ -57,7 +57,7 @@ def _file(
 
 @router.get(
     "/export.{form}",
-    summary="Every result that fits as CSV, JSON lines or Parquet",
+    summary="Every result that matches as CSV, JSON lines or Parquet",
     responses=FILES | problems(422),
 )
 def results(

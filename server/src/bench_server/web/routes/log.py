@@ -13,7 +13,10 @@ from .deps import AuthorityDep, Reading, SettingsDep, problems
 router = APIRouter(tags=["log"])
 TileNumber = Annotated[
     str,
-    Path(description="three digits a part, .p/W for the W first", examples=["000", "000.p/3"]),
+    Path(
+        description="three digits per part; .p/W for a partial tile of width W",
+        examples=["000", "000.p/3"],
+    ),
 ]
 TileLevel = Annotated[int, Path(ge=0, le=63, description="0: hashes of entries", examples=[0])]
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
