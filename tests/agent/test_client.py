@@ -1,18 +1,16 @@
-"""The client against a scripted server: what it does with every kind of answer."""
+"""The client against a scripted server: enrolling, times, addresses, the wait for a board."""
 
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from tests.fakes.results import key_id, make_result, private_key, sealed
+from tests.fakes.results import key_id, private_key
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
-from bench_agent.remote.client import Client, Delivery, ServerRefused, utc_text
-from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.client import Client, ServerRefused, utc_text
 from bench_protocol import envelope, statement
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -23,101 +21,8 @@ def client(handler: Handler) -> Client:
     return Client("http://bench.test/", KEY, transport=httpx.MockTransport(handler))
 
 
-def outbox_with(tmp_path: Path, count: int) -> Outbox:
-    outbox = Outbox(tmp_path / "outbox")
-    for _ in range(count):
-        outbox.put(sealed(make_result(key=KEY), KEY))
-    return outbox
-
-
 def problem(status: int, code: str, **more: Any) -> httpx.Response:
     return httpx.Response(status, json={"code": code, "detail": f"{code}!", **more})
-
-
-def states(outbox: Outbox) -> tuple[int, int, int]:
-    """Numbers of (pending, sent, refused) envelopes."""
-    return len(list(outbox.pending())), len(list(outbox.sent())), len(list(outbox.refused()))
-
-
-def test_an_accepted_envelope_is_sent_byte_for_byte_and_kept_with_its_answer(
-    tmp_path: Path,
-) -> None:
-    outbox = outbox_with(tmp_path, 1)
-    raw = next(outbox.pending()).raw
-    seen: list[bytes] = []
-
-    def accept(request: httpx.Request) -> httpx.Response:
-        seen.append(request.content)
-        return httpx.Response(201, json={"id": "r1"})
-
-    deliveries = list(client(accept).submit(outbox))
-    assert seen == [raw]
-    assert [(d.state, d.answer) for d in deliveries] == [("sent", {"id": "r1"})]
-    assert states(outbox) == (0, 1, 0)
-
-
-def test_a_refused_envelope_does_not_stop_the_next(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 2)
-    answers = iter([problem(400, "invalid_field", mend="mend it"), httpx.Response(201, json={})])
-    deliveries: list[Delivery] = list(client(lambda request: next(answers)).submit(outbox))
-    assert [d.state for d in deliveries] == ["refused", "sent"]
-    assert states(outbox) == (0, 1, 1)
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        httpx.Response(500),
-        httpx.Response(503),
-        httpx.Response(429),
-        httpx.Response(408),
-        httpx.Response(404),
-        httpx.Response(200, text="<html>a captive portal</html>"),
-        httpx.Response(200, json=["not", "an", "answer"]),
-        httpx.Response(403, json={"detail": "a proxy says no"}),
-        httpx.Response(301, headers={"Location": "http://elsewhere.test/"}),
-    ],
-    ids=lambda answer: str(answer.status_code),
-)
-def test_anything_that_is_not_a_verdict_leaves_the_envelope_waiting(
-    tmp_path: Path, answer: httpx.Response
-) -> None:
-    outbox = outbox_with(tmp_path, 1)
-    with pytest.raises(ServerUnreachable, match=r"bench\.test"):
-        list(client(lambda request: answer).submit(outbox))
-    assert states(outbox) == (1, 0, 0)
-
-
-def test_a_lost_connection_leaves_what_was_not_answered_waiting(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 3)
-    calls = 0
-
-    def break_down(request: httpx.Request) -> httpx.Response:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise httpx.ReadError("connection reset")
-        return httpx.Response(201, json={"id": str(calls)})
-
-    with pytest.raises(ServerUnreachable):
-        list(client(break_down).submit(outbox))
-    assert states(outbox) == (2, 1, 0)
-
-
-def test_an_unknown_key_is_enrolled_and_the_envelope_sent_again(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 1)
-    asked: list[str] = []
-
-    def server(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
-        if request.url.path == "/api/v1/keys":
-            return httpx.Response(201, json={"key_id": key_id(KEY)})
-        known = "/api/v1/keys" in asked
-        return httpx.Response(201, json={"id": "x"}) if known else problem(403, "unknown_key")
-
-    list(client(server).submit(outbox, machine_hash="0" * 64))
-    assert asked == ["/api/v1/results", "/api/v1/keys", "/api/v1/results"]
-    assert states(outbox) == (0, 1, 0)
 
 
 def test_enrollment_proves_possession_and_does_not_sign_the_display_name() -> None:
@@ -145,10 +50,8 @@ def test_a_refused_enrollment_says_why() -> None:
         client(lambda request: problem(403, "invite_needed", mend="ask the operator")).enroll()
 
 
-def test_nobody_at_an_address_is_unreachable(tmp_path: Path) -> None:
+def test_nobody_at_an_address_is_unreachable() -> None:
     nobody = Client("http://127.0.0.1:1", KEY)
-    with pytest.raises(ServerUnreachable):
-        list(nobody.submit(outbox_with(tmp_path, 1)))
     with pytest.raises(ServerUnreachable, match="does not answer: Connection refused$"):
         nobody.knock()
 
@@ -164,62 +67,25 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
     assert utc_text(moment) == "2026-11-21T03:42:00.000005Z"
 
 
-def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
-    """Whoever moves the file first, both go on, and the result is posted at most twice."""
-    outbox = outbox_with(tmp_path, 2)
-
-    def accept(request: httpx.Request) -> httpx.Response:
-        other = Outbox(outbox.root)
-        for entry in list(other.pending()):
-            if entry.raw == request.content:
-                other.mark_sent(entry, {"id": "r1"})
-        return httpx.Response(200, json={"id": "r1"})
-
-    deliveries = list(client(accept).submit(outbox))
-    assert [delivery.state for delivery in deliveries] == ["sent", "sent"]
-    assert [delivery.entry.answer for delivery in deliveries] == [{"id": "r1"}] * 2
-    assert states(outbox) == (0, 2, 0)
-
-
-def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 1)
-    entry = next(outbox.pending())
-    raw = entry.raw
-    outbox.mark_sent(entry, {"id": "r1"})
-    assert entry.raw == raw
-    assert [found.raw for found in outbox.last_run()] == [raw]
-
-
-def test_a_file_that_goes_while_the_outbox_is_listed_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("answer", "on_board"),
+    [
+        (httpx.Response(200, json={"id": "r1", "status": "measured"}), True),
+        (httpx.Response(200, json={"id": "r1", "status": "pending", "trust_level": None}), False),
+        (problem(422, "invalid_query"), False),  # a server that knows no such parameter
+        (httpx.Response(503), False),
+        (httpx.Response(200, text="<html>a captive portal</html>"), False),
+    ],
+    ids=["projected", "pending", "older", "away", "no server"],
+)
+def test_whether_a_result_is_on_its_board_is_asked_once(
+    answer: httpx.Response, on_board: bool
 ) -> None:
-    outbox = outbox_with(tmp_path, 3)
-    gone = sorted((outbox.root / "pending").glob("*.json"))[0]
-    real = Path.stat
+    asked: list[str] = []
 
-    def stat(path: Path, **options: Any) -> Any:
-        if path == gone:
-            raise FileNotFoundError(path)
-        return real(path, **options)
+    def server(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return answer
 
-    monkeypatch.setattr(Path, "stat", stat)
-    assert len(list(outbox.pending())) == 2
-
-
-def test_a_large_outbox_gets_through_a_rate_limit(tmp_path: Path) -> None:
-    outbox = outbox_with(tmp_path, 5)
-    slept: list[float] = []
-    room = 2
-
-    def limited(request: httpx.Request) -> httpx.Response:
-        nonlocal room
-        if not room:
-            room = 2
-            return httpx.Response(429, headers={"Retry-After": "30"})
-        room -= 1
-        return httpx.Response(201, json={"id": "r"})
-
-    transport = httpx.MockTransport(limited)
-    made = Client("http://bench.test/", KEY, transport=transport, sleep=slept.append)
-    assert [delivery.state for delivery in made.submit(outbox)] == ["sent"] * 5
-    assert slept == [30.0, 30.0]
+    assert client(server).is_on_board("r1") is on_board
+    assert asked == ["http://bench.test/api/v1/results/r1?wait=5"]

@@ -46,13 +46,13 @@ def test_a_repeat_is_traced_after_it_was_timed(
     clock = FakeClock()
     engine = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: engine)
-    # The fake's first word stands for the timed part.
+    # The fake's first word represents the timed part.
     losses = chain([0.5], (loss * factor for loss in LOSSES))
     monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
-    told: list[Any] = []
+    messages: list[Any] = []
     job = job_of(WORKLOAD, warm_up_seconds=0.002, budget_seconds=0.01, block_seconds=0.001)
-    ended = worker.work(job, told.append, clock)
-    phases = [message.phase for message in told if isinstance(message, PhaseBegan)]
+    ended = worker.work(job, messages.append, clock)
+    phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     assert phases.index("warm_up") < phases.index("timing") < phases.index("conformance")
     assert engine.session.blocks[-10:] == [1] * 10
     outcome = ended.outcome

@@ -1,4 +1,4 @@
-"""The connection to a server: its token, its rate limit, what failures are called."""
+"""The connection to a server: read token, rate limit, error messages."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -66,7 +66,9 @@ def test_waiting_has_an_end() -> None:
 )
 def test_what_does_not_ask_to_wait(status: int, after: str) -> None:
     response = httpx.Response(status, headers={"Retry-After": after} if after else {})
-    assert retry_after_seconds(response, NOW) is None
+    made, slept, _ = connection(lambda _: response)
+    assert made.request("GET", "/").status_code == status
+    assert slept == []
 
 
 def test_a_moment_that_has_passed_means_now() -> None:

@@ -1,4 +1,4 @@
-"""Data sets on this machine: found, verified, parsed, cut; hostile files are refused."""
+"""Data sets on this machine: search, verify, parse, split; hostile files are refused."""
 
 import json
 import pickle
@@ -43,12 +43,12 @@ def test_each_format_gives_the_samples_it_was_made_of(tmp_path: Path) -> None:
     fashion = MNIST.model_copy(update={"name": "fashion-mnist"})
     for data_set, made_of in ((MNIST, MNIST), (fashion, MNIST), (CIFAR, CIFAR)):
         train, test = load(data_set, "real", (tmp_path,), manifest)
-        for found, (pictures, labels) in zip((train, test), datasets.samples(made_of), strict=True):
-            assert found[0].dtype == np.uint8
-            assert found[0].shape == (len(labels), *data_set.sample_shape)
-            assert found[1].dtype == np.int32
-            np.testing.assert_array_equal(found[0].reshape(pictures.shape), pictures)
-            np.testing.assert_array_equal(found[1], labels)
+        for split, (pictures, labels) in zip((train, test), datasets.samples(made_of), strict=True):
+            assert split[0].dtype == np.uint8
+            assert split[0].shape == (len(labels), *data_set.sample_shape)
+            assert split[1].dtype == np.int32
+            np.testing.assert_array_equal(split[0].reshape(pictures.shape), pictures)
+            np.testing.assert_array_equal(split[1], labels)
 
 
 def test_the_digest_is_one_whatever_the_source(tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path: Path, prot
 
 
 @pytest.mark.parametrize(
-    "asked", ["os\nsystem", "builtins\neval", "builtins\ngetattr", "numpy\nload", "numpy.core\nos"]
+    "name", ["os\nsystem", "builtins\neval", "builtins\ngetattr", "numpy\nload", "numpy.core\nos"]
 )
-def test_nothing_else_can_be_named(asked: str) -> None:
-    batch = b"\x80\x02c" + asked.encode() + b"\n."
+def test_nothing_else_can_be_named(name: str) -> None:
+    batch = b"\x80\x02c" + name.encode() + b"\n."
     with pytest.raises(DataProblem, match="refused"):
         parse.cifar_100(datasets.tar({"cifar-100-python/train": batch}))
 

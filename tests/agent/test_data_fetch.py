@@ -1,4 +1,4 @@
-"""Bringing data sets from mirrors that cut, lie, stall or are away; folders that take nothing."""
+"""Downloads from mirrors that cut, lie, stall or are down, and into unwritable folders."""
 
 import os
 import resource
@@ -58,12 +58,12 @@ def test_a_file_comes_whole_and_progress_is_told(
     tmp_path: Path, stack: ExitStack, client: httpx.Client
 ) -> None:
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
-    told: list[int] = []
-    path = fetch(file_at(mirror), tmp_path, client, told.append)
+    progress: list[int] = []
+    path = fetch(file_at(mirror), tmp_path, client, progress.append)
     assert path.read_bytes() == CONTENT
     assert left(tmp_path) == {"set/file.gz"}
-    assert told == sorted(told)
-    assert told[-1] == len(CONTENT)
+    assert progress == sorted(progress)
+    assert progress[-1] == len(CONTENT)
 
 
 @pytest.mark.parametrize("tells_length", [True, False])
@@ -73,7 +73,7 @@ def test_a_cut_download_goes_on_where_it_stopped(
     cutting = Mirror(CONTENT, cut_after=HALF + 1, tells_length=tells_length)
     mirror = stack.enter_context(serving(cutting))
     assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
-    assert mirror.asked == [None, f"bytes={HALF + 1}-"]
+    assert mirror.requested_ranges == [None, f"bytes={HALF + 1}-"]
 
 
 def test_an_interrupted_download_goes_on_in_another_run(
@@ -82,7 +82,7 @@ def test_an_interrupted_download_goes_on_in_another_run(
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
     datasets.put(tmp_path, "set/file.gz.partial", CONTENT[:HALF])
     assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
-    assert mirror.asked == [f"bytes={HALF}-"]
+    assert mirror.requested_ranges == [f"bytes={HALF}-"]
 
 
 def test_a_mirror_that_knows_no_ranges_begins_anew(
@@ -119,7 +119,7 @@ def test_a_wrong_rest_of_an_earlier_attempt_is_thrown_away(
 def test_a_bad_mirror_is_named_with_its_reason_and_the_next_one_asked(
     tmp_path: Path, stack: ExitStack, client: httpx.Client, bad: Mirror, reason: str
 ) -> None:
-    bad.asked.clear()
+    bad.requested_ranges.clear()
     bad.ended.clear()
     stack.enter_context(serving(bad))
     with pytest.raises(DataProblem, match=reason) as raised:
@@ -143,7 +143,7 @@ def test_a_stalling_mirror_is_asked_again_while_it_brings_more(
 ) -> None:
     mirror = stack.enter_context(serving(Mirror(CONTENT, cut_after=HALF, stalls=True)))
     assert fetch(file_at(mirror), tmp_path, client).read_bytes() == CONTENT
-    assert mirror.asked == [None, f"bytes={HALF}-"]
+    assert mirror.requested_ranges == [None, f"bytes={HALF}-"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(
@@ -213,16 +213,16 @@ def test_a_full_disk_keeps_what_came_and_the_next_run_goes_on(
     """A limit on the size of files fails a write as a full disk does."""
     mirror = stack.enter_context(serving(Mirror(CONTENT)))
     let_others_in(tmp_path)
-    room = tmp_path / "room"
-    room.mkdir()
-    room.chmod(0o777)
-    said = in_a_child(file_at(mirror), room, largest_file=HALF)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(0o777)
+    said = in_a_child(file_at(mirror), folder, largest_file=HALF)
     assert "File too large" in said
     assert "BENCH_DATA_DIR" in said
-    assert left(room) == {"set/file.gz.partial"}
-    (room / "set").chmod(0o777)
-    assert fetch(file_at(mirror), room, client).read_bytes() == CONTENT
-    assert mirror.asked[-1] not in (None, "bytes=0-")
+    assert left(folder) == {"set/file.gz.partial"}
+    (folder / "set").chmod(0o777)
+    assert fetch(file_at(mirror), folder, client).read_bytes() == CONTENT
+    assert mirror.requested_ranges[-1] not in (None, "bytes=0-")
 
 
 def test_fetching_all_takes_what_is_there_and_says_what_failed(
@@ -236,7 +236,7 @@ def test_fetching_all_takes_what_is_there_and_says_what_failed(
     assert inventory.fetch_all((manifest,), console, places) == 0
     assert (places[0] / "mnist.npz").read_bytes() == content
     assert inventory.fetch_all((manifest,), console, places) == 0
-    assert len(mirror.asked) == 1
+    assert len(mirror.requested_ranges) == 1
     (places[0] / "mnist.npz").write_bytes(bytes(len(content)))
     assert inventory.fetch_all((manifest,), console, places) == 0
     assert (places[0] / "mnist.npz").read_bytes() == content

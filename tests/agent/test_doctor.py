@@ -1,4 +1,4 @@
-"""``bench-agent doctor`` in environments broken for the purpose; each mend is followed."""
+"""``bench-agent doctor`` in deliberately broken environments; each fix is carried out."""
 
 import json
 import os
@@ -27,7 +27,7 @@ AGENT = f"{sys.executable} -c '{MAIN}'"
 
 
 class Bench:
-    """A shell's worth of environment in which doctor is run and its mends are followed."""
+    """A shell environment in which doctor runs and its fixes are carried out."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = os.environ | {
@@ -51,7 +51,7 @@ class Bench:
         return done.returncode, json.loads(done.stdout)["findings"]
 
     def follow(self, mend: str) -> None:
-        """Paste a mend into a shell; what it exports stays."""
+        """Run a fix in a shell; variables that it exports persist."""
         script = f"{mend}\necho BENCH_HOME=$BENCH_HOME"
         done = subprocess.run(
             ["sh", "-ec", script],
@@ -176,10 +176,10 @@ def test_a_server_with_another_time(tmp_path: Path) -> None:
         thread = Thread(target=server.handle_request)
         thread.start()
         here = Surroundings(Home(tmp_path), f"http://127.0.0.1:{server.server_port}/")
-        found = list(examine(here, ("server", "clock")))
+        findings = list(examine(here, ("server", "clock")))
         thread.join()
-    assert [finding.verdict for finding in found] == ["ok", "fail"]
-    assert "ahead" in found[1].sentence
+    assert [finding.verdict for finding in findings] == ["ok", "fail"]
+    assert "ahead" in findings[1].sentence
 
 
 def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> None:
@@ -219,8 +219,8 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
     )
     assert worker_command()
     monkeypatch.setattr(worker_process, "worker_command", lambda: [sys.executable, "-c", script])
-    found = diagnose.short_training("tensorflow", "metal", tmp_path)
-    assert found == (None, "wrong result in phase build")
+    problem = diagnose.short_training("tensorflow", "metal", tmp_path)
+    assert problem == (None, "wrong result in phase build")
 
 
 def test_a_mend_is_printed_unbroken() -> None:

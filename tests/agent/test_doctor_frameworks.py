@@ -1,4 +1,4 @@
-"""Doctor's checks of the frameworks and of NVIDIA's driver, as functions of what is told."""
+"""Doctor's checks of the frameworks and of NVIDIA's driver, as pure functions."""
 
 from collections.abc import Mapping
 
@@ -39,8 +39,8 @@ def test_frameworks() -> None:
 
 def test_a_mac_without_metal_is_said() -> None:
     seen = {"mlx": FrameworkProbe(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
-    found = verdicts(frameworks.check_metal(seen, {}, apple_silicon=True))
-    assert found == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
+    seen_verdicts = verdicts(frameworks.check_metal(seen, {}, apple_silicon=True))
+    assert seen_verdicts == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
 
 
 @pytest.mark.parametrize(
@@ -62,9 +62,9 @@ def test_a_mac_without_metal_is_said() -> None:
     ],
 )
 def test_mlx_backend(packages: Mapping[str, str], verdict: str, mend: str) -> None:
-    found, told = only(frameworks.check_mlx_backend(packages, "Linux"))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(frameworks.check_mlx_backend(packages, "Linux"))
+    assert actual == verdict
+    assert mend in hint
 
 
 def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,9 +102,9 @@ def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nvidia_driver(
     facts: Nvidia, container: bool, tools: tuple[str, ...], verdict: str, mend: str
 ) -> None:
-    found, told = only(nvidia.check_driver(facts, container, tools))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(nvidia.check_driver(facts, container, tools))
+    assert actual == verdict
+    assert mend in hint
 
 
 CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
@@ -131,9 +131,9 @@ NEW, MIDDLE, OLD = (
 def test_mlx_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
 ) -> None:
-    found, told = only(nvidia.check_cuda_mlx(facts, seen, packages))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(nvidia.check_cuda_mlx(facts, seen, packages))
+    assert actual == verdict
+    assert mend in hint
 
 
 @pytest.mark.parametrize(
@@ -149,6 +149,6 @@ def test_mlx_beside_an_nvidia_gpu(
 def test_tensorflow_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
 ) -> None:
-    found, told = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
+    assert actual == verdict
+    assert mend in hint

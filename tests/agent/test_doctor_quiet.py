@@ -1,4 +1,4 @@
-"""Doctor's checks of power, clocks, heat and other work, as functions of what is told."""
+"""Doctor's checks of power, clocks, heat and other load, as pure functions."""
 
 import pytest
 from tests.fakes.findings import only, verdicts
@@ -29,9 +29,9 @@ def test_power() -> None:
     ],
 )
 def test_governor(governor: Governor | None, verdict: str, mend: str) -> None:
-    found, told = only(quiet.check_governor(governor))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(quiet.check_governor(governor))
+    assert actual == verdict
+    assert mend in hint
 
 
 def test_thermal() -> None:
@@ -44,9 +44,9 @@ def test_thermal() -> None:
 
 def test_energy() -> None:
     assert only(quiet.check_energy("nvml", None, "Linux"))[0] == "ok"
-    found = list(quiet.check_energy(None, "RAPL counters are for administrators only", "Linux"))
-    assert (found[0].verdict, found[0].mend) == ("skip", None)
-    assert "administrators" in found[0].sentence
+    findings = list(quiet.check_energy(None, "RAPL counters are for administrators only", "Linux"))
+    assert (findings[0].verdict, findings[0].mend) == ("skip", None)
+    assert "administrators" in findings[0].sentence
     verdict, mend = only(quiet.check_energy(None, "zeus-apple-silicon is not installed", "Darwin"))
     assert verdict == "warn"
     assert mend.endswith("agent[energy]'")

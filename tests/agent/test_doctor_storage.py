@@ -1,4 +1,4 @@
-"""Doctor's checks of disk, folder, keys, data and server, as functions of what is told."""
+"""Doctor's checks of disk, folder, keys, data and server, as pure functions."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,8 +54,8 @@ def test_data() -> None:
         "data.mnist": "ok",
         "data": "warn",
     }
-    found, mend = only(storage.check_data((away,), {"cifar-100": True}))
-    assert found == "ok"
+    actual, mend = only(storage.check_data((away,), {"cifar-100": True}))
+    assert actual == "ok"
     assert mend == "bench-agent data fetch cifar-100"
 
 

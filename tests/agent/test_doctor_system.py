@@ -1,4 +1,4 @@
-"""Doctor's checks of Python, the system, and TensorFlow's pairs, as functions of what is told."""
+"""Doctor's checks of Python, the system, and TensorFlow's version pairs, as pure functions."""
 
 from collections.abc import Mapping
 
@@ -43,9 +43,9 @@ from bench_agent.doctor.versions import at_least, release
 def test_pairs_of_tensorflow_and_its_plug_in(
     packages: Mapping[str, str], verdict: str, mend: str
 ) -> None:
-    found, told = only(apple.check_pair(packages, apple_silicon=True))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(apple.check_pair(packages, apple_silicon=True))
+    assert actual == verdict
+    assert mend in hint
 
 
 def test_elsewhere_no_plug_in_is_missed() -> None:
@@ -77,8 +77,8 @@ def test_the_metal_probe(layers: str | None, problem: str | None, verdict: str) 
     ],
 )
 def test_python(version: tuple[int, int], system: str, machine: str, verdict: str) -> None:
-    found, mend = only(python.check_python(version, system, machine))
-    assert found == verdict
+    actual, mend = only(python.check_python(version, system, machine))
+    assert actual == verdict
     assert verdict == "ok" or "--python 3.12" in mend
 
 
@@ -105,9 +105,9 @@ def test_architecture() -> None:
 def test_system(
     system: str, wsl: int | None, version: tuple[int, ...], verdict: str, mend: str
 ) -> None:
-    found, told = only(python.check_system(system, wsl, version))
-    assert found == verdict
-    assert mend in told
+    actual, hint = only(python.check_system(system, wsl, version))
+    assert actual == verdict
+    assert mend in hint
 
 
 def test_glibc() -> None:

@@ -1,4 +1,4 @@
-"""Energy: each source, the window of the timed part, and the reason where there is none."""
+"""Energy: each source, the window of the timed part, and the reason if there is none."""
 
 import sys
 from pathlib import Path
@@ -122,15 +122,15 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apple_library(monkeypatch: pytest.MonkeyPatch, *readings: object) -> None:
-    """A stand-in for zeus-apple-silicon that tells these readings one after the other."""
+    """A fake zeus-apple-silicon that returns these readings one after the other."""
     left = list(readings)
 
     class AppleEnergyMonitor:
         def get_cumulative_energy(self) -> object:
-            told = left.pop(0)
-            if isinstance(told, Exception):
-                raise told
-            return told
+            reading = left.pop(0)
+            if isinstance(reading, Exception):
+                raise reading
+            return reading
 
     module = ModuleType("zeus_apple_silicon")
     module.AppleEnergyMonitor = AppleEnergyMonitor  # type: ignore[attr-defined]
@@ -147,9 +147,11 @@ def test_ioreport_sums_what_does_not_overlap(monkeypatch: pytest.MonkeyPatch) ->
     assert meter.read() == {"soc": 157, "cpu": 100, "gpu": 50, "dram": 7}
 
 
-@pytest.mark.parametrize("told", [SimpleNamespace(), RuntimeError("no channel")])
-def test_a_chip_that_tells_nothing_says_so(monkeypatch: pytest.MonkeyPatch, told: object) -> None:
-    apple_library(monkeypatch, told)
+@pytest.mark.parametrize("reading", [SimpleNamespace(), RuntimeError("no channel")])
+def test_a_chip_that_tells_nothing_says_so(
+    monkeypatch: pytest.MonkeyPatch, reading: object
+) -> None:
+    apple_library(monkeypatch, reading)
     with pytest.raises(MeterProblem):
         IoReport()
 
@@ -184,17 +186,17 @@ class Ramp:
 
 
 def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> EnergyWindow:
-    """What a worker tells: five seconds of start-up, blocks, three seconds of evaluation."""
-    found = EnergyWindow(CPU, ramp.clock, lambda device: ramp)
-    found.heard(PhaseBegan(phase="warm_up"))
+    """The messages of a worker: five seconds of start-up, blocks, three seconds of evaluation."""
+    window = EnergyWindow(CPU, ramp.clock, lambda device: ramp)
+    window.heard(PhaseBegan(phase="warm_up"))
     ramp.now_ns += 5 * SECOND
-    found.heard(PhaseBegan(phase="timing"))
+    window.heard(PhaseBegan(phase="timing"))
     for _ in range(blocks):
         ramp.now_ns += round(block_seconds * SECOND)
-        found.heard(BlockDone(duration_ns=round(block_seconds * SECOND), steps=9, share_done=0.5))
-    found.heard(PhaseBegan(phase="evaluate"))
+        window.heard(BlockDone(duration_ns=round(block_seconds * SECOND), steps=9, share_done=0.5))
+    window.heard(PhaseBegan(phase="evaluate"))
     ramp.now_ns += 3 * SECOND
-    return found
+    return window
 
 
 def test_the_window_is_the_timed_part() -> None:

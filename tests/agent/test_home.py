@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.fakes.outboxes import put
 from tests.fakes.results import make_result, private_key, sealed
 
 from bench_agent.base.errors import HomeProblem
@@ -62,17 +63,18 @@ def test_a_broken_key_file_is_named(home: Home, content: bytes) -> None:
 
 
 def test_the_machine_hash_needs_the_salt(tmp_path: Path) -> None:
-    one, other = Home(tmp_path / "one"), Home(tmp_path / "other")
-    assert machine_hash(one, b"serial") == machine_hash(one, b"serial")
-    assert machine_hash(one, b"serial") != machine_hash(one, b"another")
-    assert machine_hash(one, b"serial") != machine_hash(other, b"serial")
+    first_home, second_home = Home(tmp_path / "one"), Home(tmp_path / "other")
+    assert machine_hash(first_home, b"serial") == machine_hash(first_home, b"serial")
+    assert machine_hash(first_home, b"serial") != machine_hash(first_home, b"another")
+    assert machine_hash(first_home, b"serial") != machine_hash(second_home, b"serial")
 
 
 def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> None:
     outbox = Outbox(home.outbox)
-    raw = sealed(make_result(), private_key())
-    entry = outbox.put(raw)
-    outbox.put(raw)
+    result = make_result()
+    raw = sealed(result, private_key())
+    entry = outbox.put(result, raw)
+    outbox.put(result, raw)
     assert [item.raw for item in outbox.pending()] == [raw]
     outbox.mark_sent(entry, {"id": "abc"})
     assert list(outbox.pending()) == []
@@ -81,14 +83,14 @@ def test_an_envelope_goes_from_pending_to_sent_with_its_answer(home: Home) -> No
 
 def test_a_refused_envelope_is_kept_with_the_reason(home: Home) -> None:
     outbox = Outbox(home.outbox)
-    entry = outbox.put(sealed(make_result(), private_key()))
+    entry = put(outbox, make_result(), private_key())
     outbox.mark_refused(entry, {"detail": "no"})
     assert [item.answer for item in outbox.refused()] == [{"detail": "no"}]
 
 
 def test_pending_envelopes_come_oldest_first(home: Home) -> None:
     outbox = Outbox(home.outbox)
-    entries = [outbox.put(sealed(make_result(), private_key())) for _ in range(5)]
+    entries = [put(outbox, make_result(), private_key()) for _ in range(5)]
     for age, entry in enumerate(entries):
         os.utime(entry.path, (1_000_000 - age, 1_000_000 - age))
     assert [item.path for item in outbox.pending()] == [entry.path for entry in reversed(entries)]
@@ -96,7 +98,7 @@ def test_pending_envelopes_come_oldest_first(home: Home) -> None:
 
 def test_a_half_written_file_is_not_taken_for_an_envelope(home: Home) -> None:
     outbox = Outbox(home.outbox)
-    outbox.put(sealed(make_result(), private_key()))
+    put(outbox, make_result(), private_key())
     (home.outbox / "pending" / ".abc.json.123.partial").write_bytes(b"{")
     assert len(list(outbox.pending())) == 1
 

@@ -1,4 +1,4 @@
-"""Before a repeat: what the machine is doing, and waiting until it is idle and cool."""
+"""Idle gate: load and heat before a repeat, and waiting until the machine is idle and cool."""
 
 import sys
 from collections.abc import Iterator
@@ -88,7 +88,7 @@ def test_a_request_to_stop_ends_the_waiting() -> None:
     waiting = Waiting(BUSY)
     gate = IdleGate(60, True, waiting.look, lambda: waiting.now, waiting.sleep)
     with pytest.raises(UsageProblem):
-        gate.wait(Device(kind="cpu"), IDLE_AND_COOL, waiting.said.append, Stop(asked=True))
+        gate.wait(Device(kind="cpu"), IDLE_AND_COOL, waiting.said.append, Stop(requested=True))
     assert waiting.now == 101.0
 
 

@@ -1,4 +1,4 @@
-"""The commands that install something: never by the agent's own name."""
+"""Install commands: never by the agent's own name."""
 
 import itertools
 from pathlib import Path
@@ -19,9 +19,9 @@ def test_mends_use_the_tools_that_are_there() -> None:
     )
     for manager, need in itertools.product(("apt-get", "dnf", "pacman", "apk"), ("g++", "blas")):
         there = {manager: f"/bin/{manager}"}
-        told = fixes.system_package(need, there.get)
-        assert told is not None
-        assert told.startswith(manager)
+        command = fixes.system_package(need, there.get)
+        assert command is not None
+        assert command.startswith(manager)
     assert fixes.system_package("g++", {}.get) is None
 
 
@@ -34,8 +34,8 @@ def test_uv_is_fetched_where_it_is_missing() -> None:
 
 def test_in_a_checkout_the_sources_are_installed_at_the_tested_versions(tmp_path: Path) -> None:
     (tmp_path / "constraints.txt").touch()
-    told = install_hints.install_extras("torch", "jax", checkout=tmp_path)
-    assert told.endswith(
+    command = install_hints.install_extras("torch", "jax", checkout=tmp_path)
+    assert command.endswith(
         f"install -c {tmp_path}/constraints.txt -e {tmp_path}/shared "
         f"-e '{tmp_path}/agent[torch,jax]'"
     )
@@ -51,8 +51,8 @@ def test_elsewhere_what_the_extras_stand_for_is_named(
         "mlx>=0.29; sys_platform == 'nowhere' and extra == 'mlx'",
     ]
     monkeypatch.setattr(install_hints, "requires", lambda name: declared)
-    told = install_hints.install_extras("torch", "mlx", checkout=tmp_path)
-    assert told.endswith("install 'torch>=2.6' 'mlx[cpu]>=0.29'")
+    command = install_hints.install_extras("torch", "mlx", checkout=tmp_path)
+    assert command.endswith("install 'torch>=2.6' 'mlx[cpu]>=0.29'")
 
 
 @pytest.mark.parametrize("framework", engines.names())

@@ -1,4 +1,4 @@
-"""A key's history from a log that its own server signs: what it must not contain is refused."""
+"""Key history from a log: entries that it must not contain are refused."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ LOG, OPERATOR, A, B, C, STRANGER = (results.private_key(seed) for seed in range(
 ID = {name: results.key_id(key) for name, key in zip("ABC", (A, B, C), strict=True)}
 
 
-def told(event: Any, *signers: Ed25519PrivateKey) -> bytes:
+def sealed_event(event: Any, *signers: Ed25519PrivateKey) -> bytes:
     return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, acts.payload(event), *signers)
 
 
@@ -38,7 +38,7 @@ def revoked(
         server_origin=ORIGIN,
         at=results.AT,
     )
-    return told(event, signer)
+    return sealed_event(event, signer)
 
 
 def rotated(old: Ed25519PrivateKey, new: Ed25519PrivateKey) -> bytes:
@@ -49,10 +49,10 @@ def rotated(old: Ed25519PrivateKey, new: Ed25519PrivateKey) -> bytes:
         server_origin=ORIGIN,
         at=results.AT,
     )
-    return told(event, old, new)
+    return sealed_event(event, old, new)
 
 
-def given(
+def assigned(
     key: Ed25519PrivateKey, owner: str, signer: Ed25519PrivateKey = OPERATOR, kind: Any = "assign"
 ) -> bytes:
     act = Act(
@@ -68,7 +68,7 @@ def given(
 
 
 def logged(*sealed: bytes) -> list[dict[str, Any]]:
-    """The events as a server shows them that logged them in this order."""
+    """The events as a server shows them after logging them in this order."""
     salts = [bytes([number]) * receipts.SALT_BYTES for number in range(len(sealed))]
     frontier, nodes = merkle.Frontier(), {}
     for salt, raw in zip(salts, sealed, strict=True):
@@ -88,15 +88,15 @@ def history(*sealed: bytes) -> KeyHistory:
     return replay(logged(*sealed), note.note_key(ORIGIN, LOG), OPERATOR.public_key())
 
 
-SIBLINGS = (enrolled(A), given(A, "lab"), enrolled(B), given(B, "lab"))
+SIBLINGS = (enrolled(A), assigned(A, "lab"), enrolled(B), assigned(B, "lab"))
 
 
 def test_a_key_of_the_same_owner_may_revoke() -> None:
-    found = history(*SIBLINGS, revoked(A, B, since=2))
-    found.require_counting(ID["A"], 1)
+    key_history = history(*SIBLINGS, revoked(A, B, since=2))
+    key_history.require_counting(ID["A"], 1)
     with pytest.raises(BadSignature, match="revoked for what was logged from entry 2 on"):
-        found.require_counting(ID["A"], 2)
-    assert found.kinds == ["enroll", "assign", "enroll", "assign", "revoke"]
+        key_history.require_counting(ID["A"], 2)
+    assert key_history.kinds == ["enroll", "assign", "enroll", "assign", "revoke"]
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_a_key_of_the_same_owner_may_revoke() -> None:
         ((enrolled(A), revoked(A, B)), UnknownKey, "not in the key history"),
         ((enrolled(A), enrolled(B), revoked(A, B)), BadSignature, "another owner"),
         (
-            (enrolled(A), enrolled(B), given(B, acts.first_owner(ID["A"]), B), revoked(A, B)),
+            (enrolled(A), enrolled(B), assigned(B, acts.first_owner(ID["A"]), B), revoked(A, B)),
             BadSignature,
             "for the operator",
         ),
-        ((*SIBLINGS, given(B, "other"), revoked(A, B)), BadSignature, "another owner"),
+        ((*SIBLINGS, assigned(B, "other"), revoked(A, B)), BadSignature, "another owner"),
         ((*SIBLINGS, revoked(B, B), revoked(A, B)), BadSignature, "ended with entry 4"),
         ((*SIBLINGS, rotated(B, C), revoked(A, B)), BadSignature, "ended with entry 4"),
-        ((enrolled(A), given(A, "lab", A, "hide")), BadSignature, "for the operator"),
+        ((enrolled(A), assigned(A, "lab", A, "hide")), BadSignature, "for the operator"),
         ((rotated(A, B),), UnknownKey, "not in the key history"),
         ((enrolled(A), revoked(A, A), rotated(A, B)), BadSignature, "ended with entry 1"),
     ],
@@ -131,12 +131,12 @@ def test_an_altered_revocation_is_refused() -> None:
 
 
 def test_owners_follow_a_rotation_and_a_key_ends_with_it() -> None:
-    found = history(*SIBLINGS, rotated(B, C), revoked(A, C))
-    assert found.owners[ID["C"]] == "lab"
-    found.require_counting(ID["B"], 3)
+    key_history = history(*SIBLINGS, rotated(B, C), revoked(A, C))
+    assert key_history.owners[ID["C"]] == "lab"
+    key_history.require_counting(ID["B"], 3)
     for ended, index in (("B", 5), ("A", 6)):
         with pytest.raises(BadSignature, match="ended with entry"):
-            found.require_counting(ID[ended], index)
+            key_history.require_counting(ID[ended], index)
 
 
 def test_the_operator_and_the_key_itself_may_revoke() -> None:

@@ -1,4 +1,4 @@
-"""What is seen of a run: the live table, plain lines, JSON lines."""
+"""Output of a run: live table, plain lines, JSON lines."""
 
 import io
 import json
@@ -14,13 +14,18 @@ from bench_agent.output.events import EventLines
 from bench_agent.output.live import LiveDisplay, Progress, view
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
-from bench_agent.remote.client import Delivery
 from bench_agent.remote.outbox import Entry
+from bench_agent.remote.submit import Delivery
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Warn
 
-NAIVE = PlannedCell(make_cell(), workload_named("mnist-cnn"), Timing(), 20.0)
-TUNED = PlannedCell(make_cell(recipe="tuned"), workload_named("mnist-cnn"), Timing(), 40.0)
+NAIVE = PlannedCell(
+    cell=make_cell(),
+    workload=workload_named("mnist-cnn"),
+    timing=Timing(),
+    estimate_seconds=20.0,
+)
+TUNED = NAIVE.model_copy(update={"cell": make_cell(recipe="tuned"), "estimate_seconds": 40.0})
 PLAN = Plan(PRESETS["quick"], (NAIVE, TUNED), (), 1)
 
 
@@ -51,7 +56,7 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     stream, clock = io.StringIO(), Clock()
     with LiveDisplay(Console(file=stream, width=60), clock) as display:
         a_run(display, clock)
-    # 30 s for an estimate of 20, and a minute's worth of belief in the plan: 40 * 90 / 80.
+    # 30 s for an estimate of 20, and the plan's estimate weighted by a minute: 40 * 90 / 80.
     assert stream.getvalue().splitlines() == [
         "2 measurements, about 1 min 0 s",
         f"[1/2] {NAIVE.cell}: 64,000 samples/s (other load); about 45 s left",

@@ -1,4 +1,4 @@
-"""Blocks of several workers are timed one after the other, and nobody waits in vain."""
+"""Lockstep: workers time their blocks one after the other, and none waits for ever."""
 
 import subprocess
 import sys
@@ -40,21 +40,21 @@ def timed(name: str, address: str, blocks: int, log: list[tuple[str, str]]) -> N
 
 def test_blocks_alternate_and_never_overlap() -> None:
     log: list[tuple[str, str]] = []
-    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
-        sides = [threads.submit(timed, name, given.address, 20, log) for name in "ab"]
+    with ThreadPoolExecutor() as threads, Lockstep(2) as lockstep:
+        sides = [threads.submit(timed, name, lockstep.address, 20, log) for name in "ab"]
         for side in sides:
             side.result()
     began, ended = log[::2], log[1::2]
     assert [what for _, what in began] == ["begins"] * 40
     assert [what for _, what in ended] == ["ends"] * 40
     assert [name for name, _ in began] == [name for name, _ in ended]
-    assert all(one != next_one for one, next_one in pairwise(began))
+    assert all(earlier != later for earlier, later in pairwise(began))
 
 
 def test_one_that_has_ended_is_left_out() -> None:
     log: list[tuple[str, str]] = []
-    with ThreadPoolExecutor() as threads, Lockstep(3) as given:
-        for side in [threads.submit(timed, n, given.address, int(n), log) for n in "159"]:
+    with ThreadPoolExecutor() as threads, Lockstep(3) as lockstep:
+        for side in [threads.submit(timed, n, lockstep.address, int(n), log) for n in "159"]:
             side.result()
     assert {name: log.count((name, "ends")) for name in "159"} == {"1": 1, "5": 5, "9": 9}
 
@@ -71,10 +71,10 @@ def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) 
 
 def test_blocks_that_count_begin_together() -> None:
     log: list[str] = []
-    with ThreadPoolExecutor() as threads, Lockstep(3) as given:
-        # c ends before it comes so far, and keeps nobody.
+    with ThreadPoolExecutor() as threads, Lockstep(3) as lockstep:
+        # c ends earlier and holds up no other worker.
         for side in [
-            threads.submit(meeting, name, given.address, warm_up, blocks, log)
+            threads.submit(meeting, name, lockstep.address, warm_up, blocks, log)
             for name, warm_up, blocks in (("a", 1, 3), ("b", 6, 3), ("c", 2, 0))
         ]:
             side.result()
@@ -102,10 +102,10 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
         events.append("met")
         read.meet()
 
-    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
-        other = threads.submit(slower, given.address)
+    with ThreadPoolExecutor() as threads, Lockstep(2) as lockstep:
+        other = threads.submit(slower, lockstep.address)
         job = job_of(TINY, epochs=8, block_seconds=3600.0, warm_up_seconds=0.0)
-        command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", given.address]
+        command = [sys.executable, "-m", "tests.fakes.quick_worker", "--turns", lockstep.address]
         answer = run_job(job, tmp_path / "log", listener=listener, command=command)
         assert isinstance(answer.outcome, Measured)
         other.result(30)
@@ -128,18 +128,18 @@ def state(process: int) -> str:
 
 @pytest.mark.only_on("linux")
 def test_who_has_no_turn_is_stopped() -> None:
-    with Lockstep(2) as given:
-        other = subprocess.Popen([sys.executable, "-c", IN_TURNS, given.address])
+    with Lockstep(2) as lockstep:
+        other = subprocess.Popen([sys.executable, "-c", IN_TURNS, lockstep.address])
         seen = []
 
         def clock() -> str:
             deadline = time.monotonic() + 30
-            while (found := state(other.pid)) != "T" and time.monotonic() < deadline:
+            while (process_state := state(other.pid)) != "T" and time.monotonic() < deadline:
                 time.sleep(0.01)
-            seen.append(found)
-            return found
+            seen.append(process_state)
+            return process_state
 
-        read = LockstepClock(clock, given.address)
+        read = LockstepClock(clock, lockstep.address)
         for _ in range(3):
             read(), read()
     assert other.wait(30) == 0
@@ -148,9 +148,9 @@ def test_who_has_no_turn_is_stopped() -> None:
 
 @pytest.mark.only_on("linux")
 def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
-    with Lockstep(2) as given:
+    with Lockstep(2) as lockstep:
         waiting = subprocess.Popen(
-            [sys.executable, "-c", IN_TURNS, given.address], stderr=subprocess.DEVNULL
+            [sys.executable, "-c", IN_TURNS, lockstep.address], stderr=subprocess.DEVNULL
         )
         while state(waiting.pid) != "T":
             assert waiting.poll() is None
@@ -159,16 +159,16 @@ def test_nobody_stays_stopped_when_there_are_no_more_turns() -> None:
 
 
 def test_nobody_waits_for_one_that_never_calls() -> None:
-    with ThreadPoolExecutor() as threads, Lockstep(2) as given:
-        asked = threading.Event()
+    with ThreadPoolExecutor() as threads, Lockstep(2) as lockstep:
+        clock_read = threading.Event()
 
         def ask() -> None:
-            read = LockstepClock(lambda: 0, given.address)
-            asked.set()
+            read = LockstepClock(lambda: 0, lockstep.address)
+            clock_read.set()
             read()
 
         alone = threads.submit(ask)
-        assert asked.wait(10)
-        given.end()
+        assert clock_read.wait(10)
+        lockstep.end()
         with pytest.raises((EOFError, OSError)):
             alone.result(10)

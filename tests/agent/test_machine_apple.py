@@ -1,4 +1,4 @@
-"""macOS' commands, recorded shapes with invented values, made into facts."""
+"""Machine facts from recorded outputs of macOS' commands with invented values."""
 
 import json
 from pathlib import Path
@@ -71,12 +71,12 @@ def read(name: str) -> Machine:
 def test_a_mac_is_named_by_its_chip_and_cores(
     name: str, metal: str, cpu: str, split: tuple[int, int]
 ) -> None:
-    found = read(name)
-    assert hardware_name(found, METAL) == metal
-    assert hardware_name(found, CPU) == cpu
-    assert (found.cpu.performance_cores, found.cpu.efficiency_cores) == split
-    assert len(found.gpus) == 1
-    assert found.gpus[0].unified_memory
+    mac = read(name)
+    assert hardware_name(mac, METAL) == metal
+    assert hardware_name(mac, CPU) == cpu
+    assert (mac.cpu.performance_cores, mac.cpu.efficiency_cores) == split
+    assert len(mac.gpus) == 1
+    assert mac.gpus[0].unified_memory
 
 
 @pytest.mark.parametrize(
@@ -92,29 +92,29 @@ def test_a_mac_is_named_by_its_chip_and_cores(
 )
 def test_only_the_first_number_of_number_processors_counts(shape: Any, cores: int | None) -> None:
     profiled = {"SPHardwareDataType": [{"number_processors": shape, "chip_type": "Apple M9"}]}
-    found = apple.cpu_from({}, profiled, "arm64")
-    assert (found.brand, found.physical_cores) == ("Apple M9", cores)
+    cpu = apple.cpu_from({}, profiled, "arm64")
+    assert (cpu.brand, cpu.physical_cores) == ("Apple M9", cores)
 
 
 def test_a_virtual_mac_is_virtual_and_has_no_split() -> None:
-    found = read("m1_virtual")
-    assert found.os.virtual_machine == "apple"
-    assert found.cpu.performance_cores is None
-    assert hardware_name(found, CPU) == "Apple M1 (3-core CPU) (virtual machine)"
-    assert hardware_name(found, METAL).endswith("(virtual machine)")
+    mac = read("m1_virtual")
+    assert mac.os.virtual_machine == "apple"
+    assert mac.cpu.performance_cores is None
+    assert hardware_name(mac, CPU) == "Apple M1 (3-core CPU) (virtual machine)"
+    assert hardware_name(mac, METAL).endswith("(virtual machine)")
 
 
 def test_rosetta_is_seen_and_groups_with_nothing() -> None:
-    found = machine_from(kernel("m1_rosetta"), profile("m1_rosetta"), (), "x86_64")
-    assert found.os.rosetta
-    assert hardware_name(found, METAL) == "Apple M1 (8-core GPU) (Rosetta)"
+    mac = machine_from(kernel("m1_rosetta"), profile("m1_rosetta"), (), "x86_64")
+    assert mac.os.rosetta
+    assert hardware_name(mac, METAL) == "Apple M1 (8-core GPU) (Rosetta)"
 
 
 def test_an_intel_mac_has_no_gpu_that_a_framework_can_use() -> None:
-    found = machine_from(kernel("intel_amd_gpu"), profile("intel_amd_gpu"), (), "x86_64")
-    assert found.gpus == ()
-    assert hardware_name(found, CPU) == "Intel Core i9-9980HK"
-    assert found.cpu.instruction_sets == ("avx", "avx2", "fma")
+    mac = machine_from(kernel("intel_amd_gpu"), profile("intel_amd_gpu"), (), "x86_64")
+    assert mac.gpus == ()
+    assert hardware_name(mac, CPU) == "Intel Core i9-9980HK"
+    assert mac.cpu.instruction_sets == ("avx", "avx2", "fma")
 
 
 def test_ioreg_gives_cores_and_utilisation_of_each_accelerator() -> None:
@@ -124,10 +124,10 @@ def test_ioreg_gives_cores_and_utilisation_of_each_accelerator() -> None:
 
 
 def test_a_mac_that_tells_nothing_is_still_a_machine() -> None:
-    found = machine_from({}, {})
-    assert found.cpu == Cpu(brand="unknown Apple CPU", architecture="arm64")
-    assert found.os == OperatingSystem(name="macos", version="26.1", kernel="25.1.0")
-    assert found.gpus == ()
+    mac = machine_from({}, {})
+    assert mac.cpu == Cpu(brand="unknown Apple CPU", architecture="arm64")
+    assert mac.os == OperatingSystem(name="macos", version="26.1", kernel="25.1.0")
+    assert mac.gpus == ()
 
 
 def test_without_system_profiler_the_chip_names_the_gpu() -> None:

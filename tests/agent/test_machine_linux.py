@@ -1,4 +1,4 @@
-"""Linux from recorded shapes of /proc and /sys, laid out in a folder."""
+"""Machine facts of Linux, from recorded files of /proc and /sys in a folder."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def arm(*parts: tuple[str, str]) -> str:
 
 
 def topology(cores: list[str], **extra: str) -> dict[str, str]:
-    """Files of /sys for cores given by the list of their threads."""
+    """Files of /sys for cores, each given by the list of its threads."""
     base = "sys/devices/system/cpu"
     files = {f"{base}/online": f"0-{len(cores) - 1}\n"}
     for number, threads in enumerate(cores):
@@ -73,13 +73,13 @@ def whole(root: Path, environ: dict[str, str] | None = None, release: str = "6.8
 
 def test_a_server_with_two_sockets(tmp_path: Path) -> None:
     files = {"proc/cpuinfo": x86(), "etc/os-release": OS_RELEASE, "proc/meminfo": "MemTotal: 64 kB"}
-    found = whole(write(tmp_path, files))
-    assert hardware_name(found, CPU) == "Intel Xeon Gold 9999"
-    assert found.cpu.sockets == 2
-    assert found.cpu.instruction_sets == ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_bf16")
-    assert found.memory_bytes == 64 * 1024
-    assert found.os.version == "Ubuntu 24.04.1 LTS"
-    assert found.os.virtual_machine is found.os.container is None
+    server = whole(write(tmp_path, files))
+    assert hardware_name(server, CPU) == "Intel Xeon Gold 9999"
+    assert server.cpu.sockets == 2
+    assert server.cpu.instruction_sets == ("sse4_2", "avx", "avx2", "fma", "avx512f", "amx_bf16")
+    assert server.memory_bytes == 64 * 1024
+    assert server.os.version == "Ubuntu 24.04.1 LTS"
+    assert server.os.virtual_machine is server.os.container is None
 
 
 def test_a_hybrid_intel_counts_physical_cores_of_each_kind(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_a_hybrid_intel_counts_physical_cores_of_each_kind(tmp_path: Path) -> No
         "sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq": "5200000\n",
         "proc/cpuinfo": x86(8, 1),
     }
-    found = linux.cpu(write(tmp_path, files))
-    assert (found.physical_cores, found.logical_cores) == (6, 8)
-    assert (found.performance_cores, found.efficiency_cores) == (2, 4)
-    assert found.maximum_clock_mhz == 5200
-    assert found.sockets == 1
+    cpu = linux.cpu(write(tmp_path, files))
+    assert (cpu.physical_cores, cpu.logical_cores) == (6, 8)
+    assert (cpu.performance_cores, cpu.efficiency_cores) == (2, 4)
+    assert cpu.maximum_clock_mhz == 5200
+    assert cpu.sockets == 1
 
 
 def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
@@ -104,10 +104,10 @@ def test_big_little_is_told_by_capacity(tmp_path: Path) -> None:
     }
     parts = [("0x41", "0xd05")] * 4 + [("0x41", "0xd0b")] * 2
     files = topology([str(n) for n in range(6)]) | capacity | {"proc/cpuinfo": arm(*parts)}
-    found = linux.cpu(write(tmp_path, files))
-    assert (found.performance_cores, found.efficiency_cores) == (2, 4)
-    assert found.brand == "Cortex-A76 and Cortex-A55"
-    assert "bf16" in found.instruction_sets
+    cpu = linux.cpu(write(tmp_path, files))
+    assert (cpu.performance_cores, cpu.efficiency_cores) == (2, 4)
+    assert cpu.brand == "Cortex-A76 and Cortex-A55"
+    assert "bf16" in cpu.instruction_sets
 
 
 @pytest.mark.parametrize(
@@ -129,9 +129,9 @@ def test_arm_processors_get_a_name(part: tuple[str, str], product: str, brand: s
 
 def test_lscpu_is_the_last_resort() -> None:
     unknown = parse_cpuinfo(arm(("0x99", "0x999")))
-    told = "Vendor ID: X\nModel name:   Odd-1\nBIOS Model name: Real 9 CPU @ 3.0GHz\n"
+    lscpu_output = "Vendor ID: X\nModel name:   Odd-1\nBIOS Model name: Real 9 CPU @ 3.0GHz\n"
     assert brand_of(unknown, "", "Model name: Odd-1\nModel name: -\n") == "Odd-1"
-    assert brand_of(unknown, "", told) == "Real 9 CPU @ 3.0GHz"
+    assert brand_of(unknown, "", lscpu_output) == "Real 9 CPU @ 3.0GHz"
     assert brand_of(unknown, "", "") is None
 
 
@@ -186,10 +186,10 @@ def test_virtual_machines(
         "sys/class/dmi/id/product_name": name + "\n",
         "sys/class/dmi/id/product_serial": "PLANTEDSERIAL\n",
     }
-    found = whole(write(tmp_path, files))
-    assert found.os.virtual_machine == kind
-    assert ("virtual machine" in hardware_name(found, CPU)) == (kind is not None)
-    assert "PLANTED" not in found.model_dump_json()
+    guest = whole(write(tmp_path, files))
+    assert guest.os.virtual_machine == kind
+    assert ("virtual machine" in hardware_name(guest, CPU)) == (kind is not None)
+    assert "PLANTED" not in guest.model_dump_json()
 
 
 @pytest.mark.parametrize(
@@ -202,11 +202,11 @@ def test_virtual_machines(
 )
 def test_wsl(tmp_path: Path, release: str, version: int | None) -> None:
     files = {"proc/sys/kernel/osrelease": release, "proc/cpuinfo": x86()}
-    found = whole(write(tmp_path, files), release=release)
+    guest = whole(write(tmp_path, files), release=release)
     assert nesting.wsl(tmp_path) == version
-    assert found.os.wsl == (version is not None)
-    assert found.os.virtual_machine == ("hyper-v" if version == 2 else None)
-    assert hardware_name(found, CPU).endswith("(WSL)") == (version is not None)
+    assert guest.os.wsl == (version is not None)
+    assert guest.os.virtual_machine == ("hyper-v" if version == 2 else None)
+    assert hardware_name(guest, CPU).endswith("(WSL)") == (version is not None)
 
 
 @pytest.mark.parametrize(
@@ -235,11 +235,11 @@ def test_the_tightest_group_counts_in_version_2(tmp_path: Path) -> None:
         "proc/cpuinfo": x86(extra=""),
         ".dockerenv": "",
     }
-    found = whole(write(tmp_path, files))
-    assert found.cpu.quota_cores == 1.5
-    assert found.memory_bytes == 2**30
-    assert hardware_name(found, CPU).endswith("1.5 cores (container)") or (
-        found.cpu.available_cores == 1
+    container = whole(write(tmp_path, files))
+    assert container.cpu.quota_cores == 1.5
+    assert container.memory_bytes == 2**30
+    assert hardware_name(container, CPU).endswith("1.5 cores (container)") or (
+        container.cpu.available_cores == 1
     )
 
 
@@ -256,7 +256,7 @@ def test_version_1_and_its_unlimited_memory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("release", "kept"),
+    ("release", "expected"),
     [
         ("6.8.0-1017-aws", "6.8.0-1017-aws"),
         ("5.14.0-503.11.1.el9_5.x86_64", "5.14.0-503.11.1.el9_5.x86_64"),
@@ -266,8 +266,10 @@ def test_version_1_and_its_unlimited_memory(tmp_path: Path) -> None:
         ("", None),
     ],
 )
-def test_a_kernel_named_after_its_builder_loses_the_name(release: str, kept: str | None) -> None:
-    assert linux.kernel_without_names(release) == kept
+def test_a_kernel_named_after_its_builder_loses_the_name(
+    release: str, expected: str | None
+) -> None:
+    assert linux.kernel_without_names(release) == expected
 
 
 @pytest.mark.parametrize(
@@ -275,8 +277,8 @@ def test_a_kernel_named_after_its_builder_loses_the_name(release: str, kept: str
     [("0-3,8\n", [0, 1, 2, 3, 8]), ("", []), ("5-3", []), ("x,1", [1]), ("0-999999", None)],
 )
 def test_lists_of_processors(text: str, numbers: list[int] | None) -> None:
-    found = parse_list(text)
-    assert found == numbers if numbers is not None else len(found) <= 4096
+    parsed = parse_list(text)
+    assert parsed == numbers if numbers is not None else len(parsed) <= 4096
 
 
 FILES = [
@@ -327,9 +329,9 @@ def test_no_odd_file_raises_and_no_identifier_leaks(
         "sys/class/dmi/id/product_uuid": "5EC2E7ED-0000-4000-8000-00000000CAFE",
     }
     odd = {name: text.encode("utf-8", "replace").decode() for name, text in files.items()}
-    found = whole(write(root, base | odd), {"HOSTNAME": "plantedhost", "USER": "planteduser"})
-    text = found.model_dump_json().lower()
-    assert Machine.model_validate_json(found.model_dump_json()) == found
+    read = whole(write(root, base | odd), {"HOSTNAME": "plantedhost", "USER": "planteduser"})
+    text = read.model_dump_json().lower()
+    assert Machine.model_validate_json(read.model_dump_json()) == read
     assert "planted" not in text
     assert "5ec2e7ed" not in text
 
@@ -340,11 +342,11 @@ def test_this_machine_is_read_and_tells_no_names(tmp_path: Path) -> None:
 
     from bench_agent.base.home import Home
 
-    found = machine.read_machine(Home(tmp_path))
-    text = found.model_dump_json()
-    assert Machine.model_validate_json(text) == found
+    this_machine = machine.read_machine(Home(tmp_path))
+    text = this_machine.model_dump_json()
+    assert Machine.model_validate_json(text) == this_machine
     for name in (platform.node(), str(Path.home()), str(tmp_path)):
         assert len(name) < 4 or name not in text
     assert len(getpass.getuser()) < 5 or getpass.getuser() not in text
-    assert machine.read_machine(Home(tmp_path)).machine_hash == found.machine_hash
-    assert machine.read_machine(Home(tmp_path / "other")).machine_hash != found.machine_hash
+    assert machine.read_machine(Home(tmp_path)).machine_hash == this_machine.machine_hash
+    assert machine.read_machine(Home(tmp_path / "other")).machine_hash != this_machine.machine_hash

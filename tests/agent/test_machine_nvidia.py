@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs through a fake management library, in the order that frameworks count them."""
+"""NVIDIA GPUs through a fake management library, in the frameworks' order."""
 
 import json
 import sys
@@ -16,13 +16,13 @@ from bench_protocol.machine import Gpu
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts a fake library in place; without ``listed`` the CUDA driver does not answer."""
+    """Installs a fake library; without ``listed`` the CUDA driver does not answer."""
 
     def put(*gpus: FakeGpu, listed: list[dict[str, Any]] | None = None, **options: Any) -> FakeNvml:
         fake = FakeNvml(*gpus, **options)
-        found = None if listed is None else cuda.parse_devices(json.dumps(listed))
+        devices = None if listed is None else cuda.parse_devices(json.dumps(listed))
         monkeypatch.setitem(sys.modules, "pynvml", fake)
-        monkeypatch.setattr(cuda, "devices", lambda environ: found)
+        monkeypatch.setattr(cuda, "devices", lambda environ: devices)
         return fake
 
     return put
@@ -41,8 +41,8 @@ def test_without_a_driver_there_is_nothing(driver: Any) -> None:
 
 
 def test_a_gpu_with_all_its_facts(driver: Any) -> None:
-    one = h200(1)
-    driver(one, listed=[listed(one)])
+    gpu = h200(1)
+    driver(gpu, listed=[listed(gpu)])
     assert nvidia.gpus({}) == (
         Gpu(
             kind="cuda",
@@ -77,8 +77,8 @@ def test_the_cuda_driver_decides_the_order(driver: Any) -> None:
 
 def test_without_it_the_variable_is_read(driver: Any) -> None:
     driver(h200(1, GetName="NVIDIA L4"), h200(2))
-    found = nvidia.gpus({"CUDA_VISIBLE_DEVICES": "1"})
-    assert [(gpu.index, gpu.name) for gpu in found] == [(0, "NVIDIA H200")]
+    gpus = nvidia.gpus({"CUDA_VISIBLE_DEVICES": "1"})
+    assert [(gpu.index, gpu.name) for gpu in gpus] == [(0, "NVIDIA H200")]
     assert nvidia.gpus({"CUDA_VISIBLE_DEVICES": ""}) == ()
 
 
@@ -104,24 +104,24 @@ def test_the_variable_as_cuda_reads_it(setting: str | None, places: list[int]) -
 def test_a_slice_is_named_by_its_profile_and_has_no_power(driver: Any) -> None:
     part = h200(3, GetName="NVIDIA H200 MIG 1g.18gb", IsMigDeviceHandle=1)
     driver(part, listed=[listed(part, multiprocessors=16)])
-    (found,) = nvidia.gpus({})
-    assert (found.name, found.mig, found.mig_profile) == ("NVIDIA H200", True, "1g.18gb")
-    assert found.power_limit_watts is None
-    assert found.cores == 16
+    (gpu,) = nvidia.gpus({})
+    assert (gpu.name, gpu.mig, gpu.mig_profile) == ("NVIDIA H200", True, "1g.18gb")
+    assert gpu.power_limit_watts is None
+    assert gpu.cores == 16
 
 
 def test_a_chip_that_shares_the_machines_memory(driver: Any) -> None:
     chip = h200(4, GetName="NVIDIA GB10", GetMemoryInfo=NVMLError("Not Supported"))
     facts = listed(chip, memory_bytes=128_000_000_000, integrated=1, capability=[12, 1])
     driver(chip, listed=[facts])
-    (found,) = nvidia.gpus({})
-    assert found.unified_memory
-    assert found.memory_bytes == 128_000_000_000
+    (gpu,) = nvidia.gpus({})
+    assert gpu.unified_memory
+    assert gpu.memory_bytes == 128_000_000_000
 
 
 def test_identifiers_stay_here(driver: Any) -> None:
-    one = h200(1)
-    driver(one, listed=[listed(one)])
+    fake = h200(1)
+    driver(fake, listed=[listed(fake)])
     text = "".join(gpu.model_dump_json() for gpu in nvidia.gpus({}))
     assert "cafe" not in text
     assert "PLANTED" not in text
@@ -147,11 +147,11 @@ QUESTIONS = sorted(h200(1).answers)
     said=st.one_of(st.none(), st.dictionaries(st.text(max_size=9), st.integers(), max_size=2)),
 )
 def test_no_odd_answer_raises(odd: dict[str, Any], version: Any, said: Any) -> None:
-    one = h200(1, **odd)
+    fake = h200(1, **odd)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, "pynvml", FakeNvml(one, driver=version))
-        found = None if said is None else cuda.parse_devices(json.dumps([listed(one) | said]))
-        patch.setattr(cuda, "devices", lambda environ: found)
+        patch.setitem(sys.modules, "pynvml", FakeNvml(fake, driver=version))
+        devices = None if said is None else cuda.parse_devices(json.dumps([listed(fake) | said]))
+        patch.setattr(cuda, "devices", lambda environ: devices)
         for gpu in nvidia.gpus({}):
             assert Gpu.model_validate_json(gpu.model_dump_json()) == gpu
 
@@ -162,5 +162,5 @@ def test_any_text_of_the_script_is_parsed(text: str) -> None:
 
 
 def test_the_script_ends_quietly_without_a_driver() -> None:
-    found = cuda.devices()
-    assert found is None or isinstance(found, tuple)
+    devices = cuda.devices()
+    assert devices is None or isinstance(devices, tuple)

@@ -1,4 +1,4 @@
-"""What fits: the machine's memory, a GPU's own, and a plan that leaves out what cannot fit."""
+"""Memory fit: the machine's memory, a GPU's own, and a plan without cells that cannot fit."""
 
 import pytest
 from tests.fakes.results import make_cell, make_machine
@@ -6,7 +6,13 @@ from tests.fakes.workloads import TINY, cell_of
 
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.machine import MachineFacts
-from bench_agent.plan.memory_fit import FreeMemory, MemoryNeed, need_of, room_of, training_memory
+from bench_agent.plan.memory_fit import (
+    FreeMemory,
+    MemoryNeed,
+    free_memory_of,
+    need_of,
+    training_memory,
+)
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_protocol.catalogue import workload_named
@@ -32,12 +38,12 @@ def test_a_gpu_with_memory_of_its_own_holds_the_training() -> None:
     assert "this machine has" in (FreeMemory(10**8, {1: 80 * GB}).why_not(cell, TINY) or "")
 
 
-@pytest.mark.parametrize("room", [FreeMemory(), FreeMemory(None, {0: None}), FreeMemory(0)])
-def test_where_the_system_does_not_tell_everything_is_tried(room: FreeMemory) -> None:
-    assert room.why_not(cell_of(TINY), TINY) is None
+@pytest.mark.parametrize("free_memory", [FreeMemory(), FreeMemory(None, {0: None}), FreeMemory(0)])
+def test_where_the_system_does_not_tell_everything_is_tried(free_memory: FreeMemory) -> None:
+    assert free_memory.why_not(cell_of(TINY), TINY) is None
 
 
-def test_the_room_of_a_machine() -> None:
+def test_the_free_memory_of_a_machine() -> None:
     machine = make_machine()
     gpus = (
         Gpu(kind="cuda", index=0, name="NVIDIA H200", memory_bytes=150 * GB),
@@ -46,7 +52,7 @@ def test_the_room_of_a_machine() -> None:
     facts = MachineFacts(
         cpu=machine.cpu, os=machine.os, gpus=gpus, model=None, memory_bytes=32 * GB
     )
-    assert room_of(facts) == FreeMemory(32 * GB, {0: 150 * GB})
+    assert free_memory_of(facts) == FreeMemory(32 * GB, {0: 150 * GB})
 
 
 def test_a_plan_leaves_out_what_cannot_fit() -> None:
@@ -58,7 +64,7 @@ def test_a_plan_leaves_out_what_cannot_fit() -> None:
         workloads=("mnist-cnn",), frameworks=("mlx",), batch_sizes=(64, 8192), recipes=("naive",)
     )
     between = need_of(make_cell(framework="mlx", batch_size=8192), workload).host_bytes - 1
-    plan = make_plan(PRESETS["smoke"], selection, probes, room=FreeMemory(between))
+    plan = make_plan(PRESETS["smoke"], selection, probes, free_memory=FreeMemory(between))
     assert [planned.cell.batch_size for planned in plan.cells] == [64]
     (left_out,) = plan.excluded
     assert "batch 8192" in left_out.what

@@ -1,4 +1,4 @@
-"""What the parent adds to a worker's answer: energy, doubts, and what the clocks say."""
+"""The monitor adds energy, warnings and clock checks to a worker's answer."""
 
 import math
 from typing import Any
@@ -30,8 +30,8 @@ def later(wall: float, awake: float, asleep_too: float) -> Clocks:
     ],
 )
 def test_sleep_and_a_clock_that_was_set_are_told_apart(ended: Clocks, codes: list[str]) -> None:
-    found = of_clocks(AT, ended)
-    assert [doubt.code for doubt in found] == codes
+    warnings = of_clocks(AT, ended)
+    assert [doubt.code for doubt in warnings] == codes
 
 
 def test_the_clocks_of_this_machine_agree() -> None:

@@ -1,4 +1,4 @@
-"""What was said to be finished is on disk: after a power cut at that moment, and on a full disk."""
+"""A repeat that was reported as finished is on disk, after a power cut and on a full disk."""
 
 import resource
 from collections.abc import Iterator
@@ -6,9 +6,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.agent.test_resume import OPEN, Quiet, begun, go_on, kept, measure
+from tests.agent.test_resume import OPEN, Quiet, begun, go_on, measure, stored_repeats
 from tests.fakes.disk import Disk
-from tests.fakes.results import make_result, private_key, sealed
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_result, private_key
 
 from bench_agent.base.errors import HomeProblem
 from bench_agent.base.home import Home, write_durably, write_new_private
@@ -23,17 +24,17 @@ from bench_protocol.result import Result
 
 
 class CutsPower(Quiet):
-    """Keeps what a power cut at the end of each repeat would leave of the home."""
+    """Copies the home as a power cut at the end of each repeat would leave it."""
 
     def __init__(self, disk: Disk, home: Home, folder: Path) -> None:
         super().__init__()
         self.disk, self.home, self.folder = disk, home, folder
-        self.told: list[set[tuple[str, int]]] = []
+        self.reported: list[set[tuple[str, int]]] = []
         self.homes: list[Home] = []
 
     def finished(self, result: Result) -> None:
-        before = self.told[-1] if self.told else set()
-        self.told.append(before | {(result.cell.digest, result.repeat)})
+        before = self.reported[-1] if self.reported else set()
+        self.reported.append(before | {(result.cell.digest, result.repeat)})
         target = self.folder / f"cut{len(self.homes)}"
         self.disk.left_of(self.home.root.parent, target)
         self.homes.append(Home(target / self.home.root.name))
@@ -49,13 +50,13 @@ def test_every_finished_repeat_survives_a_power_cut(tmp_path: Path) -> None:
         cuts = CutsPower(disk, home, tmp_path)
         run_plan(note, home, None, cuts, run_job=measure, gate=OPEN)
     assert len(cuts.homes) == 8
-    for told, left in zip(cuts.told, cuts.homes, strict=True):
-        assert kept(left) == told
+    for reported, left in zip(cuts.reported, cuts.homes, strict=True):
+        assert stored_repeats(left) == reported
         assert key_id(load_or_create_key(left).public_key()) == owner
         assert machine_hash(left, b"x") == hashed
         summary, quiet = go_on(left)
-        assert quiet.skips == len(told)
-        assert len(summary.results) == len(kept(left)) == 8
+        assert quiet.skips == len(reported)
+        assert len(summary.results) == len(stored_repeats(left)) == 8
 
 
 def test_without_the_syncs_the_disk_forgets(tmp_path: Path) -> None:
@@ -70,7 +71,7 @@ def test_without_the_syncs_the_disk_forgets(tmp_path: Path) -> None:
 
 @contextmanager
 def full_disk(left_bytes: int) -> Iterator[None]:
-    """No file may grow beyond a few bytes, as the kernel sees to it."""
+    """The kernel lets no file grow beyond a few bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (left_bytes, before[1]))
     try:
@@ -93,7 +94,7 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
 
     with full_disk(resource.RLIM_INFINITY), pytest.raises(HomeProblem, match="run --resume"):
         run_plan(note, home, None, Quiet(), run_job=measure_and_fill, gate=OPEN)
-    assert len(kept(home)) == 3
+    assert len(stored_repeats(home)) == 3
     assert not list(home.root.rglob("*.partial"))
     assert journal.unfinished(home)
     summary, quiet = go_on(home)
@@ -102,9 +103,9 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
 
 def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     write_durably(tmp_path / "a", b"old")
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_durably(tmp_path / "a", b"new" * 100)
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_new_private(tmp_path / "key", b"new" * 100)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
 
@@ -119,7 +120,7 @@ def test_a_log_that_cannot_be_written_is_said_with_its_mend(tmp_path: Path) -> N
 
 def test_an_answer_that_cannot_be_kept_leaves_the_envelope_waiting(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
-    entry = outbox.put(sealed(make_result(), private_key()))
+    entry = put(outbox, make_result(), private_key())
     with full_disk(100), pytest.raises(HomeProblem):
         outbox.mark_sent(entry, {"id": "x" * 200})
     assert len(list(outbox.pending())) == 1

@@ -1,4 +1,4 @@
-"""What a newcomer reads first is true: the README's commands, and what the Makefile says."""
+"""The README's commands exist, and the Makefile prints what it does."""
 
 import re
 import shlex
@@ -50,8 +50,8 @@ def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:
 
 
 def test_installing_says_that_it_takes_minutes_and_shows_pips_progress(tmp_path: Path) -> None:
-    asked = ["make", "-n", "demo", f"VENV={tmp_path}"]
-    told = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    (install,) = [line for line in told.splitlines() if "pip" in line]
+    command = ["make", "-n", "demo", f"VENV={tmp_path}"]
+    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    (install,) = [line for line in output.splitlines() if "pip" in line]
     assert "-q" not in install.split()
-    assert told.index("this takes some minutes") < told.index(install)
+    assert output.index("this takes some minutes") < output.index(install)

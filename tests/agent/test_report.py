@@ -1,4 +1,4 @@
-"""The report: what is compared, and what each format holds."""
+"""The report: comparisons, and the content of each format."""
 
 import csv
 import io
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from tests.fakes.results import make_cell, make_failure, make_result, sealed
+from tests.fakes.outboxes import put
+from tests.fakes.results import make_cell, make_failure, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 from typer.testing import CliRunner
 
@@ -94,9 +95,9 @@ def test_a_cell_is_marked_whose_process_was_slowed_or_whose_processes_differ() -
     slowed = slowed.model_copy(update={"warnings": (load,)})
     assert report_of([slowed, *others]).cells[0].in_doubt
     apart = make_result(repeat=4, step_ns=3_000_000)
-    (found,) = report_of([*others, apart]).cells
-    assert found.within_run_spread < 0.1
-    assert found.in_doubt
+    (cell,) = report_of([*others, apart]).cells
+    assert cell.within_run_spread < 0.1
+    assert cell.in_doubt
 
 
 def test_a_wide_interval_does_not_make_bars_short() -> None:
@@ -112,10 +113,10 @@ def test_the_picture_explains_a_mark_where_it_has_one() -> None:
 
 
 def with_settings(workload: str, settings: dict[str, str]) -> wire.Result:
-    found = make_result(cell=make_cell(workload, recipe="tuned"))
-    assert found.measurement is not None
-    measured = found.measurement.model_copy(update={"recipe_settings": settings})
-    return found.model_copy(update={"outcome": wire.Measured(measurement=measured)})
+    result = make_result(cell=make_cell(workload, recipe="tuned"))
+    assert result.measurement is not None
+    measured = result.measurement.model_copy(update={"recipe_settings": settings})
+    return result.model_copy(update={"outcome": wire.Measured(measurement=measured)})
 
 
 def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
@@ -128,13 +129,13 @@ def test_settings_of_a_recipe_are_told_once_and_by_workload_where_they_differ(
         with_settings(name, {"subnormals": word, "chains": "2"})
         for name, word in (("mnist-cnn", "kept"), ("fashion-mlp", "flushed"))
     ]
-    told = [
+    expected = [
         ("tensorflow cpu tuned (mnist-cnn)", "chains 2, subnormals kept"),
         ("tensorflow cpu tuned (fashion-mlp)", "chains 2, subnormals flushed"),
     ]
-    assert tables.settings_of(report_of(two)) == told
-    assert f"* {told[1][0]}: {told[1][1]}" in tables.markdown(report_of(two))
-    assert f"<dt>{told[1][0]}</dt><dd>{told[1][1]}</dd>" in page.html(report_of(two))
+    assert tables.settings_of(report_of(two)) == expected
+    assert f"* {expected[1][0]}: {expected[1][1]}" in tables.markdown(report_of(two))
+    assert f"<dt>{expected[1][0]}</dt><dd>{expected[1][1]}</dd>" in page.html(report_of(two))
     document = json.loads(tables.as_json(report_of(two)))
     assert document["results"][0]["recipe_settings"] == {"subnormals": "kept", "chains": "2"}
 
@@ -181,9 +182,9 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert len(rows) == len(document["results"]) == len(report.results) == 73
     assert len(document["cells"]) == 24
     first = document["cells"][0]
-    own = [float(row["samples_per_second"]) for row in rows[:3]]
-    assert first["rates"] == own
-    assert first["samples_per_second"] == sorted(own)[1]
+    rates = [float(row["samples_per_second"]) for row in rows[:3]]
+    assert first["rates"] == rates
+    assert first["samples_per_second"] == sorted(rates)[1]
     assert first["low"] < first["samples_per_second"] < first["high"]
     assert (rows[-1]["status"], rows[-1]["failure"]) == ("failed", "wrong_result")
     assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
@@ -210,9 +211,9 @@ def test_the_picture_is_drawn(report: Report) -> None:
 def test_the_last_run_is_that_of_the_newest_envelope_in_any_state(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path)
     assert outbox.last_run() == []
-    outbox.put(sealed(make_result(run_id="a" * 32)))
-    outbox.put(sealed(make_result(run_id="b" * 32)))
-    sent = outbox.put(sealed(make_result(run_id="b" * 32, repeat=2)))
+    put(outbox, make_result(run_id="a" * 32))
+    put(outbox, make_result(run_id="b" * 32))
+    sent = put(outbox, make_result(run_id="b" * 32, repeat=2))
     outbox.mark_sent(sent, {})
     assert [entry.result().repeat for entry in outbox.last_run()] == [1, 2]
     assert {entry.result().run_id for entry in outbox.last_run()} == {"b" * 32}
@@ -230,7 +231,7 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
 ) -> None:
     outbox = Outbox(tmp_path / "home" / "outbox")
     for result in a_run(repeats=1):
-        outbox.put(sealed(result))
+        put(outbox, result)
     assert command().exit_code == 0
     assert (tmp_path / "trainmark-report.html").read_text().startswith("<!doctype html>")
     assert command("--format", "png", "-o", "shared.png").exit_code == 0

@@ -1,4 +1,4 @@
-"""Journal and resume: what was cut off goes on, and no repeat is measured or kept twice."""
+"""Journal and resume: an interrupted run continues, and no repeat is measured or stored twice."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -14,8 +14,8 @@ from bench_agent.output.report.figures import report_of
 from bench_agent.plan import estimates
 from bench_agent.plan.plan import Plan, PlannedCell, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
-from bench_agent.remote.client import Delivery
 from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.submit import Delivery
 from bench_agent.run import journal
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.interrupt import Stop
@@ -90,7 +90,7 @@ def begun(home: Home) -> journal.Journal:
     return journal.begin(home, RUN_ID, DEFAULT_SEED, make_plan(PRESETS["smoke"], selection, here))
 
 
-def kept(home: Home) -> set[tuple[str, int]]:
+def stored_repeats(home: Home) -> set[tuple[str, int]]:
     results = [entry.result() for entry in Outbox(home.outbox).pending()]
     assert len({(r.cell.digest, r.repeat) for r in results}) == len(results)
     return {(r.cell.digest, r.repeat) for r in results}
@@ -112,14 +112,14 @@ def test_a_run_cut_off_anywhere_goes_on_with_the_first_missing_repeat(
     planned = [note.cell for note in begun(home).cells]
     cut_off, _ = go_on(home, stop_at(cut_at, interrupt))
     assert cut_off.interrupted
-    assert len(kept(home)) == cut_at - 1
+    assert len(stored_repeats(home)) == cut_at - 1
     summary, quiet = go_on(home)
     assert quiet.skips == cut_at - 1
     assert len(quiet.left) == 8 - quiet.skips
     assert len(summary.results) == 8
-    assert len(kept(home)) == 8
+    assert len(stored_repeats(home)) == 8
     assert {r.run_id for r in summary.results} == {RUN_ID}
-    assert [one.cell for one in report_of(summary.results).cells] == planned
+    assert [figures.cell for figures in report_of(summary.results).cells] == planned
     assert journal.unfinished(home) is None
 
 
@@ -137,14 +137,16 @@ def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measur
     assert len(go_on(home)[0].results) == 8
 
 
-def test_a_run_notes_the_pace_of_every_cell_and_what_is_doubtful(home: Home) -> None:
+def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) -> None:
     def three_blocks(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
         measurement = make_measurement(job.cell, block_count=3)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
 
     begun(home)
     summary, _ = go_on(home, three_blocks)
-    assert set(estimates.load(home.paces).cells) == {digest for digest, _ in kept(home)}
+    assert set(estimates.load(home.measured_times).cells) == {
+        digest for digest, _ in stored_repeats(home)
+    }
     assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
 
 
@@ -166,11 +168,11 @@ def test_accuracy_passes_and_published_epochs_come_back_too(home: Home, preset: 
     again = journal.unfinished(home)
     assert again is not None
     assert again.plan().preset == preset
-    told, wanted = (
+    resumed, wanted = (
         [(repeat, planned.cell.digest, planned.timing) for repeat, planned in plan]
         for plan in (again.plan(), made)
     )
-    assert told == wanted
+    assert resumed == wanted
 
 
 @pytest.mark.parametrize("content", ["", "{", "null", '{"run_id": "x"}'])
@@ -191,11 +193,11 @@ def test_a_first_interrupt_ends_after_the_repeat(home: Home) -> None:
     stop = Stop()
 
     def ask() -> Answer:
-        stop.asked = True
+        stop.requested = True
         return Answer(
             outcome=Measured(measurement=make_measurement(waiting.cells[2].cell)), environment=None
         )
 
     waiting = begun(home)
     assert run_plan(waiting, home, None, Quiet(), stop, run_job=stop_at(3, ask)).interrupted
-    assert len(kept(home)) == 3
+    assert len(stored_repeats(home)) == 3

@@ -13,7 +13,7 @@ from bench_agent.output.documents import summary_document
 from bench_agent.output.report import page, tables
 from bench_agent.output.report.figures import report_of
 from bench_agent.output.report.remarks import accuracy_lines, doubt_lines
-from bench_agent.output.summary import show_end, summary_table
+from bench_agent.output.summary import show_end, summary_table, what_next
 from bench_agent.run.run import RunSummary
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Evaluation, Measured, Warn
@@ -52,7 +52,8 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
 def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     stream = io.StringIO()
     address = "http://server.test/results/0f1e2d3c4b5a6978"
-    summary = RunSummary(results=a_run(), waiting=3, sent=1, addresses=[address])
+    older = "http://server.test/results/0f1e2d3c4b5a6977"
+    summary = RunSummary(results=a_run(), waiting=3, sent=2, addresses=[older, address])
     show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
     text = stream.getvalue()
     row = next(
@@ -61,11 +62,12 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     assert row.split()[-1] == "2.00×"
     assert text.count("2.00×") == 12
     for line in (
-        f"  {address}\n",
+        f"  {older}\n",
+        f"  {address} (not on its board yet)\n",
         "failed: fashion-lstm tensorflow cpu naive batch 128 float32 generated: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, 95 % CI 3.3",
         "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
-        "73 results kept in /home/of/agent/outbox, 1 sent now.",
+        "73 results kept in /home/of/agent/outbox, 2 sent now.",
         "3 wait: BENCH_HOME=/home/of/agent bench-agent submit --server URL sends them.",
     ):
         assert f"\n{line}" in text
@@ -91,7 +93,7 @@ def test_a_run_without_results_says_so() -> None:
     show_end(Console(file=stream), RunSummary(interrupted=True), Home(Path("/h")))
     assert stream.getvalue().splitlines() == [
         "0 results kept in /h/outbox, 0 sent now.",
-        "Interrupted: BENCH_HOME=/h bench-agent run --resume goes on with what is missing.",
+        "Interrupted: BENCH_HOME=/h bench-agent run --resume continues it.",
     ]
 
 
@@ -125,3 +127,10 @@ def test_what_waits_for_a_server_names_it() -> None:
     summary = RunSummary(waiting=1, server_unreachable=True)
     show_end(Console(file=stream), summary, Home(Path("/h")), "http://server.test")
     assert "submit --server http://server.test sends them." in stream.getvalue()
+
+
+def test_the_page_of_a_result_that_boards_count_is_named_alone() -> None:
+    address = "http://server.test/results/0f1e2d3c4b5a6978"
+    summary = RunSummary(sent=1, addresses=[address], newest_on_board=True)
+    assert f"  {address}" in what_next(summary, Home(Path("/h")))
+    assert summary_document(summary)["newest_on_board"] is True

@@ -13,19 +13,19 @@ WEIGHTS = 64 * 16 + 16 + 16 * 10 + 10
 
 
 def test_by_hand() -> None:
-    found = training_memory(TINY, 32)
-    assert found.weights == found.gradients == 4 * WEIGHTS
-    assert found.optimizer_state == 2 * 4 * WEIGHTS
+    memory = training_memory(TINY, 32)
+    assert memory.weights == memory.gradients == 4 * WEIGHTS
+    assert memory.optimizer_state == 2 * 4 * WEIGHTS
     # The picture, what the three layers give, and the gradient of the largest of them.
-    assert found.activations == 4 * 32 * (64 + (64 + 16 + 10) + 64)
-    assert found.samples == 320 * (64 + 4)
-    assert found.on_device == 4 * 4 * WEIGHTS + found.activations
+    assert memory.activations == 4 * 32 * (64 + (64 + 16 + 10) + 64)
+    assert memory.samples == 320 * (64 + 4)
+    assert memory.on_device == 4 * 4 * WEIGHTS + memory.activations
 
 
 def test_what_the_optimiser_keeps() -> None:
     for optimizer, slots in ((RMSprop(), 1), (SGD(), 1)):
-        found = training_memory(variant(TINY, optimizer=optimizer), 32)
-        assert found.optimizer_state == slots * 4 * WEIGHTS
+        memory = training_memory(variant(TINY, optimizer=optimizer), 32)
+        assert memory.optimizer_state == slots * 4 * WEIGHTS
 
 
 def test_mixed_precision_halves_the_activations_only() -> None:
@@ -51,9 +51,11 @@ def test_frozen_layers_have_no_gradients_and_keep_nothing() -> None:
     frozen = variant(whole, frozen_layers=4)
     assert training_memory(frozen, 1).gradients == 4 * (8 * 10 + 10)
     assert training_memory(frozen, 1).weights == training_memory(whole, 1).weights
-    one = 16 * 16 * 8
-    assert training_memory(frozen, 1).activations == 4 * (one + (8 + 8 + 10) + one)
-    assert training_memory(whole, 1).activations == 4 * (16 * 16 * 3 + 4 * one + 8 + 8 + 10 + one)
+    convolution = 16 * 16 * 8
+    assert training_memory(frozen, 1).activations == 4 * (convolution + (8 + 8 + 10) + convolution)
+    assert training_memory(whole, 1).activations == 4 * (
+        16 * 16 * 3 + 4 * convolution + 8 + 8 + 10 + convolution
+    )
 
 
 def test_an_lstm_keeps_every_step_and_a_residual_block_every_layer() -> None:

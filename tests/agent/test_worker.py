@@ -33,15 +33,15 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
 
 
 def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
-    told: list[Any] = []
-    return worker.work(job_of(TINY, **timing), told.append, engine.clock), told
+    messages: list[Any] = []
+    return worker.work(job_of(TINY, **timing), messages.append, engine.clock), messages
 
 
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
-    ended, told = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
-    phases = [message.phase for message in told if isinstance(message, PhaseBegan)]
+    ended, messages = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
+    phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     assert phases == ["import", "data", "build", "warm_up", "timing", "evaluate"]
-    assert sum(isinstance(message, BlockDone) for message in told) == 8
+    assert sum(isinstance(message, BlockDone) for message in messages) == 8
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
     assert measurement.startup.import_ns == 7
@@ -114,18 +114,18 @@ def test_the_environment_names_no_folder(
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     monkeypatch.setenv("KERAS_HOME", "/home/someone/keras")
     ended, _ = answer(engine)
-    found = ended.environment
-    assert found is not None
-    assert found.settings["OMP_NUM_THREADS"] == "2"
-    assert found.settings["LD_PRELOAD"] == "libjemalloc.so"
-    assert found.settings["fake_threads"] == "2"
-    assert found.libraries == {"blas": "libfake.so.1"}
-    assert set(found.packages) == {"pytest", "numpy", "bench-agent", "bench-protocol"}
-    assert "someone" not in found.model_dump_json()
+    recorded = ended.environment
+    assert recorded is not None
+    assert recorded.settings["OMP_NUM_THREADS"] == "2"
+    assert recorded.settings["LD_PRELOAD"] == "libjemalloc.so"
+    assert recorded.settings["fake_threads"] == "2"
+    assert recorded.libraries == {"blas": "libfake.so.1"}
+    assert set(recorded.packages) == {"pytest", "numpy", "bench-agent", "bench-protocol"}
+    assert "someone" not in recorded.model_dump_json()
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("--xla_gpu_cuda_data_dir=/home/me/cuda --b=1", "--xla_gpu_cuda_data_dir=cuda --b=1"),
         ("/home/me/a.so:/home/me/b.so", "a.so:b.so"),
@@ -134,8 +134,8 @@ def test_the_environment_names_no_folder(
         ("granularity=fine,compact,1,0", "granularity=fine,compact,1,0"),
     ],
 )
-def test_folders_are_cut(text: str, kept: str) -> None:
-    assert environment.without_folders(text) == kept
+def test_folders_are_cut(text: str, expected: str) -> None:
+    assert environment.without_folders(text) == expected
 
 
 class ResourceExhaustedError(Exception):
@@ -242,17 +242,17 @@ def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
 
 def test_a_real_worker(tmp_path: Path) -> None:
     job = job_of(TINY, "mlx", warm_up_seconds=0.02, block_seconds=0.01, budget_seconds=0.1)
-    told: list[Any] = []
-    ended = run_job(job, tmp_path / "log", listener=told.append)
+    messages: list[Any] = []
+    ended = run_job(job, tmp_path / "log", listener=messages.append)
     assert isinstance(ended.outcome, Measured), (tmp_path / "log").read_text()
     assert ended.environment is not None
     assert ended.environment.packages["mlx"]
-    assert any(isinstance(message, BlockDone) for message in told)
+    assert any(isinstance(message, BlockDone) for message in messages)
 
 
 def test_a_real_probe(tmp_path: Path) -> None:
-    found = run_probe("mlx", tmp_path / "log")
-    assert "cpu" in [device.kind for device in found.devices]
+    probe = run_probe("mlx", tmp_path / "log")
+    assert "cpu" in [device.kind for device in probe.devices]
     assert run_probe("nonsense", tmp_path / "log").problem
 
 

@@ -40,12 +40,12 @@ def without_dropout(workload: Workload) -> Workload:
 
 def losses(session: Session, steps: int) -> list[float]:
     """Losses of single steps."""
-    found = []
+    values = []
     for _ in range(steps):
         session.train_block(1)
         session.sync()
-        found.append(session.loss())
-    return found
+        values.append(session.loss())
+    return values
 
 
 @pytest.fixture(autouse=True)

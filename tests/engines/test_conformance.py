@@ -1,4 +1,4 @@
-"""Every engine and recipe trains what the reference says, and the trace's data can be learned."""
+"""Conformance: every engine and recipe agrees with the reference; the trace's data is learnable."""
 
 import math
 from dataclasses import replace
@@ -35,10 +35,10 @@ def loaded(workload: Workload, cell: Cell) -> Engine:
 def check(framework: str, recipe: Recipe, name: str) -> None:
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
-    found = conformance.verdict(
+    verdict = conformance.verdict(
         cell, conformance_trace.both(loaded(workload, cell), workload, cell)
     )
-    assert found.kind == "conformant", found
+    assert verdict.kind == "conformant", verdict
 
 
 @every_pair
@@ -67,13 +67,13 @@ def test_a_large_one_begins_right(
     traced = conformance.trace_workload(workload, "sgd")
     monkeypatch.setattr(conformance_trace.conformance, "STEPS", 2)
     monkeypatch.setattr(conformance_trace.conformance, "trace_workload", lambda *arguments: traced)
-    found = conformance_trace.trace(engine, workload, cell, "sgd")
-    assert found.losses == pytest.approx(reference.losses[:2], rel=1e-5)
+    trace = conformance_trace.trace(engine, workload, cell, "sgd")
+    assert trace.losses == pytest.approx(reference.losses[:2], rel=1e-5)
 
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_loss_falls_on_the_traces_data(name: str) -> None:
-    """Over ten epochs: a trace whose loss stays at ln(classes) would agree with anything."""
+    """Over ten epochs: a trace with a constant loss of ln(classes) would agree with anything."""
     workload = workload_named(name)
     engine = loaded(workload, cell_of(workload, "mlx"))
     traced = conformance.trace_workload(workload, "workload")

@@ -1,4 +1,4 @@
-"""What every engine must do, with every recipe, on every workload."""
+"""The contract of every engine, with every recipe, on every workload."""
 
 import itertools
 import math
@@ -129,16 +129,16 @@ def test_the_loss_is_the_last_batchs_at_an_epochs_end(
 def test_each_epoch_trains_every_sample_once_in_an_order_of_its_own(
     opened: Opener, framework: str, recipe: str
 ) -> None:
-    """At a rate of nothing a batch's loss tells which samples are in it."""
+    """With a learning rate of 0, a batch's loss shows which samples are in it."""
     workload = small(without_dropout(WORKLOADS["fashion-mlp"]), 10 * BATCH)
     still = variant(workload, optimizer=SGD(learning_rate=1e-12, momentum=0))
-    found = losses(opened(framework, still, recipe, BATCH), 30)
-    epochs = [found[:10], found[10:20], found[20:]]
+    all_losses = losses(opened(framework, still, recipe, BATCH), 30)
+    epochs = [all_losses[:10], all_losses[10:20], all_losses[20:]]
     first = losses(opened("mlx", still, "naive", BATCH), 10)
     assert epochs[0] == pytest.approx(first, rel=TOLERANCE)
-    for one, other in itertools.combinations(epochs, 2):
-        assert one != pytest.approx(other, rel=1e-3)
-        assert sum(one) == pytest.approx(sum(other), rel=TOLERANCE)
+    for first_losses, second_losses in itertools.combinations(epochs, 2):
+        assert first_losses != pytest.approx(second_losses, rel=1e-3)
+        assert sum(first_losses) == pytest.approx(sum(second_losses), rel=TOLERANCE)
 
 
 @every_pair

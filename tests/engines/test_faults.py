@@ -1,4 +1,4 @@
-"""Each planted fault moves a trace out of tolerance."""
+"""Planted faults: each moves a trace out of tolerance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Change = Callable[[Workload, Weights, Data], Job]
 
 @dataclass
 class Faulty:
-    """MLX, given another job than the one it was asked to train."""
+    """MLX with a changed job."""
 
     change: Change
 
@@ -37,7 +37,7 @@ def same(workload: Workload, weights: Weights, data: Data) -> Job:
     return workload, weights, data
 
 
-def found(name: str, change: Change = same) -> conformance.ConformanceVerdict:
+def verdict_of(name: str, change: Change = same) -> conformance.ConformanceVerdict:
     """The verdict on a workload's traces, on a CPU in float32."""
     workload = workload_named(name)
     cell = cell_of(workload, "mlx")
@@ -49,13 +49,13 @@ def found(name: str, change: Change = same) -> conformance.ConformanceVerdict:
 def must_be_caught(verdict: conformance.ConformanceVerdict) -> None:
     assert verdict.kind == "wrong_result", verdict
     assert verdict.deviation is not None
-    # Far from the tolerance, so that no luck is in it.
+    # Far from the tolerance, so that the test does not depend on luck.
     assert verdict.deviation > 1e-4, verdict
 
 
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-cnn", "fashion-mlp", "fashion-lstm"])
 def test_without_a_fault_it_conforms(name: str) -> None:
-    assert found(name).kind == "conformant"
+    assert verdict_of(name).kind == "conformant"
 
 
 @pytest.mark.parametrize("kind", [Conv2D, Dense])
@@ -66,7 +66,7 @@ def test_a_relu_is_missing(kind: type[Conv2D | Dense]) -> None:
         layers[index] = layers[index].model_copy(update={"activation": "linear"})
         return variant(workload, layers=tuple(layers)), weights, data
 
-    must_be_caught(found("mnist-cnn", change))
+    must_be_caught(verdict_of("mnist-cnn", change))
 
 
 def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ def test_padding_on_both_sides(monkeypatch: pytest.MonkeyPatch) -> None:
         return mx.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)])
 
     monkeypatch.setattr(model, "_padding", lambda layer, shape: [pad])
-    must_be_caught(found("fashion-cnn"))
+    must_be_caught(verdict_of("fashion-cnn"))
 
 
 def test_adam_without_bias_correction(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_adam_without_bias_correction(monkeypatch: pytest.MonkeyPatch) -> None:
         return optimizers.Adam(settings.learning_rate, eps=settings.epsilon)
 
     monkeypatch.setattr(model, "optimizer", wrong)
-    must_be_caught(found("fashion-mlp"))
+    must_be_caught(verdict_of("fashion-mlp"))
 
 
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "fashion-lstm"])
@@ -106,14 +106,14 @@ def test_epsilon(name: str) -> None:
         optimizer = workload.optimizer.model_copy(update={"epsilon": 1e-3})
         return variant(workload, optimizer=optimizer), weights, data
 
-    must_be_caught(found(name, change))
+    must_be_caught(verdict_of(name, change))
 
 
 def test_forget_bias_zero() -> None:
     def change(workload: Workload, weights: Weights, data: Data) -> Job:
         return workload, [{**weights[0], "bias": 0 * weights[0]["bias"]}, *weights[1:]], data
 
-    must_be_caught(found("fashion-lstm", change))
+    must_be_caught(verdict_of("fashion-lstm", change))
 
 
 @pytest.mark.parametrize("order", [(0, 2, 1, 3), (0, 1, 3, 2), (1, 0, 2, 3)])
@@ -125,7 +125,7 @@ def test_wrong_gate_order(order: tuple[int, ...]) -> None:
             swapped[name] = np.concatenate([gates[gate] for gate in order], axis=-1)
         return workload, [swapped, *weights[1:]], data
 
-    must_be_caught(found("fashion-lstm", change))
+    must_be_caught(verdict_of("fashion-lstm", change))
 
 
 @pytest.mark.parametrize("name", ["fashion-cnn", "fashion-mlp"])
@@ -137,21 +137,21 @@ def test_dropout_left_on(name: str) -> None:
         all_weights = [{} if isinstance(layer, Dropout) else next(rest) for layer in layers]
         return variant(workload, layers=layers), all_weights, data
 
-    must_be_caught(found(name, change))
+    must_be_caught(verdict_of(name, change))
 
 
 def test_labels_shifted() -> None:
     def change(workload: Workload, weights: Weights, data: Data) -> Job:
         return workload, weights, replace(data, train_y=np.roll(data.train_y, 1))
 
-    must_be_caught(found("mnist-dense", change))
+    must_be_caught(verdict_of("mnist-dense", change))
 
 
 def test_labels_of_another_numbering() -> None:
     def change(workload: Workload, weights: Weights, data: Data) -> Job:
         return workload, weights, replace(data, train_y=(data.train_y + 1) % 10)
 
-    must_be_caught(found("mnist-dense", change))
+    must_be_caught(verdict_of("mnist-dense", change))
 
 
 @pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp"])
@@ -180,7 +180,7 @@ def test_a_wrong_fusion(name: str, fault: str, monkeypatch: pytest.MonkeyPatch) 
         return list(parts)
 
     monkeypatch.setattr(model, "_parts", wrong)
-    must_be_caught(found(name))
+    must_be_caught(verdict_of(name))
 
 
 def test_batch_order_changed() -> None:
@@ -188,4 +188,4 @@ def test_batch_order_changed() -> None:
         batch = conformance.trace_batch_size(workload_named("mnist-dense"))
         return workload, weights, replace(data, order=np.roll(data.order, batch))
 
-    must_be_caught(found("mnist-dense", change))
+    must_be_caught(verdict_of("mnist-dense", change))

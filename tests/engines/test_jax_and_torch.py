@@ -1,4 +1,4 @@
-"""What is particular to the JAX and the PyTorch engine: other ways to the same result."""
+"""JAX and PyTorch only: alternative computations with the same result."""
 
 import math
 from typing import Any, Literal
@@ -35,7 +35,7 @@ def test_pictures_too_many_for_floats_stay_bytes(
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 def test_a_device_that_is_not_there_is_a_lookup_error(framework: str) -> None:
     engine, cell = installed(framework), cell_of(TINY, framework)
-    if any(found.kind == "cuda" for found in engine.devices()):
+    if any(device.kind == "cuda" for device in engine.devices()):
         return
     with pytest.raises(LookupError, match="cuda"):
         engine.load(TINY, cell.model_copy(update={"device": Device(kind="cuda")}))
@@ -88,18 +88,18 @@ def test_a_convolution_as_a_product(
     values = np.random.default_rng(7)
     x = values.normal(size=(2, 7, 6, model.MANY_CHANNELS)).astype(np.float32)
     kernel = values.normal(size=(size, size, x.shape[-1], 4)).astype(np.float32)
-    found = []
+    results = []
     for fast in (True, False):
 
         def loss(x: Any, kernel: Any, fast: bool = fast) -> Any:
             return (model._convolution(layer, x, kernel, fast) ** 2).sum()
 
         assert ("conv_general" in str(jax.make_jaxpr(loss)(x, kernel))) != fast
-        found.append(
+        results.append(
             [model._convolution(layer, x, kernel, fast), *jax.grad(loss, (0, 1))(x, kernel)]
         )
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
+    for convolved, multiplied in zip(*results, strict=True):
+        np.testing.assert_allclose(convolved, multiplied, rtol=1e-4, atol=1e-3)
 
 
 def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None:

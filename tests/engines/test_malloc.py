@@ -1,4 +1,4 @@
-"""Memory that is freed and asked for again need not come from the system anew."""
+"""Memory allocation: freed memory is reused, not returned to the system."""
 
 import subprocess
 import sys
@@ -31,14 +31,14 @@ def _run(keep: bool, **environment: str) -> tuple[bool, int]:
         check=True,
         env={"PYTHONPATH": ":".join(sys.path), "NUMPY_MADVISE_HUGEPAGE": "0", **environment},
     )
-    kept, faults = done.stdout.split()
-    return kept == "True", int(faults)
+    keeps, faults = done.stdout.split()
+    return keeps == "True", int(faults)
 
 
 @pytest.mark.only_on("linux")
 def test_a_process_keeps_what_it_frees() -> None:
-    kept, faults = _run(keep=True)
-    assert kept
+    keeps, faults = _run(keep=True)
+    assert keeps
     _, usual = _run(keep=False)
     assert faults < 100
     assert usual > 1000

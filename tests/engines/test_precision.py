@@ -1,4 +1,4 @@
-"""Mixed precision in every engine and recipe: half in the layers, float32 in what is kept.
+"""Mixed precision in every engine and recipe: half precision in layers, float32 in the state.
 
 float16 is no cell on a CPU, but its code runs there, so its loss scale can be tested.
 """
@@ -89,6 +89,6 @@ def test_an_old_gpu_has_no_tf32_and_no_bfloat16(
     capability: str | None, precision: Precision, reason: str | None
 ) -> None:
     gpu = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability=capability)
-    found = too_old(gpu, precision)
-    assert (found is None) == (reason is None)
-    assert (reason or "") in (found or "")
+    actual = too_old(gpu, precision)
+    assert (actual is None) == (reason is None)
+    assert (reason or "") in (actual or "")

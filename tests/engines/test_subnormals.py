@@ -1,4 +1,4 @@
-"""Subnormal numbers are taken for zero by the threads that are told so, and by no others."""
+"""Subnormal numbers are flushed to zero in the chosen threads only."""
 
 import platform
 from threading import Thread
@@ -21,11 +21,11 @@ def _product() -> float:
 
 
 def _in_a_thread() -> float:
-    found: list[float] = []
-    thread = Thread(target=lambda: found.append(_product()))
+    products: list[float] = []
+    thread = Thread(target=lambda: products.append(_product()))
     thread.start()
     thread.join()
-    return found[0]
+    return products[0]
 
 
 @only_there

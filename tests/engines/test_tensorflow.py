@@ -1,4 +1,4 @@
-"""What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
+"""TensorFlow only: the gate around fit, the Metal probe, the LSTM."""
 
 from itertools import combinations
 
@@ -130,8 +130,8 @@ def test_the_unrolled_lstm_is_keras_lstm() -> None:
     layer = keras.layers.LSTM(4, bias_initializer="random_normal")
     expected = layer(x)
     weights = (variable.value for variable in layer.weights)
-    found = forward.unrolled_lstm(x, *weights)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    outputs = forward.unrolled_lstm(x, *weights)
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_pictures_too_many_for_floats_stay_bytes(
@@ -181,7 +181,7 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
         session = opened("tensorflow", workload, "tuned", 16)
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
-        # Evaluated between and after: the weights have to be those just trained.
+        # Evaluated between blocks and at the end: the weights must be the trained ones.
         runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
         runs[-1].extend(session.evaluate())
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
@@ -245,7 +245,7 @@ def test_only_vgg16_has_large_layers(workload: Workload) -> None:
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])
 def test_dropout_by_sixteen_bits(rate: float) -> None:
-    """The share dropped, the mean kept, and other values in each step and at each call."""
+    """The share of dropped values, the mean, and different values in each step and call."""
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import dropout
@@ -264,7 +264,7 @@ def test_dropout_by_sixteen_bits(rate: float) -> None:
         for pairs in (drawn[:, 1:] * drawn[:, :-1], drawn[1:] * drawn[:-1]):
             both = (pairs != 0).mean()
             assert both == pytest.approx((1 - rate) ** 2, abs=2 * five_sigma)
-    for one, other in combinations(draws, 2):
-        assert ((one != 0) & (other != 0)).mean() == pytest.approx(
+    for first_draw, second_draw in combinations(draws, 2):
+        assert ((first_draw != 0) & (second_draw != 0)).mean() == pytest.approx(
             (1 - rate) ** 2, abs=2 * five_sigma
         )

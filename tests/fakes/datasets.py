@@ -27,11 +27,11 @@ CIFAR = DataSet(
 
 def samples(data_set: DataSet = MNIST) -> tuple[parse.Split, parse.Split]:
     """Train and test samples, pictures of one channel without their last axis."""
-    found = []
+    splits = []
     for split in ("train", "test"):
         pictures, labels = seeded.generated_data(data_set, split)
-        found.append((pictures[..., 0] if pictures.shape[-1] == 1 else pictures, labels))
-    return found[0], found[1]
+        splits.append((pictures[..., 0] if pictures.shape[-1] == 1 else pictures, labels))
+    return splits[0], splits[1]
 
 
 def npz() -> bytes:

@@ -22,7 +22,7 @@ class Mirror:
     ranges: bool = True
     tells_length: bool = True
     status: int | None = None
-    asked: list[str | None] = field(default_factory=list)
+    requested_ranges: list[str | None] = field(default_factory=list)
     url: str = ""
     ended: threading.Event = field(default_factory=threading.Event)
 
@@ -34,7 +34,7 @@ def serving(mirror: Mirror) -> Iterator[Mirror]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             wanted = self.headers.get("Range")
-            mirror.asked.append(wanted)
+            mirror.requested_ranges.append(wanted)
             if mirror.status:
                 self.send_error(mirror.status)
                 return

@@ -1,4 +1,4 @@
-"""A fake ``pynvml``: GPUs that answer what they are told to, and refuse the rest."""
+"""A fake ``pynvml``: GPUs that answer given queries and refuse all others."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def h200(number: int, **answers: Any) -> FakeGpu:
 
 
 class FakeNvml:
-    """Stands in for the module."""
+    """Replaces the module."""
 
     NVMLError = NVMLError
 
@@ -62,7 +62,7 @@ class FakeNvml:
     def __getattr__(self, name: str) -> Any:
         def answer(*arguments: Any) -> Any:
             if name == "nvmlSystemGetDriverVersion":
-                return self._told(self.driver)
+                return self._raised_or_returned(self.driver)
             if name == "nvmlDeviceGetCount":
                 return len(self.gpus)
             if name == "nvmlDeviceGetHandleByIndex":
@@ -76,14 +76,14 @@ class FakeNvml:
             question = name.removeprefix("nvmlDevice")
             if question not in gpu.answers:
                 raise NVMLError("Not Supported")
-            return self._told(gpu.answers[question])
+            return self._raised_or_returned(gpu.answers[question])
 
         if not name.startswith("nvml"):
             raise AttributeError(name)
         return answer
 
     @staticmethod
-    def _told(value: Any) -> Any:
+    def _raised_or_returned(value: Any) -> Any:
         if isinstance(value, Exception):
             raise value
         return value

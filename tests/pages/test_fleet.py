@@ -41,7 +41,7 @@ PAGES = (
 )
 
 
-# Of what a loop makes the first few, folded parts too.
+# The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
     const later = 'tbody tr:nth-child(n+6), .board ~ .board ~ .board, .operation ~ .operation';
     document.querySelectorAll(later).forEach(part => part.remove());
@@ -50,8 +50,8 @@ FEW_AND_UNFOLDED = """() => {
 
 
 def _addresses(fleet: Fleet) -> list[str]:
-    known = {"machine": fleet.machine, "result": fleet.result, "failed": fleet.failed}
-    return [fleet.address + page.format(**known) for page in PAGES]
+    ids = {"machine": fleet.machine, "result": fleet.result, "failed": fleet.failed}
+    return [fleet.address + page.format(**ids) for page in PAGES]
 
 
 @pytest.mark.parametrize("widths", [(1440,), (390, 800)])
@@ -104,11 +104,11 @@ def _layout_shift(page: Page) -> float:
 
 
 def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:
-    # axe is put into the page as a script of its own, which the pages' policy forbids. Between the
-    # schemes only colours differ, and that at once where motion is reduced.
+    # The pages' policy forbids axe's injected script, so the context bypasses it. The schemes
+    # differ only in colours, without transition if motion is reduced.
     context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
     page = context.new_page()
-    found = []
+    violations = []
     for address in _addresses(fleet):
         page.goto(address)
         page.evaluate(FEW_AND_UNFOLDED)
@@ -117,9 +117,9 @@ def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:
             for violation in Axe().run(page, options=options).response["violations"]:
                 if violation["impact"] in ("serious", "critical"):
                     where = [node["target"] for node in violation["nodes"][:3]]
-                    found.append((address, scheme, violation["id"], where))
+                    violations.append((address, scheme, violation["id"], where))
     context.close()
-    assert found == []
+    assert violations == []
 
 
 def test_every_page_links_a_json_twin_that_answers(fleet: Fleet) -> None:
@@ -308,9 +308,9 @@ def test_pictures_badges_and_feed(fleet: Fleet) -> None:
     with httpx.Client(base_url=fleet.address, timeout=30) as http:
         for address in (f"/results/{fleet.result}", f"/compare?ids={THREE}"):
             page = http.get(address).text
-            found = re.search(r'property="og:image" content="([^"]+)"', page)
-            assert found
-            picture = http.get(found[1].replace("&amp;", "&"))
+            match = re.search(r'property="og:image" content="([^"]+)"', page)
+            assert match
+            picture = http.get(match[1].replace("&amp;", "&"))
             assert picture.headers["content-type"] == "image/png"
             width, height = (int.from_bytes(picture.content[n : n + 4], "big") for n in (16, 20))
             assert (width, height) == (1200, 630)

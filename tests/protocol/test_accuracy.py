@@ -1,4 +1,4 @@
-"""Accuracy bands: what is within, what diverged, and what nothing can be said of."""
+"""Accuracy bands: within, outside, and unchecked."""
 
 from typing import Any
 
@@ -17,13 +17,13 @@ KNOWN = (Band(MLP.name, DIGEST, 0.85, 0.90, "someone, 2026"),)
 
 
 def measured(accuracy: float | None, digest: str | None = DIGEST, **changes: Any) -> Measurement:
-    found = make_result().measurement
-    assert found is not None
+    measurement = make_result().measurement
+    assert measurement is not None
     evaluation = None
     if accuracy is not None:
         fields = {"epochs": MLP.epochs, "samples": 10_000, "loss": 0.3, "accuracy": accuracy}
         evaluation = Evaluation(**(fields | changes))
-    return found.model_copy(update={"evaluation": evaluation, "data_digest": digest})
+    return measurement.model_copy(update={"evaluation": evaluation, "data_digest": digest})
 
 
 @pytest.mark.parametrize(
@@ -37,10 +37,10 @@ def measured(accuracy: float | None, digest: str | None = DIGEST, **changes: Any
     ],
 )
 def test_a_band_has_two_ends(accuracy: float, verdict: str) -> None:
-    found = judge(MLP, "real", measured(accuracy), KNOWN)
-    assert found.verdict == verdict
-    assert "someone, 2026" in found.sentence
-    assert "85.0 % to 90.0 %" in found.sentence
+    judged = judge(MLP, "real", measured(accuracy), KNOWN)
+    assert judged.verdict == verdict
+    assert "someone, 2026" in judged.sentence
+    assert "85.0 % to 90.0 %" in judged.sentence
 
 
 @pytest.mark.parametrize(
@@ -54,9 +54,9 @@ def test_a_band_has_two_ends(accuracy: float, verdict: str) -> None:
     ],
 )
 def test_without_a_band_nothing_is_said(other: Measurement, why: str) -> None:
-    found = judge(MLP, "real", other, KNOWN)
-    assert found.verdict == "accuracy_unchecked"
-    assert why in found.sentence
+    judged = judge(MLP, "real", other, KNOWN)
+    assert judged.verdict == "accuracy_unchecked"
+    assert why in judged.sentence
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,16 @@ def test_where_no_digest_is_known_the_label_real_has_to_do(kind: DataKind, verdi
 
 
 def test_bands_of_generated_data_are_keyed_by_what_is_generated_now() -> None:
-    known = {(band.workload, band.data_digest) for band in BANDS}
+    band_keys = {(band.workload, band.data_digest) for band in BANDS}
     for name in ("mnist-cnn", "fashion-mlp", "fashion-lstm"):
         data_set = workload_named(name).data_set
         splits = (
             ("train", "validation", "test") if data_set.validation_samples else ("train", "test")
         )
-        assert (name, data_digest(*(generated_data(data_set, split) for split in splits))) in known
+        assert (
+            name,
+            data_digest(*(generated_data(data_set, split) for split in splits)),
+        ) in band_keys
 
 
 def test_every_band_is_sound_and_says_where_it_is_from() -> None:

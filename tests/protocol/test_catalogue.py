@@ -1,4 +1,4 @@
-"""The catalogue: parameters, identities, and what a residual network needs."""
+"""The catalogue: parameters, identities, residual networks."""
 
 import numpy as np
 import pytest
@@ -67,9 +67,9 @@ def test_a_residual_block_counts_both_branches() -> None:
     shape = (4, 4, 8)
     assert block.output_shape(shape) == (4, 4, 8)
     assert len(block.weight_shapes(shape)) == 2 + 4 + 2 + 2
-    one = 2 * 16 * 64
-    assert block.product_flops(shape) == 3 * one
-    assert block.input_product_flops(shape) == 2 * one
+    convolution = 2 * 16 * 64
+    assert block.product_flops(shape) == 3 * convolution
+    assert block.input_product_flops(shape) == 2 * convolution
 
 
 def test_normalised_convolutions_start_as_he_says() -> None:

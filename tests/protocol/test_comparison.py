@@ -1,4 +1,4 @@
-"""Intervals and verdicts: by hand, and by how often they hold where the truth is known."""
+"""Intervals and verdicts: computed by hand, and their coverage in simulations."""
 
 import math
 from statistics import median
@@ -29,19 +29,24 @@ def test_welch_by_hand() -> None:
 def test_pairs_by_hand() -> None:
     """Logarithms 0.1, 0.2, 0.3: 2 degrees of freedom, t 4.302653."""
     base = [1.0, 20.0, 3.0]
-    found = comparison.compare_pairs([b / math.exp(0.1 * n) for n, b in enumerate(base, 1)], base)
+    verdict = comparison.compare_pairs([b / math.exp(0.1 * n) for n, b in enumerate(base, 1)], base)
     margin = 4.302653 * 0.1 / math.sqrt(3)
-    assert found.low is not None
-    assert found.high is not None
-    assert math.isclose(found.speed_up, math.exp(0.2))
-    assert math.isclose(found.low, math.exp(0.2 - margin), rel_tol=1e-6)
-    assert math.isclose(found.high, math.exp(0.2 + margin), rel_tol=1e-6)
+    assert verdict.low is not None
+    assert verdict.high is not None
+    assert math.isclose(verdict.speed_up, math.exp(0.2))
+    assert math.isclose(verdict.low, math.exp(0.2 - margin), rel_tol=1e-6)
+    assert math.isclose(verdict.high, math.exp(0.2 + margin), rel_tol=1e-6)
 
 
 def test_below_three_there_is_no_interval() -> None:
-    found = comparison.compare([1.0, 1.0], [2.0] * 9)
-    assert (found.kind, found.low, found.high, found.speed_up) == ("too_few_runs", None, None, 2.0)
-    assert found.words == "too few runs (2 and 9 runs)"
+    verdict = comparison.compare([1.0, 1.0], [2.0] * 9)
+    assert (verdict.kind, verdict.low, verdict.high, verdict.speed_up) == (
+        "too_few_runs",
+        None,
+        None,
+        2.0,
+    )
+    assert verdict.words == "too few runs (2 and 9 runs)"
     assert comparison.compare_pairs([1.0, 1.0], [2.0, 2.0]).words == "too few runs (2 pairs)"
     assert comparison.compare_pairs([1.0], [2.0]).words == "too few runs (1 pair)"
 
@@ -67,7 +72,7 @@ def test_pairs_are_not_disturbed_by_what_meets_both() -> None:
 
 def processes(random: np.random.Generator, count: int, level: float) -> list[list[float]]:
     """Block times of processes: each process has its own pace, its blocks follow one another."""
-    found = []
+    all_blocks = []
     for _ in range(count):
         pace = level * math.exp(random.normal(0, PROCESS_SPREAD))
         shocks = random.normal(0, BLOCK_SPREAD * math.sqrt(1 - CORRELATION**2), BLOCKS)
@@ -75,8 +80,8 @@ def processes(random: np.random.Generator, count: int, level: float) -> list[lis
         for shock in shocks:
             drift = CORRELATION * drift + shock
             blocks.append(pace * math.exp(drift))
-        found.append(blocks)
-    return found
+        all_blocks.append(blocks)
+    return all_blocks
 
 
 def medians(side: list[list[float]]) -> list[float]:
@@ -88,24 +93,24 @@ def flat(side: list[list[float]]) -> list[float]:
 
 
 def coverage(count: int, values: object, seed: int) -> dict[str, float]:
-    """Share of simulated comparisons whose interval holds the true ratio."""
+    """Share of simulated comparisons whose interval contains the true ratio."""
     random = np.random.default_rng(seed)
     held = {"welch": 0, "pairs": 0}
     for _ in range(DRAWS):
         a, b = (values(processes(random, count, level)) for level in (1.0, TRUE_RATIO))  # type: ignore[operator]
-        for kind, found in (
+        for kind, verdict in (
             ("welch", comparison.compare(a, b)),
             ("pairs", comparison.compare_pairs(a, b)),
         ):
-            assert found.low is not None
-            assert found.high is not None
-            held[kind] += found.low <= TRUE_RATIO <= found.high
+            assert verdict.low is not None
+            assert verdict.high is not None
+            held[kind] += verdict.low <= TRUE_RATIO <= verdict.high
     return {kind: hits / DRAWS for kind, hits in held.items()}
 
 
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: int) -> None:
-    """Correlated blocks, 3 % between processes; 1,500 draws know a share to within 1.2 points."""
+    """Correlated blocks, 3 % between processes; 1,500 draws give a share to within 1.2 points."""
     for share in coverage(count, medians, seed=count).values():
         assert 0.90 <= share <= 0.98
 

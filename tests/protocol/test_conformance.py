@@ -20,13 +20,13 @@ def cell(device: DeviceKind = "cpu", **changes: Any) -> Cell:
 
 def traces(sgd: float = 0.0, workload: float = 0.0, **changes: Any) -> list[Trace]:
     """The reference, its last loss off by a relative deviation."""
-    found = []
+    made = []
     for optimizer, off in (("sgd", sgd), ("workload", workload)):
         right = conformance.references()[WORKLOAD.digest, optimizer]
         losses = (*right.losses[:-1], right.losses[-1] * (1 + off))
         fields = {"batch_size": right.batch_size, "seed": right.seed, "losses": losses}
-        found.append(Trace(optimizer=optimizer, **{**fields, **changes}))  # type: ignore[arg-type]
-    return found
+        made.append(Trace(optimizer=optimizer, **{**fields, **changes}))  # type: ignore[arg-type]
+    return made
 
 
 @pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
@@ -59,15 +59,15 @@ def test_every_workload_has_its_reference(workload: Any) -> None:
 def test_the_largest_deviation_decides(
     device: DeviceKind, sgd: float, workload: float, kind: str
 ) -> None:
-    found = conformance.verdict(cell(device), traces(sgd, workload))
-    assert found.kind == kind
-    assert found.deviation == pytest.approx(max(sgd, workload), abs=1e-8)
+    verdict = conformance.verdict(cell(device), traces(sgd, workload))
+    assert verdict.kind == kind
+    assert verdict.deviation == pytest.approx(max(sgd, workload), abs=1e-8)
 
 
 def test_a_precision_without_tolerance_is_unverified() -> None:
-    found = conformance.verdict(cell(precision="mixed_float16"), traces())
-    assert found.kind == "unverified"
-    assert "mixed_float16" in found.reason
+    verdict = conformance.verdict(cell(precision="mixed_float16"), traces())
+    assert verdict.kind == "unverified"
+    assert "mixed_float16" in verdict.reason
 
 
 @pytest.mark.parametrize(("sgd", "kind"), [(1.3e-3, "conformant"), (5e-3, "wrong_result")])
@@ -81,8 +81,8 @@ def test_a_loss_that_is_no_number_is_wrong(device: DeviceKind) -> None:
     broken = traces()
     losses = (*broken[1].losses[:-1], None)
     broken[1] = broken[1].model_copy(update={"losses": losses})
-    found = conformance.verdict(cell(device), broken)
-    assert (found.kind, found.deviation) == ("wrong_result", float("inf"))
+    verdict = conformance.verdict(cell(device), broken)
+    assert (verdict.kind, verdict.deviation) == ("wrong_result", float("inf"))
 
 
 @pytest.mark.parametrize("changes", [{"seed": "f" * 32}, {"batch_size": 7}, {"losses": (1.0, 2.0)}])

@@ -1,4 +1,4 @@
-"""docs/protocol.md says all that the models say, and its vectors are true."""
+"""docs/protocol.md documents every field of the models, and its test vectors are correct."""
 
 import json
 import re
@@ -73,8 +73,8 @@ def test_what_keys_say_has_a_table_of_all_its_members(name: str) -> None:
 
 def choices(part: Any) -> list[str]:
     if isinstance(part, dict):
-        found = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
-        return found + [value for inner in part.values() for value in choices(inner)]
+        values = [*part.get("enum", ()), *([part["const"]] if "const" in part else [])]
+        return values + [value for inner in part.values() for value in choices(inner)]
     if isinstance(part, list):
         return [value for inner in part for value in choices(inner)]
     return []

@@ -1,4 +1,4 @@
-"""Doubts: each is found where it was planted, none on a steady machine, and all can be said."""
+"""Doubts: each planted one is detected, a steady machine has none, and all have words."""
 
 import random
 from itertools import cycle, islice
@@ -90,11 +90,11 @@ def telemetry_of(sensor: str, *values: float | None) -> Telemetry:
 
 
 def test_heat_that_the_system_reports() -> None:
-    found = doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None))
-    assert [doubt_text.words(warn) for warn in found] == [
+    warnings = doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, 1, 2, None))
+    assert [doubt_text.words(warn) for warn in warnings] == [
         "the system reported heat in 50.0 % of the samples"
     ]
-    assert found[0].figures["worst_level"] == 2.0
+    assert warnings[0].figures["worst_level"] == 2.0
     assert doubts.of_telemetry(telemetry_of("thermal_pressure_level", 0, 0, None)) == []
     (warn,) = doubts.of_telemetry(telemetry_of("cpu_throttle_count", None, 70, 70, 73))
     assert doubt_text.words(warn) == "heat slowed processor cores down 3 times"

@@ -1,4 +1,4 @@
-"""DSSE envelopes: what was signed comes back, and nothing else ever does."""
+"""DSSE envelopes: open(sign(x)) == x, and any change is refused."""
 
 import base64
 import functools
@@ -297,8 +297,8 @@ def test_no_envelope_is_written_that_no_reader_takes() -> None:
 @settings(max_examples=30)
 def test_securesystemslib_reads_ours(kind: str, payload: bytes) -> None:
     other = OtherEnvelope.from_dict(json.loads(envelope.seal(kind, payload, KEY_1, KEY_2)))
-    known = [SSlibKey.from_crypto(key, key_id) for key_id, key in ENROLLED.items()]
-    assert set(other.verify(known, 2)) == {KEY_ID_1, KEY_ID_2}
+    verifiers = [SSlibKey.from_crypto(key, key_id) for key_id, key in ENROLLED.items()]
+    assert set(other.verify(verifiers, 2)) == {KEY_ID_1, KEY_ID_2}
     assert (other.payload_type, other.payload) == (kind, payload)
 
 

@@ -1,4 +1,4 @@
-"""How large, how long and how far: the limits of what a result holds."""
+"""Limits of the fields of a result."""
 
 import json
 from typing import Any
@@ -34,12 +34,12 @@ from bench_protocol.units import LARGEST_INTEGER, UtcTime, plain_text
 
 def integer_fields(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
     """Every integer of the model tree: model, field, limits."""
-    found = []
+    fields = []
 
     def look(model: str, name: str, part: Any) -> None:
         if isinstance(part, dict):
             if part.get("type") == "integer":
-                found.append((model, name, part))
+                fields.append((model, name, part))
             for key, inner in part.items():
                 if key != "properties":
                     look(model, name, inner)
@@ -50,7 +50,7 @@ def integer_fields(schema: dict[str, Any]) -> list[tuple[str, str, dict[str, Any
     for model, definition in ({"Result": schema} | schema["$defs"]).items():
         for name, part in definition["properties"].items():
             look(model, name, part)
-    return found
+    return fields
 
 
 INTEGERS = integer_fields(Result.model_json_schema())
@@ -84,7 +84,7 @@ def paths_of_integers(value: Any, path: Place = ()) -> list[Place]:
         items = value.items()
     elif isinstance(value, list):
         items = enumerate(value)
-    return [found for key, part in items for found in paths_of_integers(part, (*path, key))]
+    return [place for key, part in items for place in paths_of_integers(part, (*path, key))]
 
 
 # Smaller limits than 2**53 - 1.

@@ -1,4 +1,4 @@
-"""The log's tree against RFC 6962's own words, public vectors and each other."""
+"""The Merkle tree compared with RFC 6962's definition and public test vectors."""
 
 import base64
 import hashlib
@@ -68,13 +68,13 @@ def test_public_vectors_of_consistency(case: dict[str, Any]) -> None:
 def test_the_first_trees_of_rfc_6962() -> None:
     """Roots of certificate-transparency's reference tests, for 0 to 8 entries."""
     entries = "", "00", "10", "2021", "3031", "40414243", "5051525354555657", "60616263646566676869"
-    frontier, found = merkle.Frontier(), []
+    frontier, roots = merkle.Frontier(), []
     for entry in entries:
         frontier.add(merkle.leaf_hash(bytes.fromhex(entry)))
-        found.append(frontier.root.hex())
-    assert found[0] == "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
-    assert found[1] == "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"
-    assert found[7][:16] == mth([merkle.leaf_hash(bytes.fromhex(e)) for e in entries]).hex()[:16]
+        roots.append(frontier.root.hex())
+    assert roots[0] == "6e340b9cffb37a989ca544e6bb780a2c78901d3fb33738768511a30617afa01d"
+    assert roots[1] == "fac54203e7cc696cf0dfcb42c92a1d9dbaf70ad9e621f4bd8d98662f00e3c125"
+    assert roots[7][:16] == mth([merkle.leaf_hash(bytes.fromhex(e)) for e in entries]).hex()[:16]
     assert merkle.Frontier().root == merkle.EMPTY_ROOT
 
 

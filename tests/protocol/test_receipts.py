@@ -1,4 +1,4 @@
-"""Notes, checkpoints and receipts: the specification's vectors, and every way they can be wrong."""
+"""Notes, checkpoints and receipts: the specification's vectors, and invalid ones."""
 
 import base64
 
@@ -112,9 +112,9 @@ def test_a_malformed_proof_is_refused(text: str) -> None:
 
 
 def test_a_log_that_shrank_or_forked() -> None:
-    one, two = checkpoint(1), checkpoint(2)
+    small, large = checkpoint(1), checkpoint(2)
     with pytest.raises(InvalidProof, match="had 2 entries and shows 1"):
-        receipts.verify_growth(two, one, ())
+        receipts.verify_growth(large, small, ())
     with pytest.raises(InvalidProof, match="two different trees have size 1"):
-        receipts.verify_growth(one, checkpoint(1, bytes(32)), ())
-    receipts.verify_growth(receipts.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT), one, ())
+        receipts.verify_growth(small, checkpoint(1, bytes(32)), ())
+    receipts.verify_growth(receipts.Checkpoint(ORIGIN, 0, merkle.EMPTY_ROOT), small, ())

@@ -1,4 +1,4 @@
-"""Statements and results: what may be signed, and what is refused by the name of its field."""
+"""Statements and results: valid ones, and refused ones with the name of the field."""
 
 import copy
 import json
@@ -54,12 +54,12 @@ def test_the_golden_result_leaves_no_field_empty() -> None:
         if value is None or value in ((), [], {}):
             return [path]
         if isinstance(value, dict):
-            return [found for key, part in value.items() for found in empty(part, f"{path}.{key}")]
+            return [inner for key, part in value.items() for inner in empty(part, f"{path}.{key}")]
         if isinstance(value, list):
             return [
-                found
+                inner
                 for index, part in enumerate(value)
-                for found in empty(part, f"{path}.{index}")
+                for inner in empty(part, f"{path}.{index}")
             ]
         return []
 

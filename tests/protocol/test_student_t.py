@@ -1,4 +1,4 @@
-"""Quantiles of Student's t against SciPy, and against the two cases with a closed form."""
+"""Quantiles of Student's t compared with SciPy and with the two closed forms."""
 
 import math
 from itertools import pairwise
@@ -22,9 +22,9 @@ def test_as_scipy(freedom: float) -> None:
 @pytest.mark.parametrize("confidence", CONFIDENCE)
 def test_closed_forms(confidence: float) -> None:
     """One degree of freedom is Cauchy's distribution; two have an algebraic quantile."""
-    one = math.tan(math.pi * confidence / 2)
+    cauchy = math.tan(math.pi * confidence / 2)
     two = confidence * math.sqrt(2 / (1 - confidence**2))
-    assert math.isclose(student_t.quantile(1, confidence), one, rel_tol=1e-10)
+    assert math.isclose(student_t.quantile(1, confidence), cauchy, rel_tol=1e-10)
     assert math.isclose(student_t.quantile(2, confidence), two, rel_tol=1e-10)
 
 

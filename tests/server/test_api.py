@@ -1,4 +1,4 @@
-"""What the API answers: boards, comparisons, pages of results, and its own description."""
+"""The API: boards, comparisons, pages of results, OpenAPI examples."""
 
 import re
 from typing import Any
@@ -20,10 +20,10 @@ BOTH = ["apple-m2-max-30-core-gpu", "intel-core-i7-8700"]
 def test_workloads(http: TestClient) -> None:
     answer = http.get("/api/v1/workloads").json()
     assert [w["name"] for w in answer] == [w.name for w in CATALOGUE]
-    for found, workload in zip(answer, CATALOGUE, strict=True):
-        assert found["digest"] == workload.digest
-        assert found["parameter_count"] == workload.parameter_count
-        assert found["training_flops_per_sample"] == workload.training_flops_per_sample
+    for shown, workload in zip(answer, CATALOGUE, strict=True):
+        assert shown["digest"] == workload.digest
+        assert shown["parameter_count"] == workload.parameter_count
+        assert shown["training_flops_per_sample"] == workload.training_flops_per_sample
 
 
 def test_board(post: Poster) -> None:
@@ -185,15 +185,15 @@ def test_result_filters(post: Poster) -> None:
     failed = post(results.make_failure())
     run = post.made(run_id="e" * 32)
 
-    def found(query: str) -> list[str]:
+    def ids(query: str) -> list[str]:
         return [r["id"] for r in post.http.get(f"/api/v1/results?{query}").json()["results"]]
 
-    assert found("status=failed") == [failed]
-    assert found("rankable=false") == [failed]
-    assert found("status=failed&rankable=true") == []
-    assert found(f"run_id={'e' * 32}") == [run]
-    assert len(found(f"key_id={results.key_id(results.private_key())}")) == 3
-    assert found("workload=fashion-lstm") == []
+    assert ids("status=failed") == [failed]
+    assert ids("rankable=false") == [failed]
+    assert ids("status=failed&rankable=true") == []
+    assert ids(f"run_id={'e' * 32}") == [run]
+    assert len(ids(f"key_id={results.key_id(results.private_key())}")) == 3
+    assert ids("workload=fashion-lstm") == []
 
 
 def test_one_result(post: Poster) -> None:
@@ -246,8 +246,8 @@ def test_every_parameter_and_body_has_an_example(http: TestClient) -> None:
 
 
 def check_examples(http: TestClient, path: str, examples: dict[tuple[str, str], list[Any]]) -> None:
-    """Each value can be asked for, whether or not there is anything of it."""
-    address = re.sub(r"{(\w+)}", lambda found: str(examples["path", found[1]][0]), path)
+    """Each example value is accepted, with or without results."""
+    address = re.sub(r"{(\w+)}", lambda match: str(examples["path", match[1]][0]), path)
     # A comparison needs its ids, and a board's cursor its workload.
     always = {
         name: values[0]

@@ -1,4 +1,4 @@
-"""Any query as CSV, JSON lines and Parquet: the same rows as the JSON answer."""
+"""Exports: CSV, JSON lines and Parquet have the same rows as the JSON answer."""
 
 import csv
 import io
@@ -26,8 +26,8 @@ def rows(post: Poster, address: str, form: str) -> list[dict[str, Any]]:
         return list(csv.DictReader(io.StringIO(answer.text)))
     if form == "jsonl":
         return [json.loads(line) for line in answer.text.splitlines()]
-    found: list[dict[str, Any]] = parquet.read_table(io.BytesIO(answer.content)).to_pylist()
-    return found
+    rows: list[dict[str, Any]] = parquet.read_table(io.BytesIO(answer.content)).to_pylist()
+    return rows
 
 
 def as_text(row: dict[str, Any]) -> dict[str, str]:
@@ -77,11 +77,11 @@ def test_three_formats_hold_the_same(
 def test_an_export_is_the_list(post: Poster, filled: dict[str, str]) -> None:
     listed = post.http.get("/api/v1/results").json()["results"]
     exported = rows(post, "/export?", "jsonl")
-    for one, other in zip(exported, listed, strict=True):
-        one["verdicts"] = json.loads(one["verdicts"])
+    for exported_row, listed_row in zip(exported, listed, strict=True):
+        exported_row["verdicts"] = json.loads(exported_row["verdicts"])
         for name in ("received_at", "started_at"):
-            one[name] = one[name].replace("+00:00", "Z")
-        assert one == other
+            exported_row[name] = exported_row[name].replace("+00:00", "Z")
+        assert exported_row == listed_row
 
 
 def test_a_name_is_no_formula(post: Poster) -> None:

@@ -1,4 +1,4 @@
-"""Hardware, machines, a machine's history, and what figures can be narrowed to."""
+"""Hardware, machines, a machine's history, and filters."""
 
 import json
 import random
@@ -41,16 +41,16 @@ def test_hardware_and_machines(post: Poster) -> None:
     assert [row["slug"] for row in listed["hardware"]] == ["intel-core-i7-8700", SLUG]
     assert listed["hardware"][1]["machines"] == 2
     assert get(post.http, "/hardware?q=H2")["hardware"] == listed["hardware"][1:]
-    one = get(post.http, f"/hardware/{SLUG}")
-    assert (one["name"], len(one["figures"])) == ("NVIDIA H200", 1)
-    assert one["figures"][0]["machines"] == 2
-    assert one["figures"][0]["mfu"] == pytest.approx(
+    hardware = get(post.http, f"/hardware/{SLUG}")
+    assert (hardware["name"], len(hardware["figures"])) == ("NVIDIA H200", 1)
+    assert hardware["figures"][0]["machines"] == 2
+    assert hardware["figures"][0]["mfu"] == pytest.approx(
         get(post.http, "/workloads")[0]["training_flops_per_sample"]
-        * one["figures"][0]["samples_per_second"]
+        * hardware["figures"][0]["samples_per_second"]
         / 67e12
     )
-    assert one["score"]["value"] is None
-    assert "mnist-cnn" in one["score"]["missing"]
+    assert hardware["score"]["value"] is None
+    assert "mnist-cnn" in hardware["score"]["missing"]
     pages, cursor = [], ""
     while cursor is not None:
         page = get(post.http, f"/machines?limit=1&cursor={cursor}")
@@ -59,9 +59,9 @@ def test_hardware_and_machines(post: Poster) -> None:
     assert len(pages) == 3
     assert sorted(pages, key=lambda row: row["machine_id"]) == pages
     identity = next(row["machine_id"] for row in pages if SLUG in row["hardware"])
-    found = get(post.http, f"/machines/{identity}")
-    assert found["machine"]["gpus"][0]["driver"] == "560.35"
-    assert found["figures"][0]["machine_id"] == identity
+    answer = get(post.http, f"/machines/{identity}")
+    assert answer["machine"]["gpus"][0]["driver"] == "560.35"
+    assert answer["figures"][0]["machine_id"] == identity
     for address in ("/machines/0123456789abcdef", "/hardware/none"):
         assert post.http.get(f"/api/v1{address}").status_code == 404
     for address in ("/machines/%00", "/hardware/%00", "/machines?cursor=WyJcdTAwMDAiXQ"):
@@ -80,10 +80,10 @@ def test_history_marks_what_a_driver_changed(post: Poster) -> None:
             clocks=at(number),
         )
     identity = get(post.http, f"/results/{last}")["machine_id"]
-    found = get(post.http, f"/machines/{identity}/history?workload=mnist-cnn")
-    assert len(found["points"]) == 16
-    (change,) = found["changes"]
-    assert change["result_id"] == found["points"][9]["result_id"]
+    machine_history = get(post.http, f"/machines/{identity}/history?workload=mnist-cnn")
+    assert len(machine_history["points"]) == 16
+    (change,) = machine_history["changes"]
+    assert change["result_id"] == machine_history["points"][9]["result_id"]
     assert change["speed_up"] == pytest.approx(1.25, rel=0.02)
     assert change["changed"] == [["machine.gpus.0.driver", "550.9", "560.35"]]
     post.made(cell=results.make_cell(device=CUDA, recipe="tuned"), machine=machine())
@@ -141,8 +141,10 @@ def test_attribute_filters(post: Poster, where: list[str], recipes: list[str], g
     answer = post.http.get("/api/v1/leaderboard", params=query)
     assert answer.status_code == 200, answer.text
     rows = answer.json()["rows"]
-    found = [row["recipe"] for row in rows] + [o["recipe"] for row in rows for o in row["others"]]
-    assert sorted(found) == recipes
+    recipes_shown = [row["recipe"] for row in rows] + [
+        o["recipe"] for row in rows for o in row["others"]
+    ]
+    assert sorted(recipes_shown) == recipes
     listed = post.http.get("/api/v1/results", params={"where": where}).json()["results"]
     assert sorted(row["recipe"] for row in listed) == recipes
 
@@ -157,7 +159,7 @@ def test_conditions_that_cannot_be_asked(http: TestClient, where: str) -> None:
 
 
 def test_sorting_and_grouping(post: Poster) -> None:
-    """Slow and frugal, fast and hungry, and one whose energy nobody measured."""
+    """One slow with low energy, one fast with high energy, one without measured energy."""
     for seed, step_ns, millijoules in (
         (1, 2_000_000, 10_000),
         (2, 1_000_000, 90_000),
@@ -173,9 +175,9 @@ def test_sorting_and_grouping(post: Poster) -> None:
 
     def rows(**query: str) -> list[dict[str, Any]]:
         query = {"workload": "mnist-cnn", "group": "hardware"} | query
-        found = post.http.get("/api/v1/leaderboard", params=query)
-        assert found.status_code == 200, found.text
-        return list(found.json()["rows"])
+        answer = post.http.get("/api/v1/leaderboard", params=query)
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["rows"])
 
     for group in ("hardware", "machine", "result", "setup"):
         names = [row["hardware"] for row in rows(group=group, sort="throughput")]
@@ -199,9 +201,9 @@ def test_energies_of_different_scopes_are_not_ranked_together(post: Poster) -> N
         post.made(cell=cell, machine=made, measurement=measurement)
     for group in ("hardware", "machine", "result", "setup"):
         board = f"/leaderboard?workload=mnist-cnn&sort=energy&group={group}"
-        found = get(post.http, board)
-        assert found["energy_scopes"] == ["cpu_package", "soc"]
-        names = [(row["rank"], row["hardware"]) for row in found["rows"]]
+        shown = get(post.http, board)
+        assert shown["energy_scopes"] == ["cpu_package", "soc"]
+        names = [(row["rank"], row["hardware"]) for row in shown["rows"]]
         assert names == [(1, "Intel Core i3-8700"), (2, "Intel Core i1-8700")]
         (row,) = get(post.http, f"{board}&energy_scope=soc")["rows"]
         assert (row["rank"], row["hardware"]) == (1, "Intel Core i2-8700")
@@ -267,13 +269,13 @@ def test_ranks_and_speed_ups_of_results_go_on_in_the_export(
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
-    """Also where its processor is the faster one."""
+    """Even if its processor is faster."""
     for device, step_ns in ((CUDA, 90_000), (Device(kind="cpu"), 10_000)):
         last = post.made(cell=results.make_cell(device=device), machine=machine(), step_ns=step_ns)
     identity = get(post.http, f"/results/{last}")["machine_id"]
-    found = get(post.http, f"/machines/{identity}")
-    assert found["name"] == "NVIDIA H200"
-    assert len(found["hardware"]) == 2
+    answer = get(post.http, f"/machines/{identity}")
+    assert answer["name"] == "NVIDIA H200"
+    assert len(answer["hardware"]) == 2
     things = get(post.http, f"/compare?ids={identity},nvidia-h200")["things"]
     assert things[0]["name"] == f"NVIDIA H200, machine {identity[:8]}"
 

@@ -1,4 +1,4 @@
-"""Migrations: up, down, up; equal to the tables; and a server that refuses any other version."""
+"""Migrations: up, down, up; equal to the tables; the server refuses any other version."""
 
 import os
 import subprocess
@@ -30,9 +30,9 @@ def test_migrations_make_the_tables(database_url: str) -> None:
     with engine.connect() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True})
         assert compare_metadata(context, Table.metadata) == []
-        found = inspect(connection)
+        schema = inspect(connection)
         for table in Table.metadata.sorted_tables:
-            named = {check["name"] for check in found.get_check_constraints(table.name)}
+            named = {check["name"] for check in schema.get_check_constraints(table.name)}
             wanted = {
                 str(check.name) for check in table.constraints if isinstance(check, CheckConstraint)
             }

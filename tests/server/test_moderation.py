@@ -1,4 +1,4 @@
-"""Who may say what of results and keys, and what comes of it."""
+"""Acts on results and keys: permissions and effects."""
 
 import json
 from collections.abc import Callable
@@ -90,7 +90,7 @@ def test_withdrawing_erases_and_leaves_a_stub(post: Poster, store: Store) -> Non
 def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> None:
     """Flagged, hidden or withdrawn: marked, with the reason, and never with a rank."""
     other = results.make_cell(batch_size=128)
-    kept, flagged, hidden, gone = (post.made(step_ns=n * 1_000_000) for n in (1, 2, 3, 4))
+    ranked, flagged, hidden, gone = (post.made(step_ns=n * 1_000_000) for n in (1, 2, 3, 4))
     elsewhere = post.made(cell=other)
     moderation.decide(store, AUTHORITY, NOW, "flag", result=flagged, reason="overclocked")
     act(post, "hide", result=hidden)
@@ -102,15 +102,15 @@ def test_what_does_not_count_stays_at_the_foot(post: Poster, store: Store) -> No
         hidden: ("hidden", "hidden by its sender"),
         gone: ("withdrawn", "withdrawn by its sender"),
     }
-    assert [row["result_id"] for row in board["rows"]] == [kept]
+    assert [row["result_id"] for row in board["rows"]] == [ranked]
     page = post.http.get("/?workload=mnist-cnn").text
     assert "3 results not ranked" in page
     assert "withdrawn by its sender" in page
     assert f"/results/{flagged}" in page
     assert f"/results/{gone}" not in page
     for narrowed in ("batch_size=256", "device=cuda", "trust=1", "where=os=linux"):
-        found = post.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{narrowed}").json()
-        assert gone not in [row["result_id"] for row in found["unranked"]]
+        board = post.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{narrowed}").json()
+        assert gone not in [row["result_id"] for row in board["unranked"]]
     wide = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&batch_size=128").json()
     assert [row["result_id"] for row in wide["unranked"]] == [elsewhere]
 
@@ -185,8 +185,8 @@ def test_by_invitation(post: Poster, store: Store, policy: Callable[[str], None]
 def test_by_approval(post: Poster, store: Store, policy: Callable[[str], None]) -> None:
     policy("approval")
     key = results.private_key(5)
-    told = post.http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
-    assert told.json()["status"] == "pending"
+    answer = post.http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
+    assert answer.json()["status"] == "pending"
     raw = results.sealed(results.make_result(key=key), key)
     assert post.raw(raw).json()["code"] == "key_not_active"
     moderation.decide(store, AUTHORITY, NOW, "approve", key=results.key_id(key))
@@ -194,11 +194,11 @@ def test_by_approval(post: Poster, store: Store, policy: Callable[[str], None]) 
 
 
 def test_an_expired_challenge_lowers_the_level(post: Poster, app: FastAPI) -> None:
-    given = post.http.post(
+    challenge = post.http.post(
         "/api/v1/challenges", json={"key_id": results.key_id(results.private_key())}
     ).json()
-    named = Challenge(**{name: given[name] for name in Challenge.model_fields})
-    app.state.clock = lambda: datetime.fromisoformat(given["expires_at"]) + timedelta(seconds=1)
+    named = Challenge(**{name: challenge[name] for name in Challenge.model_fields})
+    app.state.clock = lambda: datetime.fromisoformat(challenge["expires_at"]) + timedelta(seconds=1)
     identity = post.made(challenge=named)
     answer = post.http.get(f"/api/v1/results/{identity}").json()
     verdict = {v["check"]: v for v in answer["verdicts"]}["challenge"]

@@ -1,4 +1,4 @@
-"""The operator's commands on real databases, beside a server that is in use."""
+"""The operator's commands on real databases, beside a running server."""
 
 import json
 import re
@@ -68,14 +68,14 @@ def http(
 def entry(done: Ran) -> int:
     """The log entry that a command says it made."""
     assert done.exit_code == 0, done.output
-    found = re.fullmatch(r"logged as entry (\d+)\n", done.output)
-    assert found, done.output
-    return int(found.group(1))
+    match = re.fullmatch(r"logged as entry (\d+)\n", done.output)
+    assert match, done.output
+    return int(match.group(1))
 
 
 def key(post: Poster, key_id: str = KEY) -> dict[str, object]:
-    found: dict[str, object] = post.http.get(f"/api/v1/keys/{key_id}").json()
-    return found
+    document: dict[str, object] = post.http.get(f"/api/v1/keys/{key_id}").json()
+    return document
 
 
 def test_keys(post: Poster, command: Command) -> None:
@@ -99,14 +99,14 @@ def test_approval(post: Poster, command: Command, application: FastAPI) -> None:
     """Anyone may enroll, and results are taken once the operator has approved the key."""
     application.state.settings = Settings(enrollment="approval")
     newcomer = results.private_key(2)
-    told = post.http.post("/api/v1/keys", content=results.enrollment(newcomer), headers=JSON)
-    assert (told.status_code, told.json()["status"]) == (201, "pending")
+    answer = post.http.post("/api/v1/keys", content=results.enrollment(newcomer), headers=JSON)
+    assert (answer.status_code, answer.json()["status"]) == (201, "pending")
     raw = results.sealed(results.make_result(key=newcomer), newcomer)
     held = post.raw(raw)
     assert (held.status_code, held.json()["code"]) == (403, "key_not_active")
     assert "operator's approval" in held.json()["detail"]
-    asked = post.http.post("/api/v1/challenges", json={"key_id": OTHER})
-    assert asked.json()["code"] == "key_not_active"
+    answer = post.http.post("/api/v1/challenges", json={"key_id": OTHER})
+    assert answer.json()["code"] == "key_not_active"
     assert f"{OTHER}  pending" in command("keys", "list").output
     entry(command("keys", "approve", OTHER))
     assert post.raw(raw).status_code == 201
@@ -133,9 +133,9 @@ def test_results(post: Poster, command: Command) -> None:
     identity = post.made()
     for act, words in (("flag", "flagged by the operator"), ("quarantine", "held back")):
         entry(command("results", act, identity, "--reason", "looks odd"))
-        found = post.http.get(f"/api/v1/results/{identity}").json()
-        assert found["unranked_reason"].startswith(words)
-        assert found["unranked_reason"].endswith("looks odd")
+        shown = post.http.get(f"/api/v1/results/{identity}").json()
+        assert shown["unranked_reason"].startswith(words)
+        assert shown["unranked_reason"].endswith("looks odd")
         board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
         assert (board["rows"], [row["result_id"] for row in board["unranked"]]) == ([], [identity])
     entry(command("results", "restore", identity))
@@ -143,25 +143,28 @@ def test_results(post: Poster, command: Command) -> None:
 
 
 def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command) -> None:
-    identity, kept = post.made(), post.made()
+    identity, untouched = post.made(), post.made()
     entry(command("keys", "revoke", KEY, "--reason", "lost"))
     refused = said.act(post, "withdraw", result=identity, server_origin="trainmark.localhost")
     assert (refused.status_code, refused.json()["code"]) == (403, "key_not_active")
     mend = refused.json()["mend"]
     assert f"bench-server results withdraw {identity}" in mend
-    asked = command("results", "withdraw", identity)
-    assert (asked.exit_code, "Say --yes" in asked.output) == (2, True)  # nobody answered
+    unconfirmed = command("results", "withdraw", identity)
+    assert (unconfirmed.exit_code, "Say --yes" in unconfirmed.output) == (
+        2,
+        True,
+    )  # nobody answered
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 200
     entry(command(*mend.partition("bench-server ")[2].split(), "--yes"))
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 410
-    assert post.http.get(f"/api/v1/results/{kept}").status_code == 200
+    assert post.http.get(f"/api/v1/results/{untouched}").status_code == 200
     assert command("reindex").exit_code == 0
     verified = command("verify-log")
     assert verified.exit_code == 0, verified.output
 
 
 def test_invitations(post: Poster, command: Command, application: FastAPI) -> None:
-    """A code enrolls one key, gives it to the owner it names, and expires."""
+    """A code enrolls one key, assigns it to its owner, and expires."""
     application.state.settings = Settings(enrollment="invite")
     code = command("create-invite", "--owner", "guests").output.strip()
     expired = command("create-invite", "--days", "0.01").output.strip()
@@ -249,13 +252,13 @@ def test_a_dump_verifies_without_server_and_keys(
                 document["records"][2]["salt"] = "00" * 32
                 content = json.dumps(document).encode()
             new.writestr(name, content)
-    found = stranger(str(altered))
-    assert found.exit_code == 1
-    assert "WRONG entry 2: edited" in found.output
+    outcome = stranger(str(altered))
+    assert outcome.exit_code == 1
+    assert "WRONG entry 2: edited" in outcome.output
     dump.write_bytes(dump.read_bytes()[:100])
     for file in (dump, tmp_path / "missing.zip"):
-        told = stranger(str(file))
-        assert (told.exit_code, "is no dump of a log" in told.output) == (2, True)
+        outcome = stranger(str(file))
+        assert (outcome.exit_code, "is no dump of a log" in outcome.output) == (2, True)
     unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
     assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

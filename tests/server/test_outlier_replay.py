@@ -1,5 +1,4 @@
-"""The outlier check's finding is of the moment of acceptance: no replay changes it, even where the
-results that it was compared with are erased."""
+"""The outlier verdict dates from acceptance: no replay changes it, even after withdrawals."""
 
 import json
 from pathlib import Path
@@ -40,8 +39,8 @@ def outlier(post: Poster) -> str:
 
 
 def finding(verdicts: str) -> dict[str, Any]:
-    (found,) = (verdict for verdict in json.loads(verdicts) if verdict["check"] == "outlier")
-    return dict(found)
+    (outlier,) = (verdict for verdict in json.loads(verdicts) if verdict["check"] == "outlier")
+    return dict(outlier)
 
 
 def stored(store: Store, identity: str) -> tuple[dict[str, Any], int]:
@@ -84,7 +83,7 @@ def test_a_restored_database_has_it(
 
 
 def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outlier: str) -> None:
-    """Of databases that were migrated before there was the check."""
+    """For databases that were migrated before the check existed."""
     with store.writing() as session:
         session.execute(text("UPDATE submission SET outlier = NULL"))
     reindex.reindex(store)
@@ -118,8 +117,8 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
     monkeypatch.setattr(changes, "apply", noted)
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
-        with archive.keeping(fetch, tmp_path / "dump.zip") as kept:
-            assert audit.audit(kept).faults == ()
+        with archive.keeping(fetch, tmp_path / "dump.zip") as fetch_and_store:
+            assert audit.audit(fetch_and_store).faults == ()
     replayed.clear()
     with archive.reading(tmp_path / "dump.zip") as fetch:
         assert audit.audit(fetch).faults == ()

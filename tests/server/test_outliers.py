@@ -17,7 +17,7 @@ PLACE = "p" * 32
 
 
 def keep(store: Store, times: list[float], place: str = PLACE) -> None:
-    """A hardware's standing and those of its owners, whose rest does not matter here."""
+    """Store a hardware's aggregate and those of its owners; other columns do not matter."""
     with store.writing() as session:
         numbers = ("value_log_mean", "value_log_variance")
         row = {
@@ -60,7 +60,7 @@ def quartiles_of(times: list[float]) -> outliers.OtherOwners:
 
 @pytest.mark.parametrize("count", [1, 5, outliers.FEW, outliers.FEW + 1, outliers.FEW + 2, 90])
 def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
-    """Whether it is there already or not: what is found of the others is the same."""
+    """The statistics of the others are the same with and without the owner's aggregate."""
     times = [100.0 + number for number in range(count)]
     random.Random(1).shuffle(times)
     keep(store, times)
@@ -81,7 +81,7 @@ def of_deviations(times: list[float]) -> outliers.OtherOwners:
 
 @pytest.mark.parametrize("wild", [False, True])
 def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None:
-    """Of 400 owners whose logarithms are normal, every twentieth being wild or not."""
+    """For 400 owners with normally distributed logarithms, with and without 5 % outliers."""
     normal = NormalDist(math.log(1000), 0.1)
     times = [math.exp(normal.inv_cdf((number + 0.5) / 400)) for number in range(400)]
     if wild:

@@ -1,4 +1,4 @@
-"""No board, comparison or page reads all results: the databases' own query plans say so."""
+"""Query plans of both databases: no board, comparison or page reads all results."""
 
 import re
 from collections.abc import Iterator
@@ -82,15 +82,15 @@ def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
 
 def plan(connection: Connection, statement: str, parameters: Any) -> str:
     if connection.dialect.name == "sqlite":
-        found = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-        return "\n".join(row[3] for row in found)
-    found = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
-    return "\n".join(row[0] for row in found)
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
+        return "\n".join(row[3] for row in rows)
+    rows = connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+    return "\n".join(row[0] for row in rows)
 
 
 @pytest.fixture
 def filled(post: Poster, store: Store) -> dict[str, str]:
-    """Real results, and so many copies of one that reading them all is the worst plan."""
+    """Real results, and many copies of one, so that reading them all is the worst plan."""
     m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
     post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
     post(results.make_failure())
@@ -121,7 +121,7 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
 
 
 def different(n: int) -> dict[str, Any]:
-    """What tells the n-th copy from the others."""
+    """The columns that differ in the n-th copy."""
     return {
         "log_index": 1_000 + n,
         "submission_id": f"{n:016x}",
@@ -166,8 +166,8 @@ def test_studies_and_hardware_read_no_whole_level_of_machines(
             for statement, parameters in seen:
                 named = parameters.values() if isinstance(parameters, dict) else parameters
                 if {"machine", "environment"} & {str(value) for value in named}:
-                    found = plan(connection, statement, parameters)
-                    assert not re.match(WHOLE_LEVEL, found), f"{statement}\n{found}"
+                    steps = plan(connection, statement, parameters)
+                    assert not re.match(WHOLE_LEVEL, steps), f"{statement}\n{steps}"
 
 
 @pytest.mark.parametrize("narrowed", ["", "WHERE layers = 'stock'", "ORDER BY received_at"])
@@ -177,13 +177,13 @@ def test_the_check_finds_a_whole_scan(store: Store, narrowed: str) -> None:
 
 
 def check(store: Store, seen: list[tuple[str, Any]]) -> None:
-    asked = [item for item in seen if item[0].startswith("SELECT")]
-    assert asked
+    selects = [item for item in seen if item[0].startswith("SELECT")]
+    assert selects
     with store.engine.connect() as connection:
-        for statement, parameters in asked:
-            found = plan(connection, statement, parameters)
-            assert not re.search(WHOLE[connection.dialect.name], found + "\n", re.MULTILINE), (
-                f"{statement}\n{found}"
+        for statement, parameters in selects:
+            steps = plan(connection, statement, parameters)
+            assert not re.search(WHOLE[connection.dialect.name], steps + "\n", re.MULTILINE), (
+                f"{statement}\n{steps}"
             )
 
 

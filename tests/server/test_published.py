@@ -1,4 +1,4 @@
-"""The published figures: imported once, marked, apart from measured ones, and right."""
+"""Published figures: imported once, marked, separate from measured ones, correct."""
 
 from typing import Any
 
@@ -65,13 +65,13 @@ def test_eight_speed_ups_against_the_i7(imported: TestClient) -> None:
 def test_four_ratios_of_pipeline_over_naive(
     imported: TestClient, workload: str, framework: str, ratio: float
 ) -> None:
-    found = {
+    ids_by_recipe = {
         row["recipe"]: row["id"]
         for row in get(imported, "/published")
         if (row["source_table"], row["workload"], row["framework"])
         == ("frameworks", workload, framework)
     }
-    ids = f"{found['naive']},{found['pipeline']}"
+    ids = f"{ids_by_recipe['naive']},{ids_by_recipe['pipeline']}"
     assert get(imported, f"/compare?ids={ids}")["common_cells"] == 0
     answer = get(imported, f"/compare?ids={ids}&across=batch_size")
     assert answer["across"] == "batch_size"
@@ -131,9 +131,9 @@ def test_the_score_is_frozen(imported: TestClient, store: Store) -> None:
         assert not partial or (partial["value"], partial["covered"]) == (None, place)
         cell = results.make_cell(term.workload, data="real")
         post.made(cell=cell, step_ns=round(term.baseline_ns_per_sample * term.batch_size / 2))
-    found = get(imported, "/hardware/intel-core-i7-8700")["score"]
-    assert found["value"] == pytest.approx(2, rel=1e-6)
-    assert (found["version"], found["missing"]) == (1, [])
+    complete = get(imported, "/hardware/intel-core-i7-8700")["score"]
+    assert complete["value"] == pytest.approx(2, rel=1e-6)
+    assert (complete["version"], complete["missing"]) == (1, [])
 
 
 def test_the_baseline_is_one_for_every_page_of_a_board(post: Poster) -> None:

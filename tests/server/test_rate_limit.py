@@ -1,4 +1,4 @@
-"""Limits of rate, the token that makes reading private, ETags and figures for Prometheus."""
+"""Rate limits, the read token, ETags and Prometheus metrics."""
 
 import base64
 from pathlib import Path
@@ -90,8 +90,8 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(post: Poster) -> None:
         first = post.http.get(address)
         tag = first.headers["etag"]
         assert first.headers["cache-control"] == "no-cache"
-        for known in (tag, f'"other", W/{tag}', "*"):
-            again = post.http.get(address, headers={"If-None-Match": known})
+        for tags in (tag, f'"other", W/{tag}', "*"):
+            again = post.http.get(address, headers={"If-None-Match": tags})
             assert (again.status_code, again.content) == (304, b"")
             assert again.headers["etag"] == tag
         assert post.http.get(address, headers={"If-None-Match": '"other"'}).status_code == 200
@@ -105,12 +105,12 @@ def test_metrics_name_routes_and_not_ids(post: Poster) -> None:
     identity = post.made()
     post.http.get(f"/api/v1/results/{identity}")
     post.http.get("/nothing/here")
-    found = post.http.get("/metrics").text
+    metrics = post.http.get("/metrics").text
     line = 'trainmark_requests_total{method="GET",route="/api/v1/results/{result_id}",status="200"}'
-    assert line in found
-    assert identity not in found
-    assert 'route="none",status="404"' in found
-    assert "process_resident_memory_bytes" in found
+    assert line in metrics
+    assert identity not in metrics
+    assert 'route="none",status="404"' in metrics
+    assert "process_resident_memory_bytes" in metrics
 
 
 @pytest.mark.parametrize("rate", ["often", "0/minute", "-1/second"])

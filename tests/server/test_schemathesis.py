@@ -1,4 +1,4 @@
-"""Fuzzes the whole OpenAPI: no answer is a 5xx, and none is other than documented."""
+"""Fuzz the whole OpenAPI: no 5xx answers, and every answer is as documented."""
 
 import pytest
 import schemathesis
@@ -29,8 +29,8 @@ def test_every_operation_answers_as_documented(http: TestClient, post: Poster) -
     post(results.make_failure())
     schema = schemathesis.openapi.from_asgi("/openapi.json", http.app)
     failed: list[str] = []
-    for found in schema.get_all_operations():
-        operation = found.ok()
+    for described in schema.get_all_operations():
+        operation = described.ok()
 
         @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
         @given(case=operation.as_strategy())

@@ -1,4 +1,4 @@
-"""What benchmarks seed past the server is as the server would have kept it."""
+"""Rows that benchmarks seed directly equal the rows that the server would store."""
 
 import math
 from typing import Any
@@ -34,8 +34,8 @@ def _standings(session: Session) -> dict[str, dict[str, Any]]:
 
 def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seeded: Store) -> None:
     with seeded.writing() as session:
-        kept = _standings(session)
-        assert {row["level"] for row in kept.values()} == set(aggregates.LEVELS)
+        stored = _standings(session)
+        assert {row["level"] for row in stored.values()} == set(aggregates.LEVELS)
         rows = session.scalars(select(Measurement)).all()
         assert len(rows) == MACHINES * world.RUN
         changed = Touched()
@@ -44,10 +44,10 @@ def test_seeded_rows_agree_with_each_other_and_with_their_keys_and_indexes(seede
         aggregates.refresh(session.connection(), changed)
         session.expire_all()
         anew = _standings(session)
-        assert anew.keys() == kept.keys()
+        assert anew.keys() == stored.keys()
         for identity, values in anew.items():
             for name, value in values.items():
-                found = kept[identity][name]
+                found = stored[identity][name]
                 same = (
                     math.isclose(found, value, rel_tol=1e-6, abs_tol=1e-7)
                     if isinstance(value, float)

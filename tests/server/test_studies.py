@@ -1,4 +1,4 @@
-"""The studies on both databases: only equals side by side, and what each says of them."""
+"""The studies on both databases: only comparable figures are compared."""
 
 import pytest
 from fastapi.testclient import TestClient
@@ -49,7 +49,7 @@ def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -
     answer = http.get("/api/v1/batch-size", params={"hardware": SLUG}).json()
     (study,) = answer["studies"]
     (line,) = study["lines"]
-    assert [one["batch_size"] for one in line["figures"]] == [128, 512]
+    assert [figure["batch_size"] for figure in line["figures"]] == [128, 512]
     assert line["figures"][1]["held"]["speed_up"] == pytest.approx(3.01, rel=0.01)
 
 
@@ -88,7 +88,7 @@ def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> No
                 environment=Environment(python="3.12.7", packages={"tensorflow": version}),
             )
     answer = http.get("/api/v1/trends").json()
-    assert [one["version"] for one in answer["versions"]] == ["2.9.1", "2.10.0"]
+    assert [point["version"] for point in answer["versions"]] == ["2.9.1", "2.10.0"]
     assert answer["versions"][1]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
     by_driver = http.get("/api/v1/trends", params={"hardware": SLUG, "by": "driver"})
     assert by_driver.status_code == 404

@@ -1,4 +1,4 @@
-"""A board by trust level: the same as if every machine's figure had been read."""
+"""Boards by trust level: equal to a computation from every machine's figure."""
 
 import math
 from collections.abc import Iterator
@@ -46,9 +46,9 @@ def session(store: Store) -> Iterator[Session]:
 
 def test_hardware_by_trust(session: Session) -> None:
     for workload in CATALOGUE:
-        asked = BoardFilters(workload=workload.name, trust=2)
-        (figures,) = leaderboard_sql.figures(session, [workload], asked).values()
-        found = {f.id: f for f in figures}
+        filters = BoardFilters(workload=workload.name, trust=2)
+        (figures,) = leaderboard_sql.figures(session, [workload], filters).values()
+        actual = {f.id: f for f in figures}
         machines = session.execute(
             select(TABLE).where(
                 TABLE.c.level == "machine",
@@ -57,14 +57,17 @@ def test_hardware_by_trust(session: Session) -> None:
             )
         )
         wanted = {f.id: f for f in of_machines(figure(row) for row in machines)}
-        assert found.keys() == wanted.keys()
-        for identity, one in wanted.items():
-            other = found[identity]
-            assert (one.machines, one.owners, one.trust_level, one.evidence) == (
-                *(other.machines, other.owners, other.trust_level, other.evidence),
-            )
-            assert math.isclose(one.ns_per_sample, other.ns_per_sample)
-            assert one.values == pytest.approx(other.values)
+        assert actual.keys() == wanted.keys()
+        for identity, expected in wanted.items():
+            other = actual[identity]
+            assert (
+                expected.machines,
+                expected.owners,
+                expected.trust_level,
+                expected.evidence,
+            ) == (*(other.machines, other.owners, other.trust_level, other.evidence),)
+            assert math.isclose(expected.ns_per_sample, other.ns_per_sample)
+            assert expected.values == pytest.approx(other.values)
 
 
 def test_machines_are_read_only_where_they_differ_in_trust(session: Session) -> None:

@@ -1,4 +1,4 @@
-"""A real server and a real agent, each in a process of its own."""
+"""A real server and a real agent, each in its own process."""
 
 import json
 import os
@@ -30,13 +30,13 @@ class Ran:
 
 @dataclass(frozen=True)
 class Agent:
-    """The command line with a home of its own."""
+    """The agent's command line with its own home."""
 
     home: Path
 
     def environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name != "BENCH_SERVER"}
-        return {**kept, "BENCH_HOME": str(self.home), **more}
+        inherited = {name: value for name, value in os.environ.items() if name != "BENCH_SERVER"}
+        return {**inherited, "BENCH_HOME": str(self.home), **more}
 
     def __call__(self, *arguments: str, **environment: str) -> Ran:
         done = subprocess.run(
@@ -73,7 +73,7 @@ class Operator:
 
 
 class Server:
-    """``bench-server serve`` on a free loopback port with a database of its own."""
+    """``bench-server serve`` on a free loopback port with its own database."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = {
@@ -95,9 +95,9 @@ class Server:
                 text=True,
             )
         for line in self._process.stdout or ():
-            found = re.search(r"listening on (http://\S+)", line)
-            if found:
-                self.address = found.group(1)
+            match = re.search(r"listening on (http://\S+)", line)
+            if match:
+                self.address = match.group(1)
                 return self.address
         raise AssertionError(f"the server did not start: {self.log.read_text()}")
 
@@ -115,7 +115,7 @@ def agent(tmp_path: Path) -> Agent:
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
-    """A server that is not started yet; stopped at the end whatever happened."""
+    """A server that is not started yet; always stopped at the end."""
     made: list[Server] = []
 
     def make() -> Server:

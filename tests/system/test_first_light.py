@@ -1,4 +1,4 @@
-"""The real command line trains real models, signs, posts, and the page shows them."""
+"""End to end: the command line trains real models, signs, posts, and the page shows the results."""
 
 import json
 import signal
@@ -39,8 +39,8 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
             stored = http.get(f"/api/v1/results/{identifier}").json()
             assert stored["cell"] == entry["cell"]
             raw = http.get(f"/api/v1/results/{identifier}/envelope").content
-            kept = agent.home / "outbox" / "sent" / entry["file"]
-            assert raw == kept.read_bytes()
+            stored_file = agent.home / "outbox" / "sent" / entry["file"]
+            assert raw == stored_file.read_bytes()
             opened = envelope.read(raw)
             result = statement.parse_result(opened.payload)
             assert result.outcome.status == "measured"
@@ -98,8 +98,8 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
                 headers={"Content-Type": "application/json"},
             )
             assert answer.status_code == 200
-            known = json.loads(path.with_suffix(".answer").read_bytes())
-            assert answer.json()["id"] == known["id"]
+            stored_answer = json.loads(path.with_suffix(".answer").read_bytes())
+            assert answer.json()["id"] == stored_answer["id"]
         assert len(http.get("/api/v1/results").json()["results"]) == 2
 
 

@@ -64,7 +64,7 @@ class Killer:
 
 def posted(address: str) -> Counter[tuple[str, str, int]]:
     """How often the server has each repeat of each run."""
-    found: Counter[tuple[str, str, int]] = Counter()
+    counts: Counter[tuple[str, str, int]] = Counter()
     with httpx.Client(base_url=address) as http:
         cursor: str | None = None
         while True:
@@ -74,10 +74,10 @@ def posted(address: str) -> Counter[tuple[str, str, int]]:
                 result = http.get(f"/api/v1/results/{row['id']}").raise_for_status().json()
                 signed = result["result"]
                 cell = str(signed["cell"])
-                found[(signed["run_id"], cell, signed["repeat"])] += 1
+                counts[(signed["run_id"], cell, signed["repeat"])] += 1
             cursor = page["next_cursor"]
             if cursor is None:
-                return found
+                return counts
 
 
 def test_two_hundred_kills_lose_and_double_nothing(

@@ -1,4 +1,4 @@
-"""Nothing that names a person or a machine reaches what is stored, logged, shown or sent."""
+"""Privacy: no name of a person or machine is stored, logged, shown or sent."""
 
 import json
 import os
@@ -38,7 +38,7 @@ if "bench_agent.worker" in " ".join(sys.orig_argv):
 
 @pytest.fixture
 def planted(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
-    """Runs ``bench-agent`` on a machine whose facts, variables and logs hold the words."""
+    """Runs ``bench-agent`` on a machine whose facts, variables and logs contain the words."""
     home, site = tmp_path / "home" / USER, tmp_path / "site"
     home.mkdir(parents=True)
     site.mkdir()
@@ -86,21 +86,21 @@ def test_no_stored_byte_names_person_or_machine(
     assert (good["status"], bad["status"]) == ("measured", "failed")
     logs = b"".join(path.read_bytes() for path in agent.home.rglob("*.log"))
     assert PLANTED[0].encode() in logs  # it was there to be found
-    found = dict(_shown(address))
-    assert ("XPS 15" if system == "linux" else "Mac14,9") in found["machine facts"]
-    found |= _dumps(Operator(f"sqlite:///{tmp_path / 'server.db'}", tmp_path), tmp_path)
+    texts = dict(_shown(address))
+    assert ("XPS 15" if system == "linux" else "Mac14,9") in texts["machine facts"]
+    texts |= _dumps(Operator(f"sqlite:///{tmp_path / 'server.db'}", tmp_path), tmp_path)
     server.stop()
     stored = [*tmp_path.glob("server.*"), *agent.home.glob("outbox/*/*")]
     assert {".db", ".log", ".json", ".answer"} <= {path.suffix for path in stored}
-    found |= {str(path): path.read_bytes().decode("latin-1") for path in stored}
-    found |= {"results of both runs": json.dumps([good, bad])}
-    for place, text in found.items():
+    texts |= {str(path): path.read_bytes().decode("latin-1") for path in stored}
+    texts |= {"results of both runs": json.dumps([good, bad])}
+    for place, text in texts.items():
         for word in _words(tmp_path):
             assert word.lower() not in text.lower(), (place, word)
 
 
 def _words(tmp_path: Path) -> list[str]:
-    """What must not be found: what was planted, and what this very machine is called."""
+    """Words that must not appear: the planted ones, and the names of this machine."""
     words = [*PLANTED, str(tmp_path / "home" / USER)]
     for name in ("/etc/machine-id", "/sys/class/dmi/id/product_uuid"):
         if os.access(name, os.R_OK):
@@ -139,11 +139,11 @@ def _shown(address: str) -> Iterator[tuple[str, str]]:
 
 def _dumps(operator: Operator, folder: Path) -> dict[str, str]:
     """The export in each format, as text."""
-    found = {}
+    tables = {}
     for suffix in ("csv", "jsonl", "parquet"):
         file = folder / f"dump.{suffix}"
         assert operator("export", str(file)).code == 0
         table = str(pq.read_table(file).to_pylist()) if suffix == "parquet" else file.read_text()
         assert "fashion-mlp" in table
-        found[file.name] = table
-    return found
+        tables[file.name] = table
+    return tables

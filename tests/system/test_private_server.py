@@ -1,9 +1,10 @@
-"""A private server, and two agents that send one outbox, each in a process of its own."""
+"""A private server, and two agent processes that submit one outbox."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.fakes import results
+from tests.fakes.outboxes import put
 from tests.system.conftest import Agent, Ran, Server
 
 from bench_agent.base.home import find_home
@@ -20,7 +21,7 @@ def fill(agent: Agent, count: int) -> Outbox:
     outbox = Outbox(home.outbox)
     for number in range(count):
         made = results.make_result(key=key, step_ns=1_000_000 + number)
-        outbox.put(results.sealed(made, key))
+        put(outbox, made, key)
     return outbox
 
 
@@ -38,13 +39,13 @@ def test_an_agent_enrolls_at_a_private_server_and_submits(
     wrong = agent("enroll", "--server", address, BENCH_SERVER_TOKEN="not-this-one")
     assert "does not accept the read token" in wrong.stderr
 
-    known = {"BENCH_SERVER": address, "BENCH_SERVER_TOKEN": TOKEN}
+    variables = {"BENCH_SERVER": address, "BENCH_SERVER_TOKEN": TOKEN}
     for command in (("enroll",), ("submit", "--yes"), ("results", "list")):
-        done = agent(*command, **known)
+        done = agent(*command, **variables)
         assert done.code == 0, (command, done.stderr)
     sent = [entry.answer for entry in outbox.sent()]
     assert len(sent) == 2
-    looked = agent("verify", f"{address}/results/{(sent[0] or {})['id']}", **known)
+    looked = agent("verify", f"{address}/results/{(sent[0] or {})['id']}", **variables)
     assert looked.code == 0, looked.stderr
     for path in agent.home.rglob("*"):
         assert not path.is_file() or TOKEN.encode() not in path.read_bytes(), path

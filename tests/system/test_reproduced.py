@@ -1,4 +1,4 @@
-"""Trust level 4, from the agents' first contact to the pages: reproduced by other owners."""
+"""Trust level 4 end to end: results reproduced by other owners, from enrollment to the pages."""
 
 import json
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ import httpx
 import pytest
 from tests.fakes import results
 from tests.fakes.live import running_server
+from tests.fakes.outboxes import put
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
@@ -36,22 +37,22 @@ def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
     engine = open_engine(operator.database_url)
     migrate.migrate(engine)
     engine.dispose()
-    with running_server(operator.database_url, tmp_path) as found:
-        yield found
+    with running_server(operator.database_url, tmp_path) as running:
+        yield running
 
 
 def conformant(workload: str) -> tuple[Trace, ...]:
     """The traces of a machine that computes as the reference does."""
     digest = workload_named(workload).digest
-    known = (conformance.references()[digest, optimizer] for optimizer in conformance.TRACED)
+    references = (conformance.references()[digest, optimizer] for optimizer in conformance.TRACED)
     return tuple(
         Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
-        for r in known
+        for r in references
     )
 
 
 class Owner:
-    """A person with one machine: a real agent, whose measurement is invented and takes no time."""
+    """A person with one machine: a real agent with an invented measurement."""
 
     def __init__(self, folder: Path, address: str, number: int) -> None:
         self.home = Home(folder / f"agent-{number}")
@@ -63,7 +64,7 @@ class Owner:
         return key_id(load_or_create_key(self.home).public_key())
 
     def send(self, step_us: int) -> str:
-        """Measure under a fresh challenge, and submit as a person would; gives the result's id."""
+        """Measure under a fresh challenge and submit by command; return the result's id."""
         key = load_or_create_key(self.home)
         client = Client(self.address, key, self.home)
         challenge, clock = client.challenge().challenge, RunClock()
@@ -90,7 +91,7 @@ class Owner:
                 signed_ns=took_ns,
             ),
         )
-        Outbox(self.home.outbox).put(results.sealed(result, key))
+        put(Outbox(self.home.outbox), result, key)
         sent = self.agent("submit", "--server", self.address, "--yes", "--json")
         assert sent.code == 0, sent.stderr
         (answer,) = sent.json()["sent"]
@@ -101,28 +102,28 @@ class Owner:
 def test_two_confirmed_owners_reproduce_each_other(
     operator: Operator, address: str, tmp_path: Path
 ) -> None:
-    one, two, three = (Owner(tmp_path, address, number) for number in (1, 2, 3))
-    first, second, slower = one.send(100), two.send(105), three.send(130)
+    ada, basel, chiyo = (Owner(tmp_path, address, number) for number in (1, 2, 3))
+    first, second, slower = ada.send(100), basel.send(105), chiyo.send(130)
 
     def levels() -> list[int]:
         rows = (httpx.get(f"{address}/api/v1/results/{i}").json() for i in (first, second, slower))
         return [row["trust_level"] for row in rows]
 
     def board(**filters: Any) -> list[tuple[int, int, bool]]:
-        found = httpx.get(
+        answer = httpx.get(
             f"{address}/api/v1/leaderboard", params={"workload": "mnist-cnn", **filters}
         )
-        rows = found.json()["rows"]
+        rows = answer.json()["rows"]
         return [(row["trust_level"], row["owners"], row["provisional"]) for row in rows]
 
     # Conformant, plausible, fresh: but nobody vouches for anybody yet.
     assert levels() == [3, 3, 3]
-    for owner, label in ((one, "Ada"), (two, "Basel lab"), (three, "Chiyo")):
+    for owner, label in ((ada, "Ada"), (basel, "Basel lab"), (chiyo, "Chiyo")):
         assert operator("owners", "assign", owner.key_id, label).code == 0
     assert operator("owners", "confirm", "Ada").code == 0
     assert levels() == [3, 3, 3]
     # One owner cannot reproduce itself.
-    again = one.send(101)
+    again = ada.send(101)
     assert httpx.get(f"{address}/api/v1/results/{again}").json()["trust_level"] == 3
 
     assert operator("owners", "confirm", "Basel lab").code == 0
@@ -135,7 +136,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert board() == [(3, 3, False)]
     assert board(trust=4) == [(4, 2, True)]
     # What comes in later is reproduced at once.
-    assert httpx.get(f"{address}/api/v1/results/{two.send(103)}").json()["trust_level"] == 4
+    assert httpx.get(f"{address}/api/v1/results/{basel.send(103)}").json()["trust_level"] == 4
 
     dump = tmp_path / "log.zip"
     audited = operator("verify-log", address, "--save", str(dump))

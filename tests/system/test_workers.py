@@ -1,4 +1,4 @@
-"""Two processes serve one database: nothing is lost, nothing is there twice, one log."""
+"""Two server processes on one database: nothing lost, nothing stored twice, one log."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -46,7 +46,9 @@ def test_two_workers_serve_one_log(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def _listening(port: int) -> set[int | None]:
     return {
-        found.pid
-        for found in psutil.net_connections("tcp")
-        if found.laddr and found.laddr.port == port and found.status == psutil.CONN_LISTEN
+        connection.pid
+        for connection in psutil.net_connections("tcp")
+        if connection.laddr
+        and connection.laddr.port == port
+        and connection.status == psutil.CONN_LISTEN
     }

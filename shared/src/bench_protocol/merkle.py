@@ -1,8 +1,8 @@
 """The log's Merkle tree (RFC 6962 section 2.1): hashes, proofs, and verifying them.
 
 A tree of ``size`` leaves is made of complete subtrees. A *node* ``(level, index)`` is the root of
-the complete subtree over leaves ``[index << level, (index + 1) << level)``; once it is there it
-never changes, so a log stores nodes and every root and proof is a function of a few of them.
+the complete subtree over leaves ``[index << level, (index + 1) << level)``; once it exists it never
+changes, so a log stores nodes and every root and proof is a function of a few of them.
 """
 
 import hashlib
@@ -78,25 +78,25 @@ def nodes_of(ranges: Iterable[Range]) -> list[Node]:
 def verify_inclusion(
     leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
 ) -> None:
-    """Check that a leaf hash is at ``index`` of the tree (RFC 9162 section 2.1.3.2).
+    """Verify that a leaf hash is at ``index`` of the tree (RFC 9162 section 2.1.3.2).
 
     Raises:
         InvalidProof: it is not, as far as this proof shows.
     """
     if not 0 <= index < size or len(leaf) != HASH_BYTES:
         raise InvalidProof(f"no leaf {index} in a tree of {size}", field="proof")
-    inner, last, found = index, size - 1, leaf
+    inner, last, computed = index, size - 1, leaf
     for sibling in proof:
         if last == 0:
             raise InvalidProof("the inclusion proof is too long", field="proof")
         if inner & 1 or inner == last:
-            found = node_hash(sibling, found)
+            computed = node_hash(sibling, computed)
             while not inner & 1 and inner:
                 inner, last = inner >> 1, last >> 1
         else:
-            found = node_hash(found, sibling)
+            computed = node_hash(computed, sibling)
         inner, last = inner >> 1, last >> 1
-    if last != 0 or found != root:
+    if last != 0 or computed != root:
         raise InvalidProof(
             f"the proof does not lead from leaf {index} to the root of {size}", field="proof"
         )
@@ -105,7 +105,7 @@ def verify_inclusion(
 def verify_consistency(
     old: int, new: int, proof: Sequence[bytes], old_root: bytes, new_root: bytes
 ) -> None:
-    """Check that the newer tree begins with the older one (RFC 9162 section 2.1.4.2).
+    """Verify that the newer tree begins with the older one (RFC 9162 section 2.1.4.2).
 
     Raises:
         InvalidProof: it does not, as far as this proof shows.
@@ -149,7 +149,7 @@ class Frontier:
         self._edge = [(*node, value) for node, value in zip(subtrees(0, size), hashes, strict=True)]
 
     def add(self, leaf: bytes) -> list[tuple[Node, bytes]]:
-        """Append a leaf hash; the nodes that became complete by it, the leaf's own first."""
+        """Append a leaf hash. Return the nodes that it completes, the leaf's own first."""
         level, index, value = 0, self.size, leaf
         complete = [((level, index), value)]
         while self._edge and self._edge[-1][0] == level:
@@ -166,10 +166,10 @@ class Frontier:
 
 
 def _fold(hashes: Sequence[bytes]) -> bytes:
-    found = hashes[-1]
+    computed = hashes[-1]
     for left in reversed(hashes[:-1]):
-        found = node_hash(left, found)
-    return found
+        computed = node_hash(left, computed)
+    return computed
 
 
 def _split(size: int) -> int:

@@ -1,4 +1,4 @@
-"""What a run on a machine of the fleet might measure."""
+"""Invented measurements of a machine of the fleet."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -56,15 +56,15 @@ def cells_of(kind: Kind, workloads: Sequence[str], *, thorough: bool) -> Iterato
             usual = framework in ("tensorflow", "mlx", "torch")
             if not (usual or (thorough and kind.owners > 2)):
                 continue
-            own = {"framework": framework, "device": device}
-            yield results.make_cell(workload, recipe="tuned", data="real", **own)
+            place = {"framework": framework, "device": device}
+            yield results.make_cell(workload, recipe="tuned", data="real", **place)
             if kind.owners > 2 and (thorough or workload == "mnist-cnn"):
-                yield results.make_cell(workload, recipe="naive", data="real", **own)
-                yield results.make_cell(workload, recipe="pipeline", data="real", **own)
+                yield results.make_cell(workload, recipe="naive", data="real", **place)
+                yield results.make_cell(workload, recipe="pipeline", data="real", **place)
             if thorough and kind.owners > 2 and workload == "fashion-mlp":
                 for size in (32, 512, 1024):
                     yield results.make_cell(
-                        workload, recipe="tuned", data="real", batch_size=size, **own
+                        workload, recipe="tuned", data="real", batch_size=size, **place
                     )
 
 
@@ -170,7 +170,7 @@ def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> M
 
 def _traces(cell: Cell, dice: random.Random) -> tuple[Trace, ...]:
     """The reference's losses with a rounding's difference."""
-    known = conformance.references()
+    references = conformance.references()
     return tuple(
         Trace(
             optimizer=optimizer,
@@ -179,7 +179,7 @@ def _traces(cell: Cell, dice: random.Random) -> tuple[Trace, ...]:
             losses=tuple(loss * (1 + dice.gauss(0, 3e-7)) for loss in right.losses),
         )
         for optimizer in conformance.TRACED
-        if (right := known.get((cell.workload_digest, optimizer))) is not None
+        if (right := references.get((cell.workload_digest, optimizer))) is not None
     )
 
 

@@ -31,7 +31,9 @@ def list_results(server: Server = None, as_json: Json = False) -> None:
         print_json(rows)
         return
     for row in rows:
-        state = row["moderation"] or row["unranked_reason"] or f"level {row['trust_level']}"
+        level = row.get("trust_level")
+        ranked = "not on its board yet" if level is None else f"level {level}"
+        state = row["moderation"] or row["unranked_reason"] or ranked
         typer.echo(f"{row['id']}  {row['received_at'][:10]}  {row['workload']}  {state}")
 
 

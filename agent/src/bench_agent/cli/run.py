@@ -23,7 +23,7 @@ from ..output.events import EventLines
 from ..output.live import LiveDisplay
 from ..output.summary import show_end
 from ..plan import estimates
-from ..plan.memory_fit import room_of
+from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
 from ..plan.presets import like_named, preset_named
 from ..remote.connection import token_for
@@ -145,7 +145,7 @@ def _begin(
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         if resume:
-            typer.echo("the last run was not cut off: a new one begins", err=True)
+            typer.echo("the last run is complete: starting a new one", err=True)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
 
@@ -163,17 +163,29 @@ def _ask_consent(server: str, home: Home, yes: bool) -> None:
 
 def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Plan:
     if preset and like:
-        raise UsageProblem("--preset and --like each say what to run: give one of them")
+        raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
-    room = room_of(read_facts())
-    made = make_plan(chosen, selection, probes, paces=estimates.load(home.paces), room=room)
+    free_memory = free_memory_of(read_facts())
+    made = make_plan(
+        chosen,
+        selection,
+        probes,
+        measured_times=estimates.load(home.measured_times),
+        free_memory=free_memory,
+    )
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
-        made = make_plan(chosen, selection, probes, paces=estimates.load(home.paces), room=room)
+        made = make_plan(
+            chosen,
+            selection,
+            probes,
+            measured_times=estimates.load(home.measured_times),
+            free_memory=free_memory,
+        )
     return made
 
 

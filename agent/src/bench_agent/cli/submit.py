@@ -7,8 +7,11 @@ import typer
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine
 from ..output import documents
+from ..output.summary import page_line
 from ..remote.client import Client
 from ..remote.outbox import Outbox
+from ..remote.submit import Delivery
+from ..remote.submit import submit as post
 from .exits import Exit, stop
 from .options import Json, Server
 from .setup import ask, exchange, open_client, open_home, print_json
@@ -22,28 +25,33 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     """Post the pending results in the outbox, each once. The first time, show what is sent."""
     home = open_home()
     outbox = Outbox(home.outbox)
-    sent: list[dict[str, Any]] = []
-    refused: list[dict[str, Any]] = []
+    sent: list[Delivery] = []
+    refused: list[Delivery] = []
+    on_board = False
     waiting = len(list(outbox.pending()))
     client = open_client(server, home)
     try:
         if waiting:
             ask_consent(client, outbox, yes)
-            for delivery in client.submit(outbox, read_machine(home).machine_hash):
-                (sent if delivery.state == "sent" else refused).append(delivery.answer)
+            for delivery in post(client, outbox, read_machine(home).machine_hash):
+                (sent if delivery.state == "sent" else refused).append(delivery)
+            on_board = bool(sent) and client.is_on_board(sent[-1].result_id)
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} waiting in the outbox")
     finally:
         client.close()
+    answers, problems = ([delivery.answer for delivery in each] for each in (sent, refused))
     if as_json:
-        print_json({"sent": sent, "refused": refused})
+        print_json({"sent": answers, "refused": problems})
     else:
         typer.echo(f"{len(sent)} sent, {len(refused)} refused" if waiting else "nothing waits")
-        if note := _level_1_note(sent):
+        if note := _level_1_note(answers):
             typer.echo(note)
-        for problem in refused:
+        for problem in problems:
             typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
+        if sent:
+            typer.echo(page_line(sent[-1].address(client.server), on_board))
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -51,7 +59,9 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
 def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
     """How many results stay at trust level 1 for lack of a fresh challenge, and why the first."""
     reasons = [
-        next((check["sentence"] for check in answer.get("verdicts", ()) if _is_stale(check)), None)
+        next(
+            (check["sentence"] for check in answer.get("verdicts") or () if _is_stale(check)), None
+        )
         for answer in answers
     ]
     if not (stale := [reason for reason in reasons if reason]):
@@ -82,7 +92,7 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
     if not yes and first is not None:
         typer.echo(f"The first of what will be sent to {client.server}, every byte of it:\n")
         typer.echo(first.raw.decode())
-        typer.echo("\nwhose payload is, decoded:\n")
+        typer.echo("\nIts decoded payload:\n")
         print_json(first.document())
     ask(
         f"{client.server} publishes results under {offered}, for anyone to use. Agree, and send?",

@@ -1,4 +1,4 @@
-"""What the ``data`` commands do and show: one document for programs, one table of it for people."""
+"""The ``data`` commands: fetch, list and verify data sets; a JSON document and its table."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 def fetch_all(
     chosen: Sequence[RealData], console: Console, places: Sequence[Path] | None = None
 ) -> int:
-    """Bring what is missing or wrong into the first of ``places``; how many files failed."""
+    """Download missing and wrong files into the first of ``places``; return how many failed."""
     places = places or sources.folders()
     failed = 0
     columns = (
@@ -72,7 +72,7 @@ def _is_right(data: RealData, places: Sequence[Path]) -> bool:
 
 
 def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set with its files; their contents are not looked at."""
+    """Each data set with its files; the contents are not read."""
     places = places or sources.folders()
     return {
         "folder": str(places[0]),
@@ -81,7 +81,9 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
                 "name": data.name,
                 "licence": data.licence,
                 "bytes": data.size_bytes,
-                "files": {file.path: _found(sources.locate(file, places)) for file in data.files},
+                "files": {
+                    file.path: _path_text(sources.locate(file, places)) for file in data.files
+                },
                 "workloads": [workload.name for workload in _users(data)],
             }
             for data in chosen
@@ -95,10 +97,12 @@ def print_list(document: Document) -> None:
     for heading in ("data set", "size", "here", "workloads", "licence"):
         table.add_column(heading, overflow="fold")
     for item in document["data_sets"]:
-        found = [place for place in item["files"].values() if place]
-        whole = len(found) == len(item["files"])
+        present = [place for place in item["files"].values() if place]
+        whole = len(present) == len(item["files"])
         here = (
-            str(Path(found[0]).parent) if whole else f"{len(found)} of {len(item['files'])} files"
+            str(Path(present[0]).parent)
+            if whole
+            else f"{len(present)} of {len(item['files'])} files"
         )
         table.add_row(
             item["name"],
@@ -109,11 +113,13 @@ def print_list(document: Document) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"bring them: bench-agent data fetch (into {document['folder']})", soft_wrap=True)
+    console.print(
+        f"download them: bench-agent data fetch (into {document['folder']})", soft_wrap=True
+    )
 
 
 def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set's problem, or the digests of its arrays as each workload gets them."""
+    """Each data set's problem, or the digests of the arrays that each workload gets."""
     places = places or sources.folders()
     return {"data_sets": [_verified(data, places) for data in chosen]}
 
@@ -122,8 +128,8 @@ def print_verified(document: Document) -> None:
     """Lines of :func:`verify_document`."""
     console = Console()
     for item in document["data_sets"]:
-        told = item["problem"] or "every file is the one that is meant; its arrays are"
-        console.print(f"{item['name']}: {told}", markup=False, highlight=False, soft_wrap=True)
+        status = item["problem"] or "every file has the expected digest; its arrays:"
+        console.print(f"{item['name']}: {status}", markup=False, highlight=False, soft_wrap=True)
         for workload, digest in item["digests"].items():
             console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)
 
@@ -144,5 +150,5 @@ def _users(data: RealData) -> list[Workload]:
     return [workload for workload in CATALOGUE if workload.data_set.name == data.name]
 
 
-def _found(path: Path | None) -> str | None:
+def _path_text(path: Path | None) -> str | None:
     return str(path) if path else None

@@ -1,4 +1,4 @@
-"""Python and the system it runs on."""
+"""Check Python and the operating system."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ TESTED = ((3, 11), (3, 12))
 METAL_LAST_PYTHON = (3, 12)
 OLDEST_MACOS_FOR_MLX = (14,)
 OLDEST_GLIBC_FOR_MLX = (2, 35)
-# Run in the checkout; uv brings a Python of its own where the system has none.
+# Run in the checkout; uv downloads a Python if the system has none.
 NEW_ENVIRONMENT = (
     "{fetch}{uv} venv --python 3.12 .venv312 && "
     "{uv} pip install --python .venv312 -c constraints.txt ./shared './agent{extras}'"
@@ -18,7 +18,7 @@ NEW_ENVIRONMENT = (
 
 
 def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
-    """Native Windows has no GPU wheels; old systems none of MLX.
+    """Check the system: native Windows has no GPU wheels, old systems have no MLX wheels.
 
     Args:
         system: ``platform.system()``.
@@ -40,11 +40,11 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
             'wsl.exe --set-version "$WSL_DISTRO_NAME" 2',
         )
     elif system == "Darwin" and version and version < OLDEST_MACOS_FOR_MLX:
-        told = ".".join(map(str, version))
+        release = ".".join(map(str, version))
         yield Finding(
             "system",
             "warn",
-            f"macOS {told}: MLX has wheels for macOS 14 and newer only",
+            f"macOS {release}: MLX has wheels for macOS 14 and newer only",
             "softwareupdate --list",
         )
     elif system in ("Linux", "Darwin"):
@@ -54,37 +54,39 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
 
 
 def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
-    """Whether the frameworks have wheels for this Python.
+    """Check that the frameworks have wheels for this Python.
 
     Args:
         machine: ``platform.machine()``.
     """
-    told = ".".join(map(str, version))
+    release = ".".join(map(str, version))
     extras = "[metal]" if system == "Darwin" else "[tensorflow,mlx]"
     fetch, uv = uv_command()
     mend = NEW_ENVIRONMENT.format(extras=extras, fetch=fetch, uv=uv)
     if version < TESTED[0]:
-        yield Finding("python", "fail", f"Python {told} is too old: 3.11 or 3.12 is needed", mend)
+        yield Finding(
+            "python", "fail", f"Python {release} is too old: 3.11 or 3.12 is needed", mend
+        )
     elif system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:
         yield Finding(
             "python",
             "warn",
-            f"tensorflow-metal has no wheel for Python {told}: TensorFlow would not see the GPU",
+            f"tensorflow-metal has no wheel for Python {release}: TensorFlow would not see the GPU",
             mend,
         )
     elif version not in TESTED:
         yield Finding(
             "python",
             "warn",
-            f"Python {told} was never tested, and some frameworks may have no wheel for it",
+            f"Python {release} was never tested, and some frameworks may have no wheel for it",
             mend,
         )
     else:
-        yield Finding("python", "ok", f"Python {told} has wheels of every framework")
+        yield Finding("python", "ok", f"Python {release} has wheels of every framework")
 
 
 def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
-    """A Python for Intel on Apple silicon measures a translator.
+    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator.
 
     Args:
         rosetta: this process is translated.
@@ -112,7 +114,7 @@ def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Fin
 
 
 def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
-    """MLX on Linux is linked with a recent C library.
+    """Check the C library: MLX on Linux needs a recent one.
 
     Args:
         glibc: its version, empty for another C library.
@@ -127,11 +129,11 @@ def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
             'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash',
         )
     elif glibc < OLDEST_GLIBC_FOR_MLX:
-        told = ".".join(map(str, glibc))
+        release = ".".join(map(str, glibc))
         yield Finding(
             "glibc",
             "warn",
-            f"glibc {told}: MLX needs 2.35 or newer (Ubuntu 22.04, Debian 12)",
+            f"glibc {release}: MLX needs 2.35 or newer (Ubuntu 22.04, Debian 12)",
             'docker run --rm -it -v "$PWD:/work" -w /work python:3.12 bash',
         )
     else:

@@ -1,4 +1,4 @@
-"""What macOS' commands say of power and heat. Pure: each function takes a command's output."""
+"""Parse macOS' commands about power and heat. Pure: each function takes a command's output."""
 
 import re
 
@@ -7,26 +7,26 @@ THERMAL_LEVELS = ("nominal", "moderate", "heavy", "critical", "sleeping")
 
 def parse_battery(text: str) -> bool | None:
     """Whether a Mac is on battery, from ``pmset -g batt``; None without a battery."""
-    found = re.search(r"Now drawing from '([^'\n]+)'", text)
-    if found is None or "InternalBattery" not in text:
+    match = re.search(r"Now drawing from '([^'\n]+)'", text)
+    if match is None or "InternalBattery" not in text:
         return None
-    return found.group(1) == "Battery Power"
+    return match.group(1) == "Battery Power"
 
 
 def parse_low_power(text: str) -> bool | None:
     """Low-power mode from ``pmset -g``."""
-    found = re.search(r"^\s*lowpowermode\s+([01])\b", text, re.MULTILINE)
-    return None if found is None else found.group(1) == "1"
+    match = re.search(r"^\s*lowpowermode\s+([01])\b", text, re.MULTILINE)
+    return None if match is None else match.group(1) == "1"
 
 
 def parse_thermal(notify: str, pmset: str) -> str | None:
     """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``.
 
-    ``pmset -g therm`` speaks where that does not.
+    ``pmset -g therm`` is the fallback.
     """
-    found = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
-    if found and int(found.group(1)) < len(THERMAL_LEVELS):
-        return THERMAL_LEVELS[int(found.group(1))]
+    match = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
+    if match and int(match.group(1)) < len(THERMAL_LEVELS):
+        return THERMAL_LEVELS[int(match.group(1))]
     if re.search(r"Thermal Warning Level = [1-9]", pmset):
         return "heavy"
     limit = re.search(r"CPU_Speed_Limit\s*=\s*([0-9]{1,3})", pmset)

@@ -1,4 +1,4 @@
-"""What a control group leaves to this process: processor time and memory, cgroup v1 and v2."""
+"""Limits of control groups (cgroup v1 and v2): processor time and memory of this process."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -26,32 +26,32 @@ def parse_memory_limit(text: str) -> int | None:
 
 def quota_cores(root: Path = Path("/")) -> float | None:
     """Processor time granted by the tightest group above this process, in cores."""
-    found = [parse_cpu_max(file_text(folder / "cpu.max")) for folder in _folders(root, "")]
+    quotas = [parse_cpu_max(file_text(folder / "cpu.max")) for folder in _folders(root, "")]
     for folder in _folders(root, "cpu"):
         quota = file_text(folder / "cpu.cfs_quota_us").strip()
-        found.append(parse_cpu_max(f"{quota} {file_text(folder / 'cpu.cfs_period_us').strip()}"))
-    return min(filter(None, found), default=None)
+        quotas.append(parse_cpu_max(f"{quota} {file_text(folder / 'cpu.cfs_period_us').strip()}"))
+    return min(filter(None, quotas), default=None)
 
 
 def memory_bytes(root: Path = Path("/")) -> int | None:
     """The tightest memory limit above this process, in bytes."""
-    found = [parse_memory_limit(file_text(folder / "memory.max")) for folder in _folders(root, "")]
-    found += [
+    limits = [parse_memory_limit(file_text(folder / "memory.max")) for folder in _folders(root, "")]
+    limits += [
         parse_memory_limit(file_text(folder / "memory.limit_in_bytes"))
         for folder in _folders(root, "memory")
     ]
-    return min(filter(None, found), default=None)
+    return min(filter(None, limits), default=None)
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:
-    """Folders of this process's group and of those above it; "" is the one tree of version 2."""
+    """Folders of this process's group and its parents; ""is the single tree of version 2."""
     mounted = root / "sys/fs/cgroup" / controller
     group = PurePosixPath("/")
     for line in file_text(root / "proc/self/cgroup").splitlines():
         _, names, path = (*line.split(":", 2), "", "")[:3]
         if controller in names.split(","):
             group = PurePosixPath(path)
-    if ".." in group.parts:  # a group outside of this namespace
+    if ".." in group.parts:  # a group outside this namespace
         group = PurePosixPath("/")
     for level in (group, *group.parents)[:MOST_LEVELS]:
         yield mounted / str(level).lstrip("/")

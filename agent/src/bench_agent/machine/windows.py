@@ -1,4 +1,4 @@
-"""Windows, the honest minimum: frameworks with a GPU run in its subsystem for Linux (WSL2)."""
+"""Minimal facts of a Windows machine: frameworks with a GPU run in WSL 2 instead."""
 
 import platform
 import sys
@@ -14,7 +14,7 @@ PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 
 
 def cpu() -> Cpu:
-    """The processor's name from the registry, cores from psutil. Serves any unknown system too."""
+    """The processor's name from the registry, cores from psutil. Also used on unknown systems."""
     return tolerant(
         Cpu,
         {
@@ -30,25 +30,29 @@ def cpu() -> Cpu:
 
 
 def operating_system() -> OperatingSystem:
-    """Windows with its build, or ``other`` with what the system calls itself."""
-    known = platform.system() == "Windows"
-    told = f"{platform.system()} {platform.release()} {platform.version()}"
+    """Windows with its build, or ``other`` with the system's own name."""
+    is_windows = platform.system() == "Windows"
+    full_version = f"{platform.system()} {platform.release()} {platform.version()}"
     return tolerant(
         OperatingSystem,
-        {"version": text_or_none(told if known else f"{platform.system()} {platform.release()}")},
-        name="windows" if known else "other",
+        {
+            "version": text_or_none(
+                full_version if is_windows else f"{platform.system()} {platform.release()}"
+            )
+        },
+        name="windows" if is_windows else "other",
         version="unknown",
     )
 
 
 def identifier() -> bytes | None:
     """The installation's identifier. It is only ever used inside an HMAC."""
-    found = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")
-    return found.encode() if found else None
+    guid = registry(r"SOFTWARE\Microsoft\Cryptography", "MachineGuid")
+    return guid.encode() if guid else None
 
 
 def registry(key: str, name: str) -> str | None:
-    """A text of the local machine's registry; None where it is absent, as everywhere else."""
+    """A text value of the local machine's registry, or None; None on other systems."""
     if sys.platform != "win32":
         return None
     import winreg

@@ -1,4 +1,4 @@
-"""What a run gave, for the person who started it: a table, and what to do next."""
+"""The end of a run for its user: summary table, remarks, next steps."""
 
 from rich import box
 from rich.console import Console
@@ -16,11 +16,11 @@ WIDE_ENOUGH = 100
 
 
 def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
-    """Print what a run gave and what to do next; ``server``: the one it was to send to."""
+    """Print the summary and the next steps; ``server``: where the results should go."""
     lines = what_next(summary, home, server)
     if summary.results:
         report = report_of(summary.results)
-        # Into a file the table is not squeezed.
+        # In a file the table keeps its full width.
         width = None if console.is_terminal else WIDE_ENOUGH
         console.print(summary_table(report), width=width)
         lines = [*remarks(report), *lines]
@@ -29,8 +29,8 @@ def show_end(console: Console, summary: RunSummary, home: Home, server: str | No
 
 
 def summary_table(report: Report) -> Table:
-    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive; with a
-    question mark at what is in doubt."""
+    """One row per cell, medians over its repeats: rate, epoch, spread, speed-up over naive. A
+    question mark follows figures in doubt."""
     table = Table(
         title="Training speed of this machine",
         title_justify="left",
@@ -40,36 +40,36 @@ def summary_table(report: Report) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    # On a narrow terminal names go on in a second line.
+    # On a narrow terminal, names wrap to a second line.
     for heading in ("workload", "on"):
         table.add_column(heading, overflow="fold")
     table.add_column("recipe", no_wrap=True)
     for heading in ("samples/s", "epoch", "spread", "vs naive"):
         table.add_column(heading, justify="right", no_wrap=True)
-    naives = {one.cell: one for one in report.cells if one.cell.recipe == "naive"}
-    for one in report.cells:
-        naive = naives.get(one.cell.model_copy(update={"recipe": "naive"}))
+    naives = {figures.cell: figures for figures in report.cells if figures.cell.recipe == "naive"}
+    for figures in report.cells:
+        naive = naives.get(figures.cell.model_copy(update={"recipe": "naive"}))
         over = ""
-        if naive and one is not naive:
-            over = marked(people.ratio(speed_up(one, naive).speed_up), one, naive)
-        if one.in_doubt:
+        if naive and figures is not naive:
+            over = marked(people.ratio(speed_up(figures, naive).speed_up), figures, naive)
+        if figures.in_doubt:
             table.caption = MARK_WORDS
         table.add_row(
-            f"{one.cell.workload}, {one.cell.batch_size}{unusual_precision(one.cell)}",
-            one.place,
-            one.cell.recipe,
-            marked(people.rate(one.samples_per_second), one),
-            people.seconds(one.epoch_seconds),
-            people.percent(one.within_run_spread),
+            f"{figures.cell.workload}, {figures.cell.batch_size}{unusual_precision(figures.cell)}",
+            figures.place,
+            figures.cell.recipe,
+            marked(people.rate(figures.samples_per_second), figures),
+            people.seconds(figures.epoch_seconds),
+            people.percent(figures.within_run_spread),
             over,
         )
     return table
 
 
 def remarks(report: Report) -> list[str]:
-    """What is to be said of the figures, and what gave none."""
+    """Remarks on the figures, and the cells without one."""
     failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
-    several = any(len(one.rates) > 1 for one in report.cells)
+    several = any(len(figures.rates) > 1 for figures in report.cells)
     return [
         *([MEDIAN_WORDS] if several else []),
         *failed,
@@ -81,10 +81,13 @@ def remarks(report: Report) -> list[str]:
 
 
 def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
-    """Where the results are, and how to go on."""
-    kept = len(summary.results)
-    lines = [f"{kept} result{'s' * (kept != 1)} kept in {home.outbox}, {summary.sent} sent now."]
-    lines += [f"  {address}" for address in summary.addresses]
+    """Where the results are, and the next commands."""
+    stored = len(summary.results)
+    lines = [
+        f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
+    ]
+    lines += [f"  {address}" for address in summary.addresses[:-1]]
+    lines += [f"  {page_line(new, summary.newest_on_board)}" for new in summary.addresses[-1:]]
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")
     if summary.waiting:
@@ -92,12 +95,17 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
         lines.append(f"{summary.waiting} wait: {submit} sends them.")
     if summary.interrupted:
         resume = home.command("run --resume")
-        lines.append(f"Interrupted: {resume} goes on with what is missing.")
+        lines.append(f"Interrupted: {resume} continues it.")
     return lines
 
 
+def page_line(address: str, on_board: bool) -> str:
+    """Where a result can be looked at, and whether boards count it yet."""
+    return address if on_board else f"{address} (not on its board yet)"
+
+
 def device_lines(report: Report) -> list[str]:
-    """Where both were measured, how many times as fast as the CPU a GPU is, each at its best."""
+    """Speed of a GPU divided by the CPU's, each in its fastest set-up, if both were measured."""
     return [
         f"{group.title}: {bar.label} is {bar.note}"
         for group in charts_of(report).devices

@@ -1,12 +1,12 @@
-"""Talks to a server: enrolls the key, posts what waits in the outbox."""
+"""The HTTP client of a server: enroll the key, post envelopes, send acts, read documents."""
 
 import base64
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -14,19 +14,20 @@ from pydantic import ValidationError
 
 from bench_protocol import acts, envelope, keys, statement, strict_json
 from bench_protocol.acts import Act, Revocation, Rotation
-from bench_protocol.errors import first_invalid_field
+from bench_protocol.errors import ProtocolError, first_invalid_field
 from bench_protocol.result import Challenge
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
-from .connection import Connection
-from .log_witness import KnownServer, LogWitness
-from .outbox import Entry, Outbox
+from . import batch
+from .batch import LineAnswer
+from .connection import TRANSIENT, Connection, retry_after_seconds
+from .log_witness import LogWitness, ServerState
 
-# Worth trying again later; every other 4xx means that this envelope will never be taken.
-TRANSIENT = {408, 425, 429}
-# Refusals of the key, not of the result: the operator or an invitation mends them.
-WAITING = {"key_not_active", "not_invited"}
+# A rate-limited line of an answer does not name a time to wait.
+LINE_WAIT_SECONDS = 10.0
+# The server answers "pending" if a result is not on its board by then.
+BOARD_WAIT_SECONDS = 5
 
 
 class ServerRefused(Exception):
@@ -42,35 +43,22 @@ class ServerRefused(Exception):
 
 @dataclass(frozen=True)
 class IssuedChallenge:
-    """A server's nonce, and how long it is fresh."""
+    """A server's nonce, and how long it is valid."""
 
     challenge: Challenge
     fresh_seconds: float
 
 
-@dataclass(frozen=True)
-class Delivery:
-    """What became of one envelope."""
-
-    entry: Entry
-    state: Literal["sent", "refused"]
-    answer: dict[str, Any]
-
-    def address(self, server: str) -> str:
-        """Where what was sent can be looked at."""
-        return f"{server}/results/{self.answer.get('id')}"
-
-
 def utc_text(moment: datetime) -> str:
-    """The wire's form of a time: RFC 3339, UTC, microseconds."""
+    """A time in the wire's form: RFC 3339, UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Client:
     """One server, one key; without a key it can only read.
 
-    With a ``home`` the client is a witness of the server's log: it takes no answer to a result
-    without a receipt that holds, and none from a log that contradicts what it saw before.
+    With a ``home`` the client is a witness of the server's log: it accepts no answer without a
+    valid receipt, and none from a log that contradicts an earlier state.
     """
 
     def __init__(
@@ -100,7 +88,7 @@ class Client:
         return self._own_key
 
     def knock(self) -> None:
-        """See whether the server answers.
+        """Check that the server answers.
 
         Raises:
             ServerUnreachable: it does not.
@@ -119,19 +107,19 @@ class Client:
             ServerUnreachable, ServerRefused: see there.
             LogContradiction: the server's log is not the one that was seen before.
         """
-        known = self.witness.meet() if self.witness else None
+        server_state = self.witness.meet() if self.witness else None
         event = statement.enroll_event(
             self._key.public_key(),
             utc_text(self._now()),
             machine_hash,
-            server_origin=known.origin if known else None,
-            license=known.license if known else None,
+            server_origin=server_state.origin if server_state else None,
+            license=server_state.license if server_state else None,
         )
         sealed = self._sealed_event(statement.key_event_payload(event), self._key)
-        return self._told(sealed, display_name, invite)
+        return self._post_event(sealed, display_name, invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
-        """Put a new key into the place of this one: signed by both.
+        """Replace this key with a new one; both sign.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -143,13 +131,13 @@ class Client:
             server_origin=self._meet().origin,
             at=utc_text(self._now()),
         )
-        return self._told(self._sealed_event(acts.payload(event), self._key, new))
+        return self._post_event(self._sealed_event(acts.payload(event), self._key, new))
 
     def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
-        """End a key of one's own.
+        """Revoke one of this owner's keys.
 
         Args:
-            since: log index from which on its results shall not count.
+            since: results from this log index on no longer count.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -166,12 +154,12 @@ class Client:
             )
         except ValidationError as error:
             raise first_invalid_field(error) from None
-        return self._told(self._sealed_event(acts.payload(event), self._key))
+        return self._post_event(self._sealed_event(acts.payload(event), self._key))
 
     def act(
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
     ) -> dict[str, Any]:
-        """List, export, hide, show or withdraw one's own results, or change the name shown.
+        """List, export, hide, show or withdraw this key's results, or change the displayed name.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -192,7 +180,7 @@ class Client:
         body = b'{"envelope":%s,"display_name":%s}' % (sealed, strict_json.dumps(display_name))
         answer = self._answer("POST", "/api/v1/acts", content=body)
         if self.witness and answer.get("receipt"):
-            self.witness.check(sealed, answer["receipt"])
+            self.witness.check([(sealed, answer["receipt"])])
         return answer
 
     def challenge(self) -> IssuedChallenge:
@@ -239,48 +227,47 @@ class Client:
         """
         return self._connection.content(path)
 
-    def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
-        """Post every waiting envelope, enrolling the key if the server does not know it yet.
+    def post_results(self, envelopes: Sequence[bytes]) -> list[LineAnswer]:
+        """Post envelopes in one request, or in several if the body is too large for the server.
 
-        An envelope leaves ``pending/`` only after the server's answer, so stopping anywhere and
-        calling again sends each one until it was answered; the server takes each once.
+        Returns:
+            The server's answer for each, in their order.
 
         Raises:
-            ServerUnreachable: the rest stays in the outbox.
-            LogContradiction: the server's log contradicts itself; so does it then.
+            ServerUnreachable: no usable answer.
         """
-        if self.witness and self.witness.meet().license is None:
-            raise ServerUnreachable(
-                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
-            )
-        for entry in list(outbox.pending()):
-            try:
-                raw = entry.path.read_bytes()
-            except FileNotFoundError:
-                continue  # another process has sent it
-            try:
-                answer = self._post_result(raw, machine_hash)
-            except ServerRefused as refusal:
-                if refusal.problem.get("code") in WAITING:
-                    raise ServerUnreachable(str(refusal)) from refusal
-                moved = outbox.mark_refused(entry, refusal.problem)
-                yield Delivery(moved, "refused", refusal.problem)
-            else:
-                yield Delivery(outbox.mark_sent(entry, answer), "sent", answer)
-
-    def _post_result(self, raw: bytes, machine_hash: str | None) -> dict[str, Any]:
+        content = batch.body(envelopes)
+        response = self._connection.request("POST", "/api/v1/results", content, batch.NDJSON)
+        if response.status_code == 413 and len(envelopes) > 1:
+            half = len(envelopes) // 2
+            return [*self.post_results(envelopes[:half]), *self.post_results(envelopes[half:])]
+        if response.status_code == 413:
+            detail = f"{self.server} takes no body of {len(content)} bytes"
+            return [LineAnswer(413, {"detail": detail})]
+        if not response.is_success:
+            raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
+        wait_seconds = retry_after_seconds(response, self._now()) or LINE_WAIT_SECONDS
         try:
-            answer = self._answer("POST", "/api/v1/results", content=raw)
-        except ServerRefused as refusal:
-            if refusal.problem.get("code") != "unknown_key":
-                raise
-            self.enroll(machine_hash)
-            answer = self._answer("POST", "/api/v1/results", content=raw)
-        if self.witness:
-            self.witness.check(raw, answer.get("receipt") or {})
-        return answer
+            return batch.read_answers(response.content, len(envelopes), wait_seconds)
+        except (ProtocolError, LookupError, TypeError) as error:
+            raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
-    def _meet(self) -> KnownServer:
+    def wait(self, seconds: float, waited: float) -> float:
+        """Wait before another post; see :meth:`.Connection.wait`."""
+        return self._connection.wait(seconds, waited)
+
+    def is_on_board(self, result_id: str) -> bool:
+        """Whether boards count a result; the server waits up to BOARD_WAIT_SECONDS for that.
+
+        False also if the server does not answer.
+        """
+        try:
+            answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
+        except (ServerUnreachable, ServerRefused):
+            return False
+        return answer.get("status") != "pending"
+
+    def _meet(self) -> ServerState:
         if self.witness is None:
             raise ValueError("a client without a home signs nothing for a server")
         return self.witness.meet()
@@ -288,7 +275,7 @@ class Client:
     def _sealed_event(self, payload: bytes, *signers: Ed25519PrivateKey) -> bytes:
         return envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, payload, *signers)
 
-    def _told(
+    def _post_event(
         self, sealed: bytes, display_name: str | None = None, invite: str | None = None
     ) -> dict[str, Any]:
         name, code = strict_json.dumps(display_name), strict_json.dumps(invite)

@@ -14,8 +14,11 @@ from .. import __version__
 from ..base.errors import ServerUnreachable, UsageProblem
 
 TIMEOUT_SECONDS = 20.0
-# A server that limits requests asks for a minute at most; longer waits are left to the next run.
+# A rate-limited server asks for at most a minute; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
+# Worth a retry; every other 4xx means that the server will never accept this envelope.
+TRANSIENT = {408, 425, 429}
+# The server is busy or limits the rate, and accepts the same request after a wait.
 ASKS_TO_WAIT = {429, 503}
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
 
@@ -24,7 +27,7 @@ def checked_address(server: str) -> str:
     """A server's address without a slash at its end.
 
     Raises:
-        UsageProblem: it is no web address, or holds a password.
+        UsageProblem: it is no web address, or contains a password.
     """
     try:
         parts = urlsplit(server)
@@ -47,8 +50,8 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
     """The read token to send to a server.
 
     Args:
-        named: the server was given with ``--server``, and did not come out of an address to look
-            at. With BENCH_SERVER set, the token belongs to that server alone.
+        named: the server was given with ``--server``, not taken from a result's address. If
+            BENCH_SERVER is set, the token is sent only to that server.
     """
     token = environ.get(TOKEN_SETTING)
     home = environ.get("BENCH_SERVER")
@@ -58,10 +61,10 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
 
 
 class Connection:
-    """Requests to one server. Redirects are not followed, so the token stays with its origin.
+    """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
 
     Args:
-        say: shows a line to a person, here how long the server asks to wait.
+        say: shows the user how long the server asks to wait.
     """
 
     def __init__(
@@ -89,14 +92,20 @@ class Connection:
     def close(self) -> None:
         self._http.close()
 
-    def request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
-        """The answer to a request, once the server no longer asks to wait.
+    def request(
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        media_type: str = "application/json",
+    ) -> httpx.Response:
+        """Send a request; wait and repeat it while the server asks to (Retry-After).
 
         Raises:
-            ServerUnreachable: there is none, the server wants another token, or it asks to wait
-                for longer than LONGEST_WAIT_SECONDS in all.
+            ServerUnreachable: no answer, a wrong token, or the server asks for more than
+            LONGEST_WAIT_SECONDS in total.
         """
-        headers = {"Content-Type": "application/json"} if content is not None else {}
+        headers = {"Content-Type": media_type} if content is not None else {}
         waited = 0.0
         while True:
             try:
@@ -108,19 +117,33 @@ class Connection:
             if response.status_code == 401:
                 raise ServerUnreachable(self._no_access())
             seconds = retry_after_seconds(response, self._now())
-            if seconds is None:
+            if seconds is None or response.status_code not in ASKS_TO_WAIT:
                 return response
-            if waited + seconds > LONGEST_WAIT_SECONDS:
-                raise ServerUnreachable(
-                    f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
-                    f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
-                )
-            self._say(
-                f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "
-                "stay in the outbox)"
+            waited = self.wait(seconds, waited)
+
+    def wait(self, seconds: float, waited: float) -> float:
+        """Wait as long as the server asks.
+
+        Args:
+            waited: seconds of earlier waits for the same request.
+
+        Returns:
+            Seconds of all waits, this one included.
+
+        Raises:
+            ServerUnreachable: the sum would exceed LONGEST_WAIT_SECONDS.
+        """
+        if waited + seconds > LONGEST_WAIT_SECONDS:
+            raise ServerUnreachable(
+                f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
+                f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
             )
-            self._sleep(seconds)
-            waited += seconds
+        self._say(
+            f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "
+            "stay in the outbox)"
+        )
+        self._sleep(seconds)
+        return waited + seconds
 
     def content(self, path: str) -> bytes:
         """The bytes at a path.
@@ -140,9 +163,9 @@ class Connection:
 
 
 def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None:
-    """How long a server asks to wait (RFC 9110, section 10.2.3); None where it does not ask."""
+    """Seconds that a server asks to wait (RFC 9110, section 10.2.3), or None."""
     value = response.headers.get("Retry-After", "").strip()
-    if response.status_code not in ASKS_TO_WAIT or not value:
+    if not value:
         return None
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -161,6 +184,6 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _words(error: Exception) -> str:
-    """What went wrong, on one line, without the system's number for it."""
+    """The error on one line, without the system's error number."""
     text = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0]
     return text or type(error).__name__

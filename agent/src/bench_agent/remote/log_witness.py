@@ -1,15 +1,16 @@
-"""What this machine remembers of each server's log, and its refusal of a log that contradicts it.
+"""Log witness: store each server's last checkpoint and refuse a log that contradicts it.
 
-Every agent is a witness: it keeps the last checkpoint it saw and takes a newer one only with a
-proof that the log grew from it. A server that rewrites its past, or shows different pasts to
-different people, is found out by the first of them who comes back.
+Every agent is a witness: it stores the last checkpoint and accepts a newer one only with a proof
+that the log grew from it. A server that rewrites its past, or shows different pasts to different
+clients, is detected by the first client that returns.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 from bench_protocol import envelope, merkle, note, receipts, tiles
@@ -21,10 +22,9 @@ from ..base.home import Home, private_folder, write_durably
 
 
 @dataclass(frozen=True)
-class KnownServer:
-    """What was learnt at the first contact, and the newest checkpoint since.
-
-    ``license``: what was agreed to, None before that.
+class ServerState:
+    """Origin and key from the first contact, and the newest checkpoint. ``license``: the licence
+    that the user agreed to, or None.
     """
 
     origin: str
@@ -33,32 +33,34 @@ class KnownServer:
     license: str | None = None
 
 
-def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
-    """The server whose log signed a checkpoint: its address, and what is remembered of it.
+def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
+    """Find the server whose log signed a checkpoint: its address and stored state.
 
     Raises:
-        InvalidProof: no log that this machine has seen signed it.
+        InvalidProof: no known log signed it.
     """
     for path in sorted(home.servers.glob("*.json")):
         document = json.loads(path.read_bytes())
-        known = KnownServer(**document["known"])
+        server = ServerState(**document["known"])
         with suppress(ProtocolError):
-            receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
-            return str(document["server"]), known
-    raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
+            receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
+            return str(document["server"]), server
+    raise InvalidProof(
+        "its receipt comes from a log that this machine does not know", field="receipt"
+    )
 
 
 def known_servers(home: Home) -> list[str]:
-    """Addresses of the servers that this machine has met."""
+    """Addresses of the servers with a stored state."""
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 
 class LogWitness:
-    """One server's log as this machine saw it.
+    """The witness of one server's log.
 
     Args:
         server: the server's address.
-        fetch: gives the bytes at a path of the server.
+        fetch: returns the bytes at a path of the server.
     """
 
     def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
@@ -67,108 +69,124 @@ class LogWitness:
         self._fetch = fetch
 
     @property
-    def known(self) -> KnownServer | None:
-        """What is remembered, None before the first contact."""
+    def stored_server(self) -> ServerState | None:
+        """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
-        return KnownServer(**json.loads(self._path.read_bytes())["known"])
+        return ServerState(**json.loads(self._path.read_bytes())["known"])
 
-    def meet(self) -> KnownServer:
-        """Look at the log's newest checkpoint, and hold it against what is remembered.
+    def meet(self) -> ServerState:
+        """Fetch the log's newest checkpoint and compare it with the stored one.
 
         Raises:
-            ServerUnreachable: it does not say.
-            LogContradiction: another key signs it, or it did not grow from what was seen.
+            ServerUnreachable: the server does not answer.
+            LogContradiction: another key signs it, or it does not extend the stored one.
         """
         try:
             state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
-            seen = KnownServer(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
+            seen = ServerState(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
-        known = self.known
-        if known is None:
+        stored = self.stored_server
+        if stored is None:
             self._open(seen, seen.checkpoint)
             self._remember(seen)
             return seen
-        if (known.origin, known.key) != (seen.origin, seen.key):
+        if (stored.origin, stored.key) != (seen.origin, seen.key):
             raise self._contradiction(
-                f"its log was {known.key}, and is {seen.key} now", seen.checkpoint
+                f"its log was {stored.key}, and is {seen.key} now", seen.checkpoint
             )
-        remembered, shown = (self._open(known, c) for c in (known.checkpoint, seen.checkpoint))
+        remembered, shown = (self._open(stored, c) for c in (stored.checkpoint, seen.checkpoint))
         if shown.size < remembered.size:
             raise self._contradiction(
                 f"the log had {remembered.size} entries and shows {shown.size} now", seen.checkpoint
             )
-        return self.see(seen.checkpoint)
+        return self._follow([seen.checkpoint])
 
-    def see(self, checkpoint: str) -> KnownServer:
-        """Take a checkpoint of the log, if the remembered one and it are of one history.
+    def check(self, sent: Sequence[tuple[bytes, Any]]) -> None:
+        """Check the receipts of posted envelopes, with one growth proof for all of them.
 
-        Raises:
-            LogContradiction: they are not.
-        """
-        known = self._known()
-        old, new = self._open(known, known.checkpoint), self._open(known, checkpoint)
-        earlier, later = sorted((old, new), key=lambda c: c.size)
-        try:
-            receipts.verify_growth(earlier, later, self._growth(earlier.size, later.size))
-        except ProtocolError as error:
-            raise self._contradiction(error.detail, checkpoint) from None
-        if new.size > old.size:
-            known = KnownServer(known.origin, known.key, checkpoint, known.license)
-            self._remember(known)
-        return known
-
-    def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
-        """Check a receipt for an envelope that was sent.
+        Args:
+            sent: the bytes of each envelope, and its receipt in the server's answer.
 
         Raises:
-            LogContradiction: it proves nothing, or its checkpoint is of another history.
+            LogContradiction: a receipt is invalid, or its checkpoint belongs to another history.
         """
-        known = self._known()
-        key = note.parse_key(known.key)
-        try:
-            found = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
-            checkpoint = receipts.verify_receipt(found, envelope.read(raw), key)
-        except (ProtocolError, KeyError, TypeError, ValueError) as error:
-            raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
-        self.see(found.checkpoint)
-        return checkpoint
+        if not sent:
+            return
+        key = note.parse_key(self._server_state().key)
+        shown = []
+        for raw, receipt in sent:
+            try:
+                proof = receipts.parse_proof(bytes.fromhex(receipt["salt"]), receipt["proof"])
+                receipts.verify_receipt(proof, envelope.read(raw), key)
+            except (ProtocolError, AttributeError, KeyError, TypeError, ValueError) as error:
+                raise self._contradiction(f"its receipt proves nothing: {error}", "") from None
+            shown.append(proof.checkpoint)
+        self._follow(shown)
 
     def agree(self, license: str) -> None:
-        """Remember that a person agreed to publish under this licence."""
-        known = self._known()
-        self._remember(KnownServer(known.origin, known.key, known.checkpoint, license))
+        """Store that the user agreed to publish under this licence."""
+        server = self._server_state()
+        self._remember(replace(server, license=license))
 
-    def _known(self) -> KnownServer:
-        known = self.known
-        return known if known is not None else self.meet()
+    def _server_state(self) -> ServerState:
+        stored = self.stored_server
+        return stored if stored is not None else self.meet()
 
-    def _open(self, known: KnownServer, checkpoint: str) -> Checkpoint:
+    def _open(self, server: ServerState, checkpoint: str) -> Checkpoint:
         try:
-            return receipts.open_checkpoint(checkpoint, note.parse_key(known.key))
+            return receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
 
-    def _growth(self, old: int, new: int) -> Sequence[bytes]:
-        ranges = merkle.consistency_ranges(old, new)
-        nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
-        return [merkle.range_hash(nodes, *each) for each in ranges]
+    def _follow(self, shown: Iterable[str]) -> ServerState:
+        """Store the newest of some checkpoints if they and the stored one belong to one history.
 
-    def _remember(self, known: KnownServer) -> None:
+        Each must continue the next smaller one. All proofs come from tiles of the largest, and
+        each tile is fetched once, so they cost no more requests than one proof.
+
+        Raises:
+            LogContradiction: they do not.
+        """
+        server = self._server_state()
+        remembered = self._open(server, server.checkpoint)
+        texts = {self._open(server, text): text for text in shown} | {remembered: server.checkpoint}
+        history = sorted(texts, key=lambda checkpoint: checkpoint.size)
+        newest = history[-1]
+        steps = [
+            (old, new, merkle.consistency_ranges(old.size, new.size))
+            for old, new in pairwise(history)
+        ]
+        wanted = [node for _, _, ranges in steps for node in merkle.nodes_of(ranges)]
+        try:
+            nodes = tiles.fetch_nodes(self._fetch, newest.size, wanted)
+            for old, new, ranges in steps:
+                proof = [merkle.range_hash(nodes, *each) for each in ranges]
+                receipts.verify_growth(old, new, proof)
+        except ProtocolError as error:
+            others = "\n".join(texts[each] for each in history if each != remembered)
+            raise self._contradiction(error.detail, others) from None
+        server = self._server_state()  # another process may have seen more meanwhile
+        if newest.size > self._open(server, server.checkpoint).size:
+            server = replace(server, checkpoint=texts[newest])
+            self._remember(server)
+        return server
+
+    def _remember(self, server: ServerState) -> None:
         private_folder(self._path.parent)
-        document = {"server": self.server, "known": asdict(known)}
+        document = {"server": self.server, "known": asdict(server)}
         write_durably(self._path, json.dumps(document, indent=1).encode())
 
     def _contradiction(self, why: str, shown: str) -> LogContradiction:
-        known = self.known
+        stored = self.stored_server
         evidence = self._path.with_suffix(".contradiction")
         private_folder(evidence.parent)
-        remembered = known.checkpoint if known else ""
+        remembered = stored.checkpoint if stored else ""
         write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
-            f"more is sent. Both checkpoints are in {evidence}: show them to whoever runs the "
-            "server, and to others. If the server was set up anew on purpose, remove "
+            f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "
+            "server, and to others. If the server was reinstalled on purpose, remove "
             f"{self._path}"
         )

@@ -87,7 +87,7 @@ def document(checked: Sequence[CheckedCell], plan: Plan) -> dict[str, Any]:
     }
 
 
-def _finite(found: ConformanceVerdict | None) -> float | None:
-    if found is None or found.deviation is None or found.deviation == float("inf"):
+def _finite(verdict: ConformanceVerdict | None) -> float | None:
+    if verdict is None or verdict.deviation is None or verdict.deviation == float("inf"):
         return None
-    return found.deviation
+    return verdict.deviation

@@ -87,7 +87,7 @@ class IdleGate:
             warnings = doubts.of_conditions(conditions)
             waiting_for = [doubt for doubt in warnings if doubt.code in gone]
             left = self.wait_seconds - (self.clock() - began)
-            if not waiting_for or left <= 0 or (stop and stop.asked):
+            if not waiting_for or left <= 0 or (stop and stop.requested):
                 break
             if not said:
                 say(f"{_texts(waiting_for)}: waiting up to {self.wait_seconds:.0f} s")
@@ -96,7 +96,7 @@ class IdleGate:
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
         if self.strict and remaining:
             raise UsageProblem(
-                f"{_texts(remaining)}; without --strict the run goes on and keeps it as a warning"
+                f"{_texts(remaining)}; without --strict the run continues and records a warning"
             )
         waited_ns = round((self.clock() - began) * 1e9)
         return conditions.model_copy(update={"waited_ns": waited_ns})

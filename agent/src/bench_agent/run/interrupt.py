@@ -11,7 +11,7 @@ from types import FrameType
 class Stop:
     """Whether the user asked to stop."""
 
-    asked: bool = False
+    requested: bool = False
 
 
 @contextmanager
@@ -24,9 +24,9 @@ def gentle_interrupt(say: Callable[[str], None]) -> Iterator[Stop]:
     stop = Stop()
 
     def ask(number: int, frame: FrameType | None) -> None:
-        if stop.asked:
+        if stop.requested:
             raise KeyboardInterrupt
-        stop.asked = True
+        stop.requested = True
         say("finishing this repeat; Ctrl-C again stops now")
 
     before = signal.signal(signal.SIGINT, ask)

@@ -5,24 +5,12 @@ It does not list finished repeats: a repeat is finished when its envelope is in 
 
 from pydantic import ValidationError
 
-from bench_protocol.matrix import Cell
 from bench_protocol.result import RunId, Seed
 from bench_protocol.units import Wire
-from bench_protocol.workloads import Workload
 
 from ..base.home import Home, write_durably
-from ..base.messages import Timing
 from ..plan.plan import Plan, PlannedCell
 from ..plan.presets import LIKE, PRESETS
-
-
-class JournalCell(Wire):
-    """One planned cell."""
-
-    cell: Cell
-    workload: Workload
-    timing: Timing
-    estimate_seconds: float
 
 
 class Journal(Wire):
@@ -32,29 +20,13 @@ class Journal(Wire):
     seed: Seed
     preset: str
     repeats: int
-    cells: tuple[JournalCell, ...]
-    accuracy_passes: tuple[JournalCell, ...] = ()
+    cells: tuple[PlannedCell, ...]
+    accuracy_passes: tuple[PlannedCell, ...] = ()
 
     def plan(self) -> Plan:
         """The plan of the run."""
         preset = (PRESETS | LIKE)[self.preset]
-        return Plan(preset, _planned(self.cells), (), self.repeats, _planned(self.accuracy_passes))
-
-
-def _planned(cells: tuple[JournalCell, ...]) -> tuple[PlannedCell, ...]:
-    return tuple(PlannedCell(c.cell, c.workload, c.timing, c.estimate_seconds) for c in cells)
-
-
-def _noted(cells: tuple[PlannedCell, ...]) -> tuple[JournalCell, ...]:
-    return tuple(
-        JournalCell(
-            cell=planned.cell,
-            workload=planned.workload,
-            timing=planned.timing,
-            estimate_seconds=planned.estimate_seconds,
-        )
-        for planned in cells
-    )
+        return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes)
 
 
 def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
@@ -68,8 +40,8 @@ def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
         seed=seed,
         preset=plan.preset.name,
         repeats=plan.repeats,
-        cells=_noted(plan.cells),
-        accuracy_passes=_noted(plan.accuracy_passes),
+        cells=plan.cells,
+        accuracy_passes=plan.accuracy_passes,
     )
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal

@@ -16,8 +16,9 @@ from ..base.messages import Answer, BlockDone, Job, PhaseBegan
 from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
-from ..remote.client import Client, Delivery, IssuedChallenge, ServerRefused
+from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
+from ..remote.submit import Delivery, submit
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
@@ -61,6 +62,7 @@ class RunSummary:
     results: list[Result] = field(default_factory=list)
     sent: int = 0
     addresses: list[str] = field(default_factory=list)  # of the sent results
+    newest_on_board: bool = False  # the server's pages count the result that was sent last
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False
@@ -121,15 +123,15 @@ def run_plan(
                     continue
                 wait_for = COOL if measured_here else IDLE_AND_COOL
                 before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
-                if stop and stop.asked:
+                if stop and stop.requested:
                     raise KeyboardInterrupt
                 run = post.bound(run)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
                 measured_here = True
-                outbox.put(sign(result, key))
-                _note_pace(home, planned, result)
+                outbox.put(result, sign(result, key))
+                _note_times(home, planned, result)
                 summary.results.append(result)
                 reporter.finished(result)
                 post.waiting()
@@ -172,13 +174,13 @@ def _one_repeat(
     return make_result(run, cell, repeat, seen, started, finished, before, watch.telemetry())
 
 
-def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
+def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:
     if measurement := result.measurement:
         wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
-        pace = estimates.pace_of(
+        times = estimates.cell_times_of(
             planned.cell, planned.workload, measurement, planned.timing, wall_seconds
         )
-        estimates.note(home.paces, planned.cell, pace)
+        estimates.note(home.measured_times, planned.cell, times)
 
 
 class Posting:
@@ -196,7 +198,8 @@ class Posting:
         summary: RunSummary,
     ) -> None:
         self._client = Client(server, key, home, token=token) if server else None
-        self._given: IssuedChallenge | None = None
+        self._issued: IssuedChallenge | None = None
+        self._newest: str | None = None  # id of the result that was sent last
         self._machine_hash = machine_hash
         self._outbox = outbox
         self._reporter = reporter
@@ -219,14 +222,14 @@ class Posting:
         if self._client is None or self._summary.server_unreachable:
             return run
         used_seconds = run.clock.since_start_ns() / 1e9
-        if self._given and used_seconds < RENEW_AFTER_SHARE * self._given.fresh_seconds:
+        if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
             return run
         try:
-            self._given = self._challenge(self._client)
+            self._issued = self._challenge(self._client)
         except (ServerUnreachable, ServerRefused) as error:
             self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
-            self._given = None
-        challenge = self._given.challenge if self._given else None
+            self._issued = None
+        challenge = self._issued.challenge if self._issued else None
         return replace(run, challenge=challenge, clock=RunClock())
 
     def _challenge(self, client: Client) -> IssuedChallenge:
@@ -244,20 +247,24 @@ class Posting:
             self._post(self._client)
 
     def last_time(self) -> None:
-        """Post the remaining results, even if the server did not answer before."""
+        """Post the remaining results, even if the server did not answer before, and wait a few
+        seconds for its pages to count them."""
         if not self._client:
             return
         self._post(self._client)
         if self._summary.server_unreachable and not list(self._outbox.pending()):
             self._summary.server_unreachable = False
+        if self._newest:
+            self._summary.newest_on_board = self._client.is_on_board(self._newest)
         self._client.close()
 
     def _post(self, client: Client) -> None:
         try:
-            for delivery in client.submit(self._outbox, self._machine_hash):
+            for delivery in submit(client, self._outbox, self._machine_hash):
                 if delivery.state == "sent":
                     self._summary.sent += 1
                     self._summary.addresses.append(delivery.address(client.server))
+                    self._newest = delivery.result_id
                 self._summary.refused += delivery.state == "refused"
                 self._reporter.delivered(delivery)
         except ServerUnreachable as error:

@@ -17,7 +17,7 @@ from .options import DatabaseUrl
 from .project import progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, stop
 
-# Lines of a paragraph belong together, as in the group that shows these commands.
+# Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
 
 
@@ -42,7 +42,7 @@ def migrate(
             )
         migrations.migrate(store.engine, to)
         after = migrations.current(store.engine)
-        # A step makes derived columns and leaves filling them to the program that reads them.
+        # A migration only adds derived columns; reindexing fills them.
         rebuilt = 0
         if before and before != after == migrations.head():
             rebuilt = reindexing.reindex(store)
@@ -85,7 +85,7 @@ def project(
 
 @others.command()
 def import_published(database_url: DatabaseUrl = None) -> None:
-    """Take in the published figures this program brings, at trust level 0."""
+    """Import the published figures of this program's data, at trust level 0."""
     with open_store(database_url) as (store, _), store.writing() as session:
         new, there = published.import_published(session)
     print(f"{new} published figures are new, of {there}")

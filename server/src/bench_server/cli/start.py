@@ -1,4 +1,4 @@
-"""Starts the server: settings, database, keys, then the application."""
+"""Start the server: settings, database, keys, then the application."""
 
 import os
 from contextlib import nullcontext
@@ -16,10 +16,10 @@ from .setup import no_answer, opened, read_settings, stop
 
 
 def start(host: str | None, port: int | None, database_url: str | None) -> None:
-    """Serve until a signal ends it. Each argument goes before its setting.
+    """Serve until a signal ends it. Each argument overrides its setting.
 
     Raises:
-        typer.Exit: it was interrupted, or what is wrong was printed.
+        typer.Exit: it was interrupted, or the error was printed.
     """
     settings, url_from = read_settings(host=host, port=port, database_url=database_url)
     store = opened(Store, settings, url_from)

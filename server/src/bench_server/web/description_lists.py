@@ -1,4 +1,4 @@
-"""Facts of a result as label and words, for people. What is not known is left out."""
+"""Facts of a result as label and text, for description lists. Unknown facts are left out."""
 
 from typing import NamedTuple
 
@@ -15,21 +15,23 @@ class Fact(NamedTuple):
 
 
 def training_facts(result: Result) -> tuple[Fact, ...]:
-    """What the training was and how it ended."""
+    """Facts of the training and its outcome."""
     cell, outcome, measured = result.cell, result.outcome, result.measurement
-    found = [
+    facts = [
         Fact("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
         Fact("Set-up", f"{cell.framework}, {cell.recipe} recipe, on {cell.device}"),
         Fact("Batch", f"{cell.batch_size:,} samples, {cell.precision}, {cell.data} data"),
         Fact("Repeat", f"{result.repeat} of run {result.run_id[:12]}"),
     ]
     if isinstance(outcome, Failed):
-        found.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
-        found.append(Fact("While", outcome.phase.replace("_", " ")))
-        found += _known(("Exception", outcome.exception_class), ("Exit code", outcome.exit_code))
+        facts.append(Fact("Outcome", f"failed: {outcome.kind.replace('_', ' ')}"))
+        facts.append(Fact("While", outcome.phase.replace("_", " ")))
+        facts += _present_facts(
+            ("Exception", outcome.exception_class), ("Exit code", outcome.exit_code)
+        )
     if measured is not None:
         blocks = measured.blocks
-        found += _known(
+        facts += _present_facts(
             ("Layers", measured.layers),
             ("Parameters", f"{measured.parameter_count:,}"),
             (
@@ -44,21 +46,21 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
         )
         if measured.energy.energy_mj is not None:
             joules = measured.energy.energy_mj / 1000
-            found.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
+            facts.append(Fact("Energy", f"{joules:,.1f} J ({measured.energy.source})"))
         if measured.evaluation is not None:
-            found.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
+            facts.append(Fact("Test accuracy", people.percent(measured.evaluation.accuracy)))
         settings = ", ".join(f"{k} {v}" for k, v in sorted(measured.recipe_settings.items()))
-        found += _known(("Recipe settings", settings))
-    return tuple(found)
+        facts += _present_facts(("Recipe settings", settings))
+    return tuple(facts)
 
 
 def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
-    """What else the machine was doing before the repeat."""
+    """Facts of the machine's state before the repeat."""
     if conditions is None:
         return ()
     c = conditions
     return tuple(
-        _known(
+        _present_facts(
             ("Waited for quiet", c.waited_ns and people.nanoseconds(c.waited_ns)),
             ("Load average", None if c.load_average is None else f"{c.load_average:.2f}"),
             ("Processor in use", _percent(c.cpu_utilisation_percent)),
@@ -75,7 +77,7 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
 
 
 def machine_facts(machine: Machine) -> tuple[Fact, ...]:
-    """Processor, graphics, memory, system."""
+    """Facts of the machine: processor, GPUs, memory, system."""
     cpu, system = machine.cpu, machine.os
     cores = ", ".join(
         f"{count} {word}"
@@ -99,7 +101,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
         if word
     )
     return tuple(
-        _known(
+        _present_facts(
             ("Model", machine.model),
             ("Processor", f"{cpu.brand} ({cpu.architecture})"),
             ("Cores", cores),
@@ -113,7 +115,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def environment_facts(environment: Environment) -> tuple[Fact, ...]:
-    """Versions and the settings that change speed."""
+    """Facts of the software: versions, and settings that change speed."""
     return (
         Fact("Python", environment.python),
         *(Fact(name, value) for name, value in sorted(environment.packages.items())),
@@ -129,7 +131,7 @@ _STOPPED = {
 }
 
 
-def _known(*pairs: tuple[str, object]) -> list[Fact]:
+def _present_facts(*pairs: tuple[str, object]) -> list[Fact]:
     return [Fact(label, str(value)) for label, value in pairs if value not in (None, "")]
 
 
@@ -149,10 +151,10 @@ def _gpu(gpu: Gpu) -> str:
         gpu.compute_capability and f"compute capability {gpu.compute_capability}",
         gpu.power_limit_watts and f"limit {gpu.power_limit_watts:g} W",
     )
-    known = ", ".join(str(detail) for detail in details if detail)
-    return f"{gpu.name} ({known})" if known else gpu.name
+    detail_words = ", ".join(str(detail) for detail in details if detail)
+    return f"{gpu.name} ({detail_words})" if detail_words else gpu.name
 
 
 def _named(kind: str, name: str | None) -> str | None:
-    """``virtual machine (kvm)``; without the name where the system could not tell it."""
+    """``virtual machine (kvm)``; without the name if the system does not report it."""
     return kind if name == "unknown" else name and f"{kind} ({name})"

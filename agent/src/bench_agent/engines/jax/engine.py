@@ -72,21 +72,21 @@ class Jax:
         _prepare()
         import jax
 
-        found: list[FoundDevice] = []
+        gpus: list[FoundDevice] = []
         try:
             for seen in jax.devices("cuda"):
                 name = str(seen.device_kind)[:200]
-                found.append(
+                gpus.append(
                     FoundDevice(
                         kind="cuda",
-                        index=len(found),
+                        index=len(gpus),
                         name=name,
                         compute_capability=str(seen.compute_capability),
                     )
                 )
         except RuntimeError:  # JAX's error for a missing platform
             pass
-        return [*found, FoundDevice(kind="cpu", index=0, name="CPU")]
+        return [*gpus, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
         from jax.extend import backend

@@ -183,14 +183,14 @@ def _lstm(x: Any, kernel: Any, recurrent_kernel: Any, bias: Any) -> Any:
     inputs = jnp.swapaxes(x @ kernel + bias, 0, 1)
     zeros = jnp.zeros((x.shape[0], recurrent_kernel.shape[0]), x.dtype)
 
-    def one(carry: Any, gates: Any) -> Any:
+    def one_step(carry: Any, gates: Any) -> Any:
         output, cell = carry
         i, f, g, o = jnp.split(gates + output @ recurrent_kernel, 4, axis=1)
         cell = jax.nn.sigmoid(f) * cell + jax.nn.sigmoid(i) * jnp.tanh(g)
         output = jax.nn.sigmoid(o) * jnp.tanh(cell)
         return (output, cell), None
 
-    (output, _), _ = jax.lax.scan(one, (zeros, zeros), inputs)
+    (output, _), _ = jax.lax.scan(one_step, (zeros, zeros), inputs)
     return output
 
 

@@ -60,7 +60,7 @@ class Mlx:
         os.environ["MLX_ENABLE_TF32"] = "1" if cell.precision == "tf32" else "0"
         import mlx.core as mx
 
-        kinds = {found.kind for found in self.devices()}
+        kinds = {device.kind for device in self.devices()}
         if device.kind not in kinds:
             raise LookupError(f"MLX sees no device {device}; it sees {', '.join(sorted(kinds))}")
         mx.set_default_device(

@@ -225,9 +225,11 @@ class TunedSession(SlicedLoop, MlxSession):
 
     def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
         parts, trained = [], self._model.trainable_parameters()
-        for stream, own in zip(self._streams, mx.split(rows, len(self._streams)), strict=True):
+        for stream, stream_rows in zip(
+            self._streams, mx.split(rows, len(self._streams)), strict=True
+        ):
             with mx.stream(stream):
-                x, y = data_x[own], data_y[own]
+                x, y = data_x[stream_rows], data_y[stream_rows]
                 if x.dtype == mx.uint8:
                     x = x.astype(mx.float32) / 255
                 parts.append(self._loss_and_gradients(x, y))

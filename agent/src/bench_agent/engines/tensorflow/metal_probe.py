@@ -59,8 +59,8 @@ def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
         WrongResult: none does; the message gives the deviations.
     """
     deviations = {form.layers: deviation(form) for form in candidates}
-    for layers, found in deviations.items():
-        if found <= TOLERANCE:
+    for layers, deviation in deviations.items():
+        if deviation <= TOLERANCE:
             return layers
     raise WrongResult(f"dense and convolution layers deviate from NumPy by {deviations}")
 
@@ -95,6 +95,6 @@ def _convolve(x: Array, kernel: Array) -> Array:
     return np.asarray(np.einsum("nhwcij,ijcf->nhwf", windows, kernel, optimize=True), np.float32)
 
 
-def _relative(found: Array, expected: Array) -> float:
-    worst = float(np.abs(found - expected).max() / np.abs(expected).max())
+def _relative(values: Array, expected: Array) -> float:
+    worst = float(np.abs(values - expected).max() / np.abs(expected).max())
     return worst if np.isfinite(worst) else float("inf")

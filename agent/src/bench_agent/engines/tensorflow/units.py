@@ -57,18 +57,18 @@ def dense_pair(workload: Workload, chains: int) -> tuple[int, int] | None:
     The first is the first layer with weights; only dropout may be between them.
     """
     layers, shapes = workload.layers, workload.shapes
-    one, other = [*_weighted(workload), None, None][:2]
-    if one is None or other is None or one < workload.frozen_layers or chains == 1:
+    lower, upper = [*_weighted(workload), None, None][:2]
+    if lower is None or upper is None or lower < workload.frozen_layers or chains == 1:
         return None
-    first, between, second = layers[one], layers[one + 1 : other], layers[other]
+    first, between, second = layers[lower], layers[lower + 1 : upper], layers[upper]
     by_units = (
         isinstance(first, Dense)
         and isinstance(second, Dense)
         and all(isinstance(layer, Dropout) for layer in between)
         and first.units % chains == 0
-        and shapes[one][-1] * first.units >= LEAST_WEIGHTS
+        and shapes[lower][-1] * first.units >= LEAST_WEIGHTS
     )
-    return (one, other) if by_units else None
+    return (lower, upper) if by_units else None
 
 
 def cut(workload: Workload, model: Any, count: int) -> "DensePair | LargeLayers | None":
@@ -94,7 +94,11 @@ class WeightShares:
 
     def in_place(self, variables: Sequence[Any]) -> list[Any]:
         """Variables, with each cut one replaced by its shares."""
-        others = [kept for kept in variables if all(kept is not whole for whole in self._whole)]
+        others = [
+            variable
+            for variable in variables
+            if all(variable is not whole for whole in self._whole)
+        ]
         return [*(part for parts in self._parts for part in parts), *others]
 
     def __iter__(self) -> Any:
@@ -116,8 +120,8 @@ class DensePair(WeightShares):
         """``first``, ``second``: indices of the layers."""
         self.first, self._next = first, second + 1
         self._between = slice(first + 1, second)
-        self._one, self._other = model.layers[first], model.layers[second]
-        weights = (self._one.kernel, self._one.bias, self._other.kernel)
+        self._first_layer, self._second_layer = model.layers[first], model.layers[second]
+        weights = (self._first_layer.kernel, self._first_layer.bias, self._second_layer.kernel)
         super().__init__(weights, (UNITS, UNITS, INPUTS), count)
 
     def __call__(self, x: Any, forward: Forward) -> Any:
@@ -128,11 +132,11 @@ class DensePair(WeightShares):
         for kernel, bias, onward in self:
             outputs = tf.matmul(x, tf.cast(kernel, x.dtype))
             outputs = forward(
-                self._between, bias_and_activation(self._one.activation, bias, outputs)
+                self._between, bias_and_activation(self._first_layer.activation, bias, outputs)
             )
             parts.append(tf.matmul(outputs, tf.cast(onward, x.dtype)))
-        bias = self._other.bias.value
-        x = bias_and_activation(self._other.activation, bias, tf.add_n(parts))
+        bias = self._second_layer.bias.value
+        x = bias_and_activation(self._second_layer.activation, bias, tf.add_n(parts))
         return forward(slice(self._next, None), x)
 
 

@@ -1,7 +1,7 @@
-"""Which comparisons a run allows, as data: the formats draw them.
+"""The charts of a report as data: comparisons that a run allows. The formats draw them.
 
-Only cells that differ in what is compared are put side by side: equal workload, batch size,
-precision and data everywhere, and equal framework and device where recipes are compared.
+Compared cells differ only in the compared property: workload, batch size, precision and data are
+always equal, framework and device too when recipes are compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +22,8 @@ from .figures import CellFigures, Report, grouped, marked, speed_up
 @dataclass(frozen=True)
 class Bar:
     """One cell. ``share``, ``low`` and ``high`` are shares of the longest bar of its group;
-    ``kind`` chooses the colour; ``note`` says how it compares with the group's first. A question
-    mark ends what is ``in_doubt`` (:data:`.figures.MARK_WORDS`)."""
+    ``kind`` chooses the colour; ``note`` is the comparison with the group's first bar. A question
+    mark follows a figure ``in_doubt`` (:data:`.figures.MARK_WORDS`)."""
 
     label: str
     value: str
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarGroup:
-    """Bars that may be compared."""
+    """Bars that are comparable."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -55,7 +55,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Charts:
-    """All there is to draw; what a run does not allow is empty."""
+    """All charts of a report; comparisons that a run does not allow are empty."""
 
     fastest: tuple[BarGroup, ...]
     devices: tuple[BarGroup, ...]
@@ -66,7 +66,7 @@ class Charts:
 
 
 def charts_of(report: Report) -> Charts:
-    """Lay out every comparison the run allows."""
+    """Lay out every comparison that the run allows."""
     cells = _at_one_batch(report.cells)
     return Charts(
         fastest=_groups(cells, _task, _task_name, _place_recipe, _fastest_first, compared=False),
@@ -95,74 +95,75 @@ RECIPES = ("naive", "pipeline", "tuned")
 MOST_OVER = 1.25
 
 
-def _task(one: CellFigures) -> Any:
-    cell = one.cell
+def _task(figures: CellFigures) -> Any:
+    cell = figures.cell
     return cell.workload, cell.batch_size, cell.precision, cell.data
 
 
-def _task_device(one: CellFigures) -> Any:
-    return *_task(one), one.cell.device
+def _task_device(figures: CellFigures) -> Any:
+    return *_task(figures), figures.cell.device
 
 
-def _task_place(one: CellFigures) -> Any:
-    return *_task_device(one), one.cell.framework
+def _task_place(figures: CellFigures) -> Any:
+    return *_task_device(figures), figures.cell.framework
 
 
-def _task_name(one: CellFigures) -> str:
-    cell = one.cell
+def _task_name(figures: CellFigures) -> str:
+    cell = figures.cell
     return f"{cell.workload}, batch {cell.batch_size:,}{unusual_precision(cell)}"
 
 
 def unusual_precision(cell: Cell) -> str:
-    """What follows a name where the precision is not the usual one."""
+    """Suffix of a name if the precision is not float32."""
     return "" if cell.precision == "float32" else f", {cell.precision}"
 
 
-def _task_place_name(one: CellFigures) -> str:
-    return f"{_task_name(one)}, {one.place}"
+def _task_place_name(figures: CellFigures) -> str:
+    return f"{_task_name(figures)}, {figures.place}"
 
 
-def _place_recipe(one: CellFigures) -> str:
-    return f"{one.place}, {one.cell.recipe}"
+def _place_recipe(figures: CellFigures) -> str:
+    return f"{figures.place}, {figures.cell.recipe}"
 
 
-def _device_best(one: CellFigures) -> str:
-    return f"{one.cell.device}: {one.cell.framework} {one.cell.recipe}"
+def _device_best(figures: CellFigures) -> str:
+    return f"{figures.cell.device}: {figures.cell.framework} {figures.cell.recipe}"
 
 
-def _rate(one: CellFigures) -> float:
-    return one.samples_per_second
+def _rate(figures: CellFigures) -> float:
+    return figures.samples_per_second
 
 
-def _fastest_first(one: CellFigures) -> float:
-    return -_rate(one)
+def _fastest_first(figures: CellFigures) -> float:
+    return -_rate(figures)
 
 
-def _slowest_first(one: CellFigures) -> float:
-    return _rate(one)
+def _slowest_first(figures: CellFigures) -> float:
+    return _rate(figures)
 
 
-def _unsteadiest_first(one: CellFigures) -> float:
-    return -one.within_run_spread
+def _unsteadiest_first(figures: CellFigures) -> float:
+    return -figures.within_run_spread
 
 
-def _cpu_first(one: CellFigures) -> Any:
-    return one.cell.device.kind != "cpu", str(one.cell.device)
+def _cpu_first(figures: CellFigures) -> Any:
+    return figures.cell.device.kind != "cpu", str(figures.cell.device)
 
 
-def _by_recipe(one: CellFigures) -> int:
-    return RECIPES.index(one.cell.recipe)
+def _by_recipe(figures: CellFigures) -> int:
+    return RECIPES.index(figures.cell.recipe)
 
 
 def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
-    """The cells at their workload's own batch size; where it was not measured, at the least."""
-    found = []
-    for group in grouped(cells, lambda one: one.cell.workload):
-        sizes = {one.cell.batch_size for one in group}
-        own = workload_named(group[0].cell.workload).batch_size
-        chosen = own if own in sizes else min(sizes)
-        found += [one for one in group if one.cell.batch_size == chosen]
-    return found
+    """The cells at their workload's default batch size, or the smallest measured if that is
+    missing."""
+    selected = []
+    for group in grouped(cells, lambda figures: figures.cell.workload):
+        sizes = {figures.cell.batch_size for figures in group}
+        standard = workload_named(group[0].cell.workload).batch_size
+        chosen = standard if standard in sizes else min(sizes)
+        selected += [figures for figures in group if figures.cell.batch_size == chosen]
+    return selected
 
 
 def _best(cells: Iterable[CellFigures], key: Key) -> list[CellFigures]:
@@ -178,57 +179,57 @@ def _groups(
     order: Key,
     compared: bool = True,
 ) -> tuple[BarGroup, ...]:
-    """Bars group by group. Where they are ``compared``, each is held against its group's first, and
-    a group of one is left out."""
-    found = []
+    """Bars by group. If ``compared``, each bar is compared with its group's first, and groups of
+    one are left out."""
+    groups = []
     for group in grouped(cells, key):
         if len(group) > 1 or not compared:
             ordered = sorted(group, key=order)
             base = ordered[0] if compared else None
-            bars = tuple(_bar(one, ordered, base, label) for one in ordered)
-            found.append(BarGroup(title(ordered[0]), bars))
-    return tuple(found)
+            bars = tuple(_bar(figures, ordered, base, label) for figures in ordered)
+            groups.append(BarGroup(title(ordered[0]), bars))
+    return tuple(groups)
 
 
 def _bar(
-    one: CellFigures,
+    figures: CellFigures,
     group: list[CellFigures],
     base: CellFigures | None,
     label: Callable[[CellFigures], str],
 ) -> Bar:
     fastest = max(map(_rate, group))
-    # A wide interval must not make all bars short: it ends at the edge.
+    # A wide interval must not make all bars short: it is cut at the edge.
     longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
-    if base and one is not base:
-        note = marked(comparison(speed_up(one, base), base_name(one, base)), one, base)
+    if base and figures is not base:
+        note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
     return Bar(
-        label=label(one),
-        value=marked(people.rate(_rate(one)), one),
-        share=_rate(one) / longest,
-        low=one.low and one.low / longest,
-        high=one.high and min(one.high / longest, 1.0),
-        kind=one.cell.device.kind,
+        label=label(figures),
+        value=marked(people.rate(_rate(figures)), figures),
+        share=_rate(figures) / longest,
+        low=figures.low and figures.low / longest,
+        high=figures.high and min(figures.high / longest, 1.0),
+        kind=figures.cell.device.kind,
         note=note,
-        in_doubt=one.in_doubt,
+        in_doubt=figures.in_doubt,
     )
 
 
-def base_name(one: CellFigures, base: CellFigures) -> str:
-    """What tells the base from the cell held against it."""
-    own, other = one.cell, base.cell
+def base_name(figures: CellFigures, base: CellFigures) -> str:
+    """The properties of the base that differ from the compared cell."""
+    cell, base_cell = figures.cell, base.cell
     names = []
-    if own.framework != other.framework:
-        names.append(other.framework)
-    if own.device != other.device:
-        names.append(f"on {other.device}")
-    if own.recipe != other.recipe:
-        names.append(other.recipe)
+    if cell.framework != base_cell.framework:
+        names.append(base_cell.framework)
+    if cell.device != base_cell.device:
+        names.append(f"on {base_cell.device}")
+    if cell.recipe != base_cell.recipe:
+        names.append(base_cell.recipe)
     return " ".join(names)
 
 
 def comparison(verdict: SpeedVerdict, base: str) -> str:
-    """A speed-up for people, with its interval where there were enough runs for one."""
+    """A speed-up in words, with its interval if there were enough runs."""
     if verdict.kind == "no_difference":
         return f"no credible difference from {base}"
     interval = ""
@@ -237,13 +238,13 @@ def comparison(verdict: SpeedVerdict, base: str) -> str:
     return f"{people.ratio(verdict.speed_up)} {base}{interval}"
 
 
-def _trace(one: CellFigures) -> Trace:
-    blocks = one.typical.blocks
-    spread = people.percent(one.within_run_spread)
+def _trace(figures: CellFigures) -> Trace:
+    blocks = figures.typical.blocks
+    spread = people.percent(figures.within_run_spread)
     ended = {"settled": "settled", "budget": "budget spent", "epochs": "whole epochs"}
     return Trace(
-        title=f"{_task_name(one)}",
-        subtitle=f"{_place_recipe(one)}: {len(blocks.durations_ns)} blocks, spread {spread}, "
+        title=f"{_task_name(figures)}",
+        subtitle=f"{_place_recipe(figures)}: {len(blocks.durations_ns)} blocks, spread {spread}, "
         f"{ended[blocks.stop_reason]}",
         range=f"from {people.nanoseconds(min(blocks.durations_ns))} "
         f"to {people.nanoseconds(max(blocks.durations_ns))}, "

@@ -1,4 +1,4 @@
-"""The report as one HTML file: styles and drawings inside, no script, nothing to load."""
+"""The report as one HTML file with styles and drawings, without scripts or external files."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ MOST_TRACES = 12
 
 
 def html(report: Report) -> str:
-    """The whole page; everything from the results is escaped."""
+    """The page; everything from the results is escaped."""
     templates = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -36,7 +36,7 @@ def html(report: Report) -> str:
         corrections=published_lines(report.preset),
         accuracies=accuracy_lines(report.results),
         most_traces=MOST_TRACES,
-        whiskers=any(one.low for one in report.cells),
+        whiskers=any(figures.low for figures in report.cells),
         median_words=MEDIAN_WORDS,
-        mark=MARK_WORDS if any(one.in_doubt for one in report.cells) else None,
+        mark=MARK_WORDS if any(figures.in_doubt for figures in report.cells) else None,
     )

@@ -1,4 +1,4 @@
-"""Samples per second over batch sizes: where the run measured more than one."""
+"""Line charts of samples per second over batch size, if a run measured several sizes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,27 +34,27 @@ class LineGroup:
 
 
 def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
-    """A group a workload; a line a framework and device with two batch sizes or more, in the recipe
-    that was fastest anywhere: a line a recipe would be too many to tell apart."""
-    found = []
+    """One group per workload, one line per framework and device with at least two batch sizes. Only
+    the recipe of the fastest point is drawn: a line for each recipe would be too many."""
+    groups = []
     for group in grouped(cells, lambda c: (c.cell.workload, c.cell.precision, c.cell.data)):
         lines = grouped(group, lambda c: (c.cell.framework, c.cell.device, c.cell.recipe))
         best = grouped((line for line in lines if len(line) > 1), lambda line: line[0].place)
         lines = [max(recipes, key=_fastest) for recipes in best]
         if lines:
-            found.append(_line_group(lines))
-    return tuple(found)
+            groups.append(_line_group(lines))
+    return tuple(groups)
 
 
 def _fastest(line: list[CellFigures]) -> float:
-    return max(one.samples_per_second for one in line)
+    return max(figures.samples_per_second for figures in line)
 
 
 def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
-    lines = [sorted(line, key=lambda one: one.cell.batch_size) for line in lines]
-    points = [one for line in lines for one in line]
-    sizes = sorted({one.cell.batch_size for one in points})
-    rates = [one.samples_per_second for one in points]
+    lines = [sorted(line, key=lambda figures: figures.cell.batch_size) for line in lines]
+    points = [figures for line in lines for figures in line]
+    sizes = sorted({figures.cell.batch_size for figures in points})
+    rates = [figures.samples_per_second for figures in points]
     low, high = min(rates) / 1.15, max(rates) * 1.15
 
     def x(one_size: float) -> float:
@@ -74,10 +74,12 @@ def _line_group(lines: list[list[CellFigures]]) -> LineGroup:
             Line(
                 label=f"{line[0].place}, {line[0].cell.recipe}",
                 kind=number % COLOURS + 1,
-                points=tuple((x(one.cell.batch_size), y(one.samples_per_second)) for one in line),
+                points=tuple(
+                    (x(figures.cell.batch_size), y(figures.samples_per_second)) for figures in line
+                ),
                 values=tuple(
-                    f"{one.cell.batch_size:,}: {people.rate(one.samples_per_second)}"
-                    for one in line
+                    f"{figures.cell.batch_size:,}: {people.rate(figures.samples_per_second)}"
+                    for figures in line
                 ),
             )
             for number, line in enumerate(lines)

@@ -1,4 +1,4 @@
-"""The figures as rows: Markdown, CSV, JSON, and the table of the HTML."""
+"""The report's figures as Markdown, CSV, JSON, and the rows of the HTML table."""
 
 import csv
 import io
@@ -25,14 +25,14 @@ HEADING = (
 
 @dataclass(frozen=True)
 class Table:
-    """One row a cell, in words."""
+    """One row per cell, as text."""
 
     heading: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def table_of(report: Report) -> Table:
-    """All cells in the order they were measured, then the failed ones with their reason."""
+    """All cells in the order of measurement, then the failed ones with the reason."""
     failed = ((*_names(cell), why, *[""] * 5, cell.precision) for cell, why in report.failed)
     return Table(HEADING, (*map(_row, report.cells), *failed))
 
@@ -48,25 +48,25 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
-    """How each recipe was run: where and which, and its settings; with the workloads where they
-    differ between workloads."""
-    found = []
-    for own in grouped(report.cells, lambda one: (one.place, one.cell.recipe)):
-        alike = grouped(own, _settings)
+    """Settings of each recipe by framework and device; with the workloads if settings differ
+    between them."""
+    rows = []
+    for configured in grouped(report.cells, lambda figures: (figures.place, figures.cell.recipe)):
+        alike = grouped(configured, _settings)
         for same in alike:
-            names = ", ".join(dict.fromkeys(one.cell.workload for one in same))
+            names = ", ".join(dict.fromkeys(figures.cell.workload for figures in same))
             which = f" ({names})" if len(alike) > 1 else ""
             name = f"{same[0].place} {same[0].cell.recipe}{which}"
-            found.append((name, _settings(same[0])))
-    return [(name, settings) for name, settings in found if settings]
+            rows.append((name, _settings(same[0])))
+    return [(name, settings) for name, settings in rows if settings]
 
 
-def _settings(one: CellFigures) -> str:
-    return ", ".join(f"{k} {v}" for k, v in sorted(one.typical.recipe_settings.items()))
+def _settings(figures: CellFigures) -> str:
+    return ", ".join(f"{k} {v}" for k, v in sorted(figures.typical.recipe_settings.items()))
 
 
 def markdown(report: Report) -> str:
-    """Headline, every comparison, the table, the doubts."""
+    """The report as Markdown: headline, comparisons, table, warnings."""
     charts, table = charts_of(report), table_of(report)
     lines = [
         f"# Training speed of {report.hardware}",
@@ -74,9 +74,9 @@ def markdown(report: Report) -> str:
         f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
         f"{started(report)} UTC.",
     ]
-    if any(len(one.rates) > 1 for one in report.cells):
+    if any(len(figures.rates) > 1 for figures in report.cells):
         lines += ["", MEDIAN_WORDS]
-    if any(one.in_doubt for one in report.cells):
+    if any(figures.in_doubt for figures in report.cells):
         lines += ["", MARK_WORDS]
     for title, groups in (
         ("CPU against GPU", charts.devices),
@@ -102,7 +102,7 @@ def markdown(report: Report) -> str:
 
 
 def comma_separated(report: Report) -> str:
-    """One row a result, raw numbers with their units in the heading."""
+    """The report as CSV: one row per result, raw numbers, units in the heading."""
     stream = io.StringIO()
     rows = [_raw(result) for result in report.results]
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
@@ -112,23 +112,27 @@ def comma_separated(report: Report) -> str:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The run with each cell's figures and each result's."""
+    """The report as JSON members: the run, figures of each cell, each result."""
     return {
         "run_id": report.run_id,
         "preset": report.preset,
         "started": report.started,
         "machine": report.machine.model_dump(mode="json"),
         "software": dict(report.software),
-        "cells": [_cell_document(one) for one in report.cells],
+        "cells": [_cell_document(figures) for figures in report.cells],
         "failed": [{"cell": c.model_dump(mode="json"), "failure": w} for c, w in report.failed],
         "results": [result_document(result) for result in report.results],
         "doubts": list(report.doubts),
     }
 
 
-def _cell_document(one: CellFigures) -> dict[str, Any]:
-    own = {f.name: getattr(one, f.name) for f in fields(one) if f.name not in ("cell", "typical")}
-    return {"cell": one.cell.model_dump(mode="json"), **own}
+def _cell_document(figures: CellFigures) -> dict[str, Any]:
+    members = {
+        f.name: getattr(figures, f.name)
+        for f in fields(figures)
+        if f.name not in ("cell", "typical")
+    }
+    return {"cell": figures.cell.model_dump(mode="json"), **members}
 
 
 def as_json(report: Report) -> str:
@@ -146,19 +150,19 @@ def _names(cell: Cell) -> tuple[str, ...]:
     return cell.workload, f"{cell.batch_size:,}", place, cell.recipe
 
 
-def _row(one: CellFigures) -> tuple[str, ...]:
+def _row(figures: CellFigures) -> tuple[str, ...]:
     interval = ""
-    if one.low and one.high:
-        interval = f"{people.rate(one.low)} to {people.rate(one.high)}"
+    if figures.low and figures.high:
+        interval = f"{people.rate(figures.low)} to {people.rate(figures.high)}"
     return (
-        *_names(one.cell),
-        marked(people.rate(one.samples_per_second), one),
+        *_names(figures.cell),
+        marked(people.rate(figures.samples_per_second), figures),
         interval,
-        people.seconds(one.epoch_seconds),
-        people.percent(one.within_run_spread),
-        people.seconds(one.startup_seconds),
-        str(len(one.rates)),
-        one.cell.precision,
+        people.seconds(figures.epoch_seconds),
+        people.percent(figures.within_run_spread),
+        people.seconds(figures.startup_seconds),
+        str(len(figures.rates)),
+        figures.cell.precision,
     )
 
 

@@ -27,7 +27,7 @@ class Nvml:
         self._open = ExitStack()
         self._library = self._open.enter_context(nvidia.nvml())
         try:
-            self._handle = self._found(index)
+            self._handle = self._whole_gpu(index)
             self.read()
         except MeterProblem:
             self.close()
@@ -42,7 +42,7 @@ class Nvml:
     def close(self) -> None:
         self._open.close()
 
-    def _found(self, index: int) -> object:
+    def _whole_gpu(self, index: int) -> object:
         if self._library is None:
             raise MeterProblem("there is no NVIDIA driver")
         handle = nvidia.handle_of(self._library, index)

@@ -1,4 +1,4 @@
-"""``/compare``: two to twenty things side by side."""
+"""``/compare``: two to twenty items side by side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from ...answers import comparison, queries
 from .common import Choice, address
 
 MOST_CHOICES = 60
-# From these ratios on a colour is stronger.
+# Each of these ratios begins a stronger colour.
 STRONGER = (1.25, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class ComparePage:
-    """``/compare``: which is faster, and is that certain? ``answer`` is null before choosing,
-    ``too_few`` says that less than two different things were chosen. ``heat``: for each row a
-    class for each cell. ``picked`` are the chosen things, ``hardware`` what else fits ``q``."""
+    """``/compare``: which is faster, and how certain is that? ``answer`` is null before a choice;
+    ``too_few``: less than two different items were chosen. ``heat``: for each row, a class for each
+    cell. ``picked``: the chosen items; ``hardware``: other hardware that matches ``q``."""
 
     title: str
     json_href: str | None
@@ -39,12 +39,12 @@ def compare_page(
     across: comparison.Across | None,
     q: str,
 ) -> ComparePage:
-    """Raises NotFound where one of the ids is nothing that can be compared."""
-    known = queries.ranked_hardware(session)
+    """Fill the context. Raises NotFound if one of the ids is unknown."""
+    hardware_names = queries.ranked_hardware(session)
     wanted = q.lower().split()
-    fitting = [pair for pair in known if all(word in pair[1].lower() for word in wanted)]
+    fitting = [pair for pair in hardware_names if all(word in pair[1].lower() for word in wanted)]
     others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)
-    names = dict(known)
+    names = dict(hardware_names)
     if len(ids) < 2:
         picked = tuple(Choice(item, names.get(item, item), True) for item in ids)
         return ComparePage(
@@ -53,14 +53,14 @@ def compare_page(
     answer = comparison.compare(session, ids, prices, across)
     more = len(answer.things) - 2
     title = " and ".join(thing.name for thing in answer.things[:2])
-    asked = {"ids": ",".join(ids)}
-    asked |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
-    asked |= {"across": across} if across else {}
+    parameters = {"ids": ",".join(ids)}
+    parameters |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
+    parameters |= {"across": across} if across else {}
     return ComparePage(
         title=f"{title} and {more} more" if more > 0 else title,
-        json_href=address("/api/v1/compare", asked),
-        csv_href=address("/api/v1/compare.csv", asked),
-        image_href=address("/compare/card.png", asked),
+        json_href=address("/api/v1/compare", parameters),
+        csv_href=address("/api/v1/compare.csv", parameters),
+        image_href=address("/compare/card.png", parameters),
         answer=answer,
         heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
         picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),
@@ -73,7 +73,7 @@ def compare_page(
 
 def heat(cell: comparison.ComparedCell | None) -> str:
     """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
-    even where no difference is credible or nothing is there to compare with."""
+    ``even`` without a credible difference or without a base."""
     if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):
         return "even"
     away = max(cell.speed_up, 1 / cell.speed_up)

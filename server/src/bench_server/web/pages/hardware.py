@@ -1,4 +1,4 @@
-"""``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: what is known of one."""
+"""``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: figures of one of each."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 
 @dataclass(frozen=True)
 class WorkloadFigures:
-    """Figures of one workload, fastest first; ``top`` is the fastest repeat among them."""
+    """Figures of one workload, fastest first; ``top``: rate of the fastest repeat."""
 
     workload: str
     figures: tuple[hardware.CellFigure, ...]
@@ -37,7 +37,7 @@ class WorkloadFigures:
 
 @dataclass(frozen=True)
 class MachineLink:
-    """A machine that is this hardware."""
+    """A machine with this hardware."""
 
     machine_id: str
     owner: str
@@ -47,7 +47,7 @@ class MachineLink:
 @dataclass(frozen=True)
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``sources``: where published figures were copied from."""
+    ``sources``: the sources of published figures."""
 
     title: str
     json_href: str
@@ -62,8 +62,8 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot`` are of the chosen cell, null where the machine has none chosen;
-    ``cells`` are the addresses of the others.
+    ``history`` and ``plot``: of the chosen cell, null without one; ``cells``: addresses of all
+    cells.
     """
 
     title: str
@@ -81,7 +81,7 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class WorkloadPage:
-    """``/workloads/{name}``: what is trained here, and what trains it fastest?"""
+    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?"""
 
     title: str
     json_href: str
@@ -91,7 +91,7 @@ class WorkloadPage:
 
 
 def hardware_page(session: Session, slug: str) -> HardwarePage:
-    """Raises NotFound where no figure is of this hardware."""
+    """Fill the context. Raises NotFound if this hardware has no figures."""
     answer = hardware.hardware(session, slug)
     return HardwarePage(
         title=answer.name,
@@ -105,7 +105,7 @@ def hardware_page(session: Session, slug: str) -> HardwarePage:
 
 
 def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> MachinePage:
-    """Raises NotFound where no figure is of this machine, or none is of the chosen cell."""
+    """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
     answer = hardware.machine(session, machine_id)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
@@ -113,7 +113,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         raise NotFound("this machine was not measured in that cell", field="workload")
     shown = max(fitting, key=lambda figure: figure.repeats)
     cell = _cell(shown)
-    found = history(session, machine_id, HistoryFilters.model_validate(cell))
+    machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
@@ -125,9 +125,9 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         environment=environment_facts(
             Environment.model_validate_json(json.dumps(answer.environment))
         ),
-        history=found,
+        history=machine_history,
         history_json_href=address(f"{api}/history", cell),
-        plot=_history_plot(found),
+        plot=_history_plot(machine_history),
         cells=tuple(
             Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
             for f in answer.figures
@@ -136,11 +136,11 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
 
 
 def workload_page(session: Session, name: str) -> WorkloadPage:
-    """Raises NotFound where the catalogue has no such workload."""
+    """Fill the context. Raises NotFound if the catalogue has no such workload."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
-        known = ", ".join(workload.name for workload in CATALOGUE)
-        raise NotFound(f"no workload {name[:64]!r}", field="name", mend=f"there are {known}")
+        names = ", ".join(workload.name for workload in CATALOGUE)
+        raise NotFound(f"no workload {name[:64]!r}", field="name", mend=f"there are {names}")
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,
@@ -154,18 +154,22 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
 
 
 def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ...]:
-    """Figures come in the catalogue's order, fastest first within a workload."""
+    """Group figures by workload; they arrive in the catalogue's order, fastest first."""
     by_workload: dict[str, list[hardware.CellFigure]] = {}
     for figure in figures:
         by_workload.setdefault(figure.workload, []).append(figure)
     return tuple(
-        WorkloadFigures(name, tuple(own), max(one.fastest_samples_per_second for one in own))
-        for name, own in by_workload.items()
+        WorkloadFigures(
+            name,
+            tuple(cell_figures),
+            max(figure.fastest_samples_per_second for figure in cell_figures),
+        )
+        for name, cell_figures in by_workload.items()
     )
 
 
 def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
-    """The first by id: an index has them in this order, however many more there are."""
+    """The first machines by id, in the order of an index, so their total number does not matter."""
     query = (
         select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats))
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
@@ -177,8 +181,8 @@ def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
 
 
 def _sources(session: Session, slug: str) -> tuple[hardware.PublishedAnswer, ...]:
-    found = hardware.published_figures(session)
-    return tuple(figure for figure in found if figure.hardware_slug == slug)
+    figures = hardware.published_figures(session)
+    return tuple(figure for figure in figures if figure.hardware_slug == slug)
 
 
 def _cell(figure: hardware.CellFigure) -> dict[str, Any]:
@@ -193,31 +197,31 @@ def _cell_words(figure: hardware.CellFigure) -> str:
     )
 
 
-def _history_plot(found: HistoryAnswer) -> Plot:
+def _history_plot(answer: HistoryAnswer) -> Plot:
     points = tuple(
         Point(
             number,
             point.samples_per_second,
             f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}",
         )
-        for number, point in enumerate(found.points)
+        for number, point in enumerate(answer.points)
     )
-    numbers = {point.result_id: number for number, point in enumerate(found.points)}
+    numbers = {point.result_id: number for number, point in enumerate(answer.points)}
     return plot(
         "samples per second, result by result; the axis does not begin at zero",
-        [Series(found.workload, points)],
-        x_words=lambda number: f"{found.points[int(number)].started_at:%Y-%m-%d}",
+        [Series(answer.workload, points)],
+        x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
             (numbers[change.result_id] - 0.5, people.ratio(change.speed_up))
-            for change in found.changes
+            for change in answer.changes
         ],
     )
 
 
 def _layer(layer: dict[str, Any]) -> Fact:
-    """A layer's kind, and what else it says of itself."""
+    """A layer's kind and its parameters."""
     rest = ", ".join(
         f"{name} {len(value) if isinstance(value, list) else value}"
         for name, value in layer.items()

@@ -1,0 +1,106 @@
+"""Batches: split the outbox into requests of many envelopes, and parse the server's answers.
+
+A batch is NDJSON with one envelope a line. The server answers with one line for each.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from bench_protocol import strict_json
+
+from .connection import ASKS_TO_WAIT, TRANSIENT
+from .outbox import Entry
+
+NDJSON = "application/x-ndjson"
+# Well below the server's 16 MiB, and few enough for an answer within the timeout.
+MOST_ENVELOPES = 48
+MOST_BYTES = 8 * 1024 * 1024
+
+# Refusals of the key, not of the result: the operator or an invitation resolves them.
+KEY_REFUSALS = {"key_not_active", "not_invited"}
+
+
+@dataclass(frozen=True)
+class PendingEnvelope:
+    """A pending envelope of the outbox and its bytes."""
+
+    entry: Entry
+    raw: bytes
+
+
+@dataclass(frozen=True)
+class LineAnswer:
+    """The server's answer for one envelope.
+
+    ``document``: the result with its receipt, or the problem. ``wait_seconds``: time to wait
+    before the envelope is posted again; None if the server does not ask for a wait.
+    """
+
+    status: int
+    document: dict[str, Any]
+    wait_seconds: float | None = None
+
+    @property
+    def state(self) -> Literal["sent", "refused", "pending"]:
+        """The state of the envelope after this answer."""
+        if 200 <= self.status < 300:
+            return "sent"
+        code = self.document.get("code")
+        final = 400 <= self.status < 500 and self.status not in TRANSIENT
+        return "refused" if final and code and code not in KEY_REFUSALS else "pending"
+
+    @property
+    def reason(self) -> str:
+        """Why the server does not accept the envelope, and the remedy."""
+        detail = self.document.get("detail") or f"answered {self.status}"
+        mend = self.document.get("mend")
+        return f"{detail} ({mend})" if mend else str(detail)
+
+
+NO_ANSWER = LineAnswer(0, {"detail": "the answer lacks a line"})
+
+
+def batches(entries: Iterable[Entry]) -> Iterator[list[PendingEnvelope]]:
+    """Split envelopes, in their order, into batches of at most MOST_ENVELOPES and MOST_BYTES."""
+    batch: list[PendingEnvelope] = []
+    size = 0
+    for entry in entries:
+        try:
+            raw = entry.path.read_bytes()
+        except FileNotFoundError:
+            continue  # another process has sent it
+        if batch and (len(batch) == MOST_ENVELOPES or size + len(raw) > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(PendingEnvelope(entry, raw))
+        size += len(raw) + 1
+    if batch:
+        yield batch
+
+
+def body(envelopes: Sequence[bytes]) -> bytes:
+    """The body of a request. A line break between JSON tokens becomes a space."""
+    return b"\n".join(raw.replace(b"\n", b" ") for raw in envelopes)
+
+
+def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer]:
+    """The answer for each of ``count`` lines, in their order.
+
+    Args:
+        wait_seconds: time to wait before a rate-limited line is posted again.
+
+    Raises:
+        ProtocolError, LookupError, TypeError: not an answer to a batch.
+    """
+    answers: dict[int, LineAnswer] = {}
+    for text in raw.split(b"\n"):
+        if not text.strip():
+            continue
+        line = strict_json.loads(text)
+        status, document = line["status"], line["result" if "result" in line else "problem"]
+        if not isinstance(status, int) or not isinstance(document, dict):
+            raise TypeError("a line has a status and a document")
+        waits = wait_seconds if status in ASKS_TO_WAIT else None
+        answers[line["line"]] = LineAnswer(status, document, waits)
+    return [answers.get(number, NO_ANSWER) for number in range(1, count + 1)]

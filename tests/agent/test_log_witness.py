@@ -1,0 +1,172 @@
+"""The witness of a log: one growth proof for a batch, and every fork in it is seen."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.fakes.log import Log, log_of
+from tests.fakes.results import private_key
+
+from bench_agent.base.errors import LogContradiction
+from bench_agent.base.home import Home
+from bench_agent.remote import log_witness
+from bench_agent.remote.log_witness import LogWitness
+from bench_protocol import envelope
+
+RAWS = [envelope.seal("application/x", b"%d" % n, private_key()) for n in range(700)]
+SERVER = "http://log.test"
+
+
+def met(home: Home, log: Log) -> LogWitness:
+    """A witness that remembers the log as it is; the log then counts what is fetched."""
+    witness = LogWitness(home, SERVER, log.fetch)
+    witness.meet()
+    log.fetched.clear()
+    return witness
+
+
+def remembered(witness: LogWitness) -> str:
+    assert witness.stored_server is not None
+    return witness.stored_server.checkpoint
+
+
+def grow(log: Log, count: int) -> list[int]:
+    """Log more envelopes; gives their indices."""
+    return [log.add(raw) for raw in RAWS[len(log.entries) : len(log.entries) + count]]
+
+
+def sent(log: Log, indices: list[int], sizes: list[int]) -> list[tuple[bytes, Any]]:
+    return [
+        (RAWS[index], log.receipt(index, size)) for index, size in zip(indices, sizes, strict=True)
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 5, 48])
+def test_a_batch_costs_the_tiles_of_one_proof_and_one_write(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_of(RAWS[:600])
+    witness = met(Home(tmp_path), log)
+    indices = grow(log, count)
+    written: list[Path] = []
+    real = log_witness.write_durably
+
+    def write(path: Path, content: bytes) -> None:
+        written.append(path)
+        real(path, content)
+
+    monkeypatch.setattr(log_witness, "write_durably", write)
+    size = len(log.entries)
+    witness.check(sent(log, indices, [size] * count))
+    assert remembered(witness) == log.checkpoint(size)
+    assert len(log.fetched) == len(set(log.fetched)) <= 4
+    assert len(written) == 1
+
+
+def test_a_batch_in_several_groups_costs_no_more_tiles(tmp_path: Path) -> None:
+    """The server may append a batch in several transactions, each with its own checkpoint."""
+    fetched = []
+    for groups in ([612, 612, 612], [604, 609, 612]):
+        home = Home(tmp_path / str(groups))
+        log = log_of(RAWS[:600])
+        witness = met(home, log)
+        grow(log, 12)
+        witness.check(sent(log, [600, 606, 611], groups))
+        assert remembered(witness) == log.checkpoint(612)
+        fetched.append(set(log.fetched))
+    assert fetched[0] == fetched[1]
+
+
+def test_nothing_to_check_asks_for_nothing(tmp_path: Path) -> None:
+    log = log_of(RAWS[:3])
+    witness = met(Home(tmp_path), log)
+    witness.check([])
+    assert log.fetched == []
+
+
+def test_a_first_receipt_that_comes_again_is_taken(tmp_path: Path) -> None:
+    """Posting again is answered with the first receipt, whose checkpoint is older than what the
+    witness has seen meanwhile."""
+    log = log_of(RAWS[:700])
+    witness = met(Home(tmp_path), log)
+    witness.check(sent(log, [3, 300], [10, 301]))
+    assert remembered(witness) == log.checkpoint(700)
+
+
+@pytest.mark.parametrize("change", [{"salt": "00" * 32}, {"proof": ""}, {"proof": 7}, {"salt": 7}])
+def test_one_receipt_of_a_batch_that_proves_nothing(tmp_path: Path, change: Any) -> None:
+    log = log_of(RAWS[:3])
+    witness = met(Home(tmp_path), log)
+    batch = sent(log, grow(log, 3), [6, 6, 6])
+    before = remembered(witness)
+    batch[1] = (batch[1][0], batch[1][1] | change)
+    with pytest.raises(LogContradiction, match="its receipt proves nothing"):
+        witness.check(batch)
+    with pytest.raises(LogContradiction, match="its receipt proves nothing"):
+        witness.check([(RAWS[3], None)])
+    assert remembered(witness) == before
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    known=st.integers(1, 300),
+    sizes=st.lists(st.integers(1, 300), min_size=1, max_size=5),
+    forked_at=st.one_of(st.none(), st.tuples(st.integers(0, 4), st.integers(0, 299))),
+)
+def test_every_checkpoint_of_a_batch_is_of_one_history_or_refused(
+    tmp_path_factory: pytest.TempPathFactory,
+    known: int,
+    sizes: list[int],
+    forked_at: tuple[int, int] | None,
+) -> None:
+    """In a fork one entry differs, and one of the receipts is under a checkpoint of the fork."""
+    home = Home(tmp_path_factory.mktemp("home"))
+    log = log_of(RAWS[:known])
+    witness = met(home, log)
+    newest = max(known, *sizes)
+    grow(log, newest - known)
+    batch = sent(log, [size - 1 for size in sizes], sizes)
+    differs = False
+    if forked_at is not None:
+        number, entry = forked_at[0] % len(sizes), forked_at[1] % sizes[forked_at[0] % len(sizes)]
+        fork = Log([*log.entries])
+        fork.entries[entry] = bytes(32)
+        if entry != sizes[number] - 1:  # the receipt's own entry stays as it was sent
+            size = sizes[number]
+            batch[number] = (RAWS[size - 1], fork.receipt(size - 1, size))
+            differs = True
+    if differs:
+        before = remembered(witness)
+        with pytest.raises(LogContradiction):
+            witness.check(batch)
+        assert remembered(witness) == before
+        assert list(home.servers.glob("*.contradiction"))
+    else:
+        witness.check(batch)
+        assert remembered(witness) == log.checkpoint(newest)
+
+
+def test_what_another_process_saw_meanwhile_is_not_forgotten(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    log = log_of(RAWS[:10])
+    witness = met(home, log)
+    grow(log, 5)
+
+    def fetch(path: str) -> bytes:
+        other = LogWitness(home, SERVER, log.fetch)
+        grow(log, 5)
+        other.meet()
+        other.agree("CC-BY-4.0")
+        log.entries, rest = log.entries[:15], log.entries[15:]
+        content = log.fetch(path)
+        log.entries += rest
+        return content
+
+    beside = LogWitness(home, SERVER, fetch)
+    beside.check(sent(log, [14], [15]))
+    stored = witness.stored_server
+    assert stored is not None
+    assert stored.license == "CC-BY-4.0"
+    assert stored.checkpoint == log.checkpoint(len(log.entries)) != log.checkpoint(15)

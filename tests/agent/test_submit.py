@@ -1,0 +1,385 @@
+"""Submitting the outbox to a scripted server: what each answer to a batch does to its results."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.fakes.outboxes import put
+from tests.fakes.results import key_id, make_result, private_key
+
+from bench_agent.base.errors import ServerUnreachable
+from bench_agent.cli.submit import _level_1_note
+from bench_agent.remote import batch
+from bench_agent.remote.client import LINE_WAIT_SECONDS, Client
+from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.submit import submit
+
+Handler = Callable[[httpx.Request], httpx.Response]
+# Status and document of one line's answer.
+LineOf = Callable[[bytes], tuple[int, dict[str, Any]]]
+KEY = private_key()
+
+
+def client(handler: Handler, sleep: Callable[[float], None] = lambda _: None) -> Client:
+    transport = httpx.MockTransport(handler)
+    return Client("http://bench.test/", KEY, transport=transport, sleep=sleep)
+
+
+def outbox_with(tmp_path: Path, count: int) -> Outbox:
+    outbox = Outbox(tmp_path / "outbox")
+    for age in range(count):
+        entry = put(outbox, make_result(key=KEY), KEY)
+        os.utime(entry.path, (1_000_000 + age, 1_000_000 + age))
+    return outbox
+
+
+def problem(code: str, **more: Any) -> dict[str, Any]:
+    return {"code": code, "detail": f"{code}!", **more}
+
+
+def answer(request: httpx.Request, of: LineOf, **headers: str) -> httpx.Response:
+    """An answer to a batch, as the server writes it."""
+    assert request.headers["Content-Type"] == "application/x-ndjson"
+    lines = []
+    for number, raw in enumerate(request.content.split(b"\n"), 1):
+        status, document = of(raw)
+        member = "result" if status < 300 else "problem"
+        lines.append(json.dumps({"line": number, "status": status, member: document}))
+    return httpx.Response(207, text="\n".join(lines) + "\n", headers=headers)
+
+
+def created(raw: bytes) -> tuple[int, dict[str, Any]]:
+    return 201, {"id": json.loads(raw)["signatures"][0]["sig"][:16]}
+
+
+def states(outbox: Outbox) -> tuple[int, int, int]:
+    """Numbers of (pending, sent, refused) envelopes."""
+    return len(list(outbox.pending())), len(list(outbox.sent())), len(list(outbox.refused()))
+
+
+def test_many_envelopes_are_one_request_byte_for_byte_and_oldest_first(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 5)
+    raws = [entry.raw for entry in outbox.pending()]
+    bodies: list[bytes] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        bodies.append(request.content)
+        return answer(request, created)
+
+    deliveries = list(submit(client(server), outbox))
+    assert bodies == [b"\n".join(raws)]
+    assert [(d.state, d.entry.raw, d.answer) for d in deliveries] == [
+        ("sent", raw, created(raw)[1]) for raw in raws
+    ]
+    assert [entry.answer for entry in outbox.sent()] == [created(raw)[1] for raw in raws]
+    assert states(outbox) == (0, 5, 0)
+
+
+def test_batches_are_cut_by_number_and_by_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = outbox_with(tmp_path, 7)
+    longest = max(len(entry.raw) for entry in outbox.pending())
+
+    def sizes() -> list[int]:
+        return [len(each) for each in batch.batches(outbox.pending())]
+
+    assert sizes() == [7]
+    monkeypatch.setattr(batch, "MOST_ENVELOPES", 3)
+    assert sizes() == [3, 3, 1]
+    monkeypatch.setattr(batch, "MOST_BYTES", 2 * longest + 1)
+    assert sizes() == [2, 2, 2, 1]
+    monkeypatch.setattr(batch, "MOST_BYTES", 1)
+    assert sizes() == [1] * 7
+
+
+def test_a_batch_stays_below_the_servers_limits() -> None:
+    from bench_server.web.routes.deps import BATCH_MAX_BYTES
+
+    assert batch.MOST_BYTES + batch.MOST_ENVELOPES < BATCH_MAX_BYTES
+
+
+def test_a_body_that_is_too_large_is_split(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 5)
+    longest = max(len(entry.raw) for entry in outbox.pending())
+    posted: list[int] = []
+
+    def proxy(request: httpx.Request) -> httpx.Response:
+        if len(request.content) > 2 * longest + 1:
+            return httpx.Response(413, text="<html>too large</html>")
+        posted.append(request.content.count(b"\n") + 1)
+        return answer(request, created)
+
+    assert [d.state for d in submit(client(proxy), outbox)] == ["sent"] * 5
+    assert posted == [2, 1, 2]
+
+
+def test_an_envelope_that_no_body_may_hold_waits_and_the_others_go(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    large = list(outbox.pending())[1].raw
+
+    def proxy(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(413) if large in request.content else answer(request, created)
+
+    with pytest.raises(ServerUnreachable, match=rf"takes no body of {len(large)} bytes"):
+        list(submit(client(proxy), outbox))
+    assert states(outbox) == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "state"),
+    [
+        (400, "invalid_envelope", "refused"),
+        (409, "conflict", "refused"),
+        (410, "gone", "refused"),
+        (422, "invalid_field", "refused"),
+        (403, "key_not_active", "pending"),
+        (403, "not_invited", "pending"),
+        (408, "slow", "pending"),
+        (425, "early", "pending"),
+        (500, "internal_error", "pending"),
+        (403, None, "pending"),
+    ],
+)
+def test_one_bad_line_among_good_ones(
+    tmp_path: Path, status: int, code: str | None, state: str
+) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    bad = list(outbox.pending())[1].raw
+    document = problem(code, mend="fix it") if code else {"detail": "a proxy says no"}
+
+    def line(raw: bytes) -> tuple[int, dict[str, Any]]:
+        return (status, document) if raw == bad else created(raw)
+
+    run = submit(client(lambda request: answer(request, line)), outbox)
+    if state == "refused":
+        assert [d.state for d in run] == ["sent", "refused", "sent"]
+        assert [entry.answer for entry in outbox.refused()] == [document]
+        assert states(outbox) == (0, 2, 1)
+    else:
+        with pytest.raises(ServerUnreachable, match="did not take 1 of the results"):
+            list(run)
+        assert states(outbox) == (1, 2, 0)
+
+
+@pytest.mark.parametrize("text", ["", '{"line":1,"status":201,"result":{"id":"r"}}\n'])
+def test_a_line_without_an_answer_waits(tmp_path: Path, text: str) -> None:
+    outbox = outbox_with(tmp_path, 2)
+    with pytest.raises(ServerUnreachable, match="the answer lacks a line"):
+        list(submit(client(lambda _: httpx.Response(207, text=text)), outbox))
+    assert states(outbox) == ((1, 1, 0) if text else (2, 0, 0))
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        httpx.Response(500),
+        httpx.Response(503),
+        httpx.Response(429),
+        httpx.Response(408),
+        httpx.Response(404),
+        httpx.Response(413),
+        httpx.Response(415, json=problem("wrong_media_type")),
+        httpx.Response(200, text="<html>a captive portal</html>"),
+        httpx.Response(207, text="<html>a captive portal</html>"),
+        httpx.Response(207, json=["not", "an", "answer"]),
+        httpx.Response(207, json={"line": 1}),
+        httpx.Response(207, json={"line": 1, "status": "201", "result": {}}),
+        httpx.Response(207, json={"line": 1, "status": 201, "result": None}),
+        httpx.Response(403, json={"detail": "a proxy says no"}),
+        httpx.Response(301, headers={"Location": "http://elsewhere.test/"}),
+    ],
+    ids=lambda response: str(response.status_code),
+)
+def test_anything_that_is_not_a_verdict_leaves_the_envelope_waiting(
+    tmp_path: Path, response: httpx.Response
+) -> None:
+    outbox = outbox_with(tmp_path, 1)
+    with pytest.raises(ServerUnreachable, match=r"bench\.test"):
+        list(submit(client(lambda request: response), outbox))
+    assert states(outbox) == (1, 0, 0)
+
+
+def test_a_lost_connection_leaves_what_was_not_answered_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    monkeypatch.setattr(batch, "MOST_ENVELOPES", 1)
+    calls = 0
+
+    def break_down(request: httpx.Request) -> httpx.Response:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise httpx.ReadError("connection reset")
+        return answer(request, created)
+
+    with pytest.raises(ServerUnreachable):
+        list(submit(client(break_down), outbox))
+    assert states(outbox) == (2, 1, 0)
+
+
+def test_an_unknown_key_is_enrolled_and_the_batch_posted_again(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 2)
+    asked: list[str] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        asked.append(request.url.path)
+        if request.url.path == "/api/v1/keys":
+            return httpx.Response(201, json={"key_id": key_id(KEY)})
+        known = "/api/v1/keys" in asked
+        unknown = (403, problem("unknown_key"))
+        return answer(request, created if known else lambda raw: unknown)
+
+    list(submit(client(server), outbox, machine_hash="0" * 64))
+    assert asked == ["/api/v1/results", "/api/v1/keys", "/api/v1/results"]
+    assert states(outbox) == (0, 2, 0)
+
+
+def test_an_envelope_of_another_key_is_refused_after_one_enrollment(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 1)
+
+    def server(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/api/v1/keys":
+            return httpx.Response(200, json={"key_id": key_id(KEY)})
+        return answer(request, lambda raw: (403, problem("unknown_key")))
+
+    assert [d.state for d in submit(client(server), outbox)] == ["refused"]
+
+
+def test_a_refused_enrollment_refuses_no_result(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 2)
+
+    def server(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/api/v1/keys":
+            return httpx.Response(403, json=problem("not_invited", mend="ask the operator"))
+        return answer(request, lambda raw: (403, problem("unknown_key")))
+
+    with pytest.raises(ServerUnreachable, match=r"not_invited! \(ask the operator\)"):
+        list(submit(client(server), outbox))
+    assert states(outbox) == (2, 0, 0)
+
+
+@pytest.mark.parametrize("header", [{}, {"Retry_After": "7"}], ids=["no header", "header"])
+def test_limited_lines_are_posted_again_after_a_wait(
+    tmp_path: Path, header: dict[str, str]
+) -> None:
+    outbox = outbox_with(tmp_path, 5)
+    posted: list[int] = []
+    slept: list[float] = []
+
+    def limited(request: httpx.Request) -> httpx.Response:
+        posted.append(request.content.count(b"\n") + 1)
+        taken: list[bytes] = []
+
+        def line(raw: bytes) -> tuple[int, dict[str, Any]]:
+            taken.append(raw)
+            return created(raw) if len(taken) <= 2 else (429, problem("too_many_requests"))
+
+        return answer(request, line, **{k.replace("_", "-"): v for k, v in header.items()})
+
+    deliveries = list(submit(client(limited, slept.append), outbox))
+    assert [d.state for d in deliveries] == ["sent"] * 5
+    assert posted == [5, 3, 1]
+    assert slept == [7.0 if header else LINE_WAIT_SECONDS] * 2
+
+
+def test_waiting_for_limited_lines_has_an_end(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 2)
+    slept: list[float] = []
+    made = client(lambda request: answer(request, lambda raw: (503, problem("busy"))), slept.append)
+    with pytest.raises(ServerUnreachable, match="asks to wait for 10 s, after 300 s"):
+        list(submit(made, outbox))
+    assert sum(slept) == 300
+    assert states(outbox) == (2, 0, 0)
+
+
+def test_a_limited_address_is_posted_from_again_after_the_wait(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 2)
+    limits = iter([httpx.Response(429, headers={"Retry-After": "30"})])
+    slept: list[float] = []
+    made = client(lambda request: next(limits, None) or answer(request, created), slept.append)
+    assert [d.state for d in submit(made, outbox)] == ["sent"] * 2
+    assert slept == [30.0]
+
+
+def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
+    """Whoever moves the file first, both go on, and the result is posted at most twice."""
+    outbox = outbox_with(tmp_path, 2)
+
+    def server(request: httpx.Request) -> httpx.Response:
+        other = Outbox(outbox.root)
+        for entry in list(other.pending()):
+            other.mark_sent(entry, {"id": "r1"})
+        return answer(request, lambda raw: (200, {"id": "r1"}))
+
+    deliveries = list(submit(client(server), outbox))
+    assert [delivery.state for delivery in deliveries] == ["sent", "sent"]
+    assert [delivery.entry.answer for delivery in deliveries] == [{"id": "r1"}] * 2
+    assert states(outbox) == (0, 2, 0)
+
+
+def test_an_envelope_that_goes_before_it_is_read_is_left_out(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    entries = list(outbox.pending())
+    outbox.mark_sent(entries[1], {})
+    (cut,) = batch.batches(entries)
+    assert [pending.entry for pending in cut] == [entries[0], entries[2]]
+
+
+def test_an_envelope_that_was_moved_is_still_read(tmp_path: Path) -> None:
+    outbox = outbox_with(tmp_path, 1)
+    entry = next(outbox.pending())
+    raw = entry.raw
+    outbox.mark_sent(entry, {"id": "r1"})
+    assert entry.raw == raw
+    assert [found.raw for found in outbox.last_run()] == [raw]
+
+
+def test_a_file_that_goes_while_the_outbox_is_listed_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = outbox_with(tmp_path, 3)
+    gone = sorted((outbox.root / "pending").glob("*.json"))[0]
+    real = Path.stat
+
+    def stat(path: Path, **options: Any) -> Any:
+        if path == gone:
+            raise FileNotFoundError(path)
+        return real(path, **options)
+
+    monkeypatch.setattr(Path, "stat", stat)
+    assert len(list(outbox.pending())) == 2
+
+
+def test_an_envelope_with_line_ends_is_one_line(tmp_path: Path) -> None:
+    """Only a person writes one; between JSON's tokens a space is as good as a line's end."""
+    outbox = outbox_with(tmp_path, 2)
+    first = next(outbox.pending())
+    first.path.write_bytes(json.dumps(json.loads(first.raw), indent=1).encode())
+    posted: list[Any] = []
+
+    def server(request: httpx.Request) -> httpx.Response:
+        posted.extend(json.loads(line) for line in request.content.split(b"\n"))
+        return answer(request, created)
+
+    waiting = [json.loads(entry.raw) for entry in outbox.pending()]
+    list(submit(client(server), outbox))
+    assert sorted(posted, key=str) == sorted(waiting, key=str)
+    assert states(outbox) == (0, 2, 0)
+
+
+def test_an_answer_before_the_projection_is_taken(tmp_path: Path) -> None:
+    """What the projection derives may be null until then, or absent."""
+    outbox = outbox_with(tmp_path, 2)
+    derived = dict.fromkeys(("trust_level", "rankable", "unranked_reason", "verdicts"))
+    documents = iter([{"id": "a", "status": "pending"} | derived, {"id": "b", "status": "pending"}])
+    made = client(lambda request: answer(request, lambda raw: (201, next(documents))))
+    answers = [delivery.answer for delivery in submit(made, outbox)]
+    assert [entry.answer for entry in outbox.sent()] == answers
+    assert _level_1_note(answers) is None
+    assert states(outbox) == (0, 2, 0)

@@ -1,0 +1,65 @@
+"""A transparency log in memory: its tiles, receipts and checkpoints, and a fork of it."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bench_protocol import envelope, merkle, note, receipts, tiles
+
+from .results import private_key
+
+ORIGIN = "log.example"
+SALT = bytes(range(32))
+KEY = private_key(5)
+
+
+@dataclass
+class Log:
+    """Entries are commitments to envelopes; ``fetched`` lists the addresses that were asked for."""
+
+    entries: list[bytes] = field(default_factory=list)
+    fetched: list[str] = field(default_factory=list)
+
+    def add(self, raw: bytes) -> int:
+        """Log an envelope; gives its index."""
+        self.entries.append(receipts.commitment(SALT, envelope.read(raw)))
+        return len(self.entries) - 1
+
+    def checkpoint(self, size: int) -> str:
+        """The signed checkpoint of the first entries."""
+        root = merkle.root_hash(self._nodes(size), size)
+        return receipts.Checkpoint(ORIGIN, size, root).signed(KEY)
+
+    def receipt(self, index: int, size: int) -> dict[str, str | int]:
+        """The receipt of an entry under the checkpoint of a size."""
+        nodes = self._nodes(size)
+        path = [merkle.range_hash(nodes, *each) for each in merkle.inclusion_ranges(index, size)]
+        proof = receipts.Receipt(index, SALT, tuple(path), self.checkpoint(size)).proof
+        return {"log_index": index, "salt": SALT.hex(), "proof": proof}
+
+    def fetch(self, path: str) -> bytes:
+        """What a server answers at ``/api/v1/log`` and at a tile of hashes."""
+        self.fetched.append(path)
+        if path == "/api/v1/log":
+            newest = self.checkpoint(len(self.entries))
+            key = str(note.note_key(ORIGIN, KEY))
+            return json.dumps({"origin": ORIGIN, "key": key, "checkpoint": newest}).encode()
+        level, _, number = path.removeprefix("/tile/").partition("/")
+        index, width = tiles.parse_tile_number(number)
+        nodes, start = self._nodes(len(self.entries)), index * tiles.WIDTH
+        wanted = range(start, start + width)
+        return b"".join(nodes[tiles.HEIGHT * int(level), at] for at in wanted)
+
+    def _nodes(self, size: int) -> dict[merkle.Node, bytes]:
+        frontier, nodes = merkle.Frontier(), {}
+        for entry in self.entries[:size]:
+            nodes.update(frontier.add(merkle.leaf_hash(entry)))
+        return nodes
+
+
+def log_of(raws: Sequence[bytes]) -> Log:
+    """A log of these envelopes."""
+    log = Log()
+    for raw in raws:
+        log.add(raw)
+    return log

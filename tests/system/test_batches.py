@@ -1,0 +1,236 @@
+"""The outbox goes to a real server in batches: requests, receipts, and what a kill leaves."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.agent.test_resume import OPEN, Quiet, begun, measure
+from tests.fakes import outboxes, results
+from tests.fakes.live import running_server
+
+from bench_agent.base.errors import LogContradiction
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.remote.client import Client
+from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.submit import submit
+from bench_agent.run.run import run_plan
+from bench_protocol import merkle, tiles
+from bench_server.db import migrate
+from bench_server.db.store import Store
+
+OTHERS = 300  # more than a tile holds
+
+
+class Wire(httpx.HTTPTransport):
+    """Notes each request, and lets a test change or lose what comes back."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.change: Callable[[httpx.Request, bytes], bytes] = lambda request, content: content
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(f"{request.method} {request.url.path}")
+        response = super().handle_request(request)
+        content = self.change(request, response.read())
+        return httpx.Response(response.status_code, content=content)
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A server whose log others have filled."""
+    folder = tmp_path_factory.mktemp("server")
+    url = f"sqlite:///{folder / 'server.db'}"
+    store = Store(url)
+    migrate.migrate(store.engine)
+    store.close()
+    with running_server(url, folder) as found:
+        post_as_another(found, OTHERS)
+        yield found
+
+
+def post_as_another(address: str, count: int) -> None:
+    key = results.private_key(7)
+    with httpx.Client(base_url=address, timeout=60) as http:
+        headers = {"Content-Type": "application/json"}
+        http.post("/api/v1/keys", content=results.enrollment(key), headers=headers)
+        made = [results.sealed(results.make_result(key=key), key) for _ in range(count)]
+        headers = {"Content-Type": "application/x-ndjson"}
+        answer = http.post("/api/v1/results", content=b"\n".join(made), headers=headers)
+        assert answer.status_code == 207
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "agent")
+
+
+@pytest.fixture
+def wire() -> Wire:
+    return Wire()
+
+
+@pytest.fixture
+def client(address: str, home: Home, wire: Wire) -> Iterator[Client]:
+    made = Client(address, load_or_create_key(home), home, transport=wire)
+    made.enroll()
+    assert made.witness is not None
+    made.witness.agree("CC-BY-4.0")
+    wire.asked.clear()
+    yield made
+    made.close()
+
+
+def fill(home: Home, count: int) -> Outbox:
+    """An outbox with results that are kept before anything is sent."""
+    outbox, key = Outbox(home.outbox), load_or_create_key(home)
+    for _ in range(count):
+        outboxes.put(outbox, results.make_result(key=key), key)
+    return outbox
+
+
+def log_size(address: str) -> int:
+    size: int = httpx.get(f"{address}/api/v1/log").json()["size"]
+    return size
+
+
+def ids(outbox: Outbox) -> list[str]:
+    return [(entry.answer or {})["id"] for entry in outbox.sent()]
+
+
+@pytest.mark.parametrize("count", [1, 5, 48])
+def test_a_batch_is_one_post_and_the_tiles_of_one_proof(
+    address: str, home: Home, client: Client, wire: Wire, count: int
+) -> None:
+    outbox = fill(home, count)
+    client.enroll()  # so that the newest checkpoint is remembered
+    wire.asked.clear()
+    before = log_size(address)
+    assert [delivery.state for delivery in submit(client, outbox)] == ["sent"] * count
+    after = log_size(address)
+    assert after == before + count
+    nodes = merkle.nodes_of(merkle.consistency_ranges(before, after))
+    proof = {tiles.tile_address(level // 8, (i << level % 8) // 256, after) for level, i in nodes}
+    state, post, *rest = wire.asked
+    assert (state, post) == ("GET /api/v1/log", "POST /api/v1/results")
+    assert sorted(rest) == sorted(f"GET {tile}" for tile in proof)
+
+
+def test_every_receipt_of_a_batch_is_verified_before_any_envelope_moves(
+    address: str, home: Home, client: Client, wire: Wire
+) -> None:
+    outbox = fill(home, 4)
+
+    def lie(request: httpx.Request, content: bytes) -> bytes:
+        if request.method == "GET":
+            return content
+        lines = [json.loads(line) for line in content.splitlines()]
+        lines[2]["result"]["receipt"]["salt"] = "00" * 32
+        return b"\n".join(json.dumps(line).encode() for line in lines)
+
+    wire.change = lie
+    with pytest.raises(LogContradiction, match="its receipt proves nothing"):
+        list(submit(client, outbox))
+    assert (len(list(outbox.pending())), len(list(outbox.sent()))) == (4, 0)
+
+
+def test_a_conflict_among_good_ones_is_kept_with_its_reason(
+    home: Home, client: Client, wire: Wire
+) -> None:
+    key = load_or_create_key(home)
+    outbox = Outbox(home.outbox)
+    first = results.make_result(key=key)
+    outboxes.put(outbox, first, key)
+    list(submit(client, outbox))
+    outboxes.put(outbox, first.model_copy(update={"preset": "another"}), key)
+    fill(home, 2)
+    assert sorted(d.state for d in submit(client, outbox)) == ["refused", "sent", "sent"]
+    (refused,) = outbox.refused()
+    assert (refused.answer or {})["code"] == "conflict"
+    assert not list(outbox.pending())
+
+
+class Killed(BaseException):
+    """What no code of the agent catches."""
+
+
+@pytest.mark.parametrize("at", ["answer", "proof", "first move", "second move"])
+def test_a_kill_between_post_and_move_posts_again_and_gets_the_first_receipts(
+    address: str, home: Home, client: Client, wire: Wire, at: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outbox = fill(home, 5)
+    before = log_size(address)
+    receipts: list[str] = []
+    moves = 0
+
+    def cut(request: httpx.Request, content: bytes) -> bytes:
+        if request.method == "POST":
+            receipts.append(json.dumps([line["result"] for line in lines_of(content)]))
+        if at == ("answer" if request.method == "POST" else "proof") and receipts:
+            raise Killed
+        return content
+
+    real = Path.replace
+
+    def replace(path: Path, target: Path) -> Path:
+        nonlocal moves
+        if path.parent.name == "pending" and target.parent.name == "sent":
+            moves += 1
+            if at == ("first move", "second move")[min(moves, 2) - 1]:
+                raise Killed
+        return real(path, target)
+
+    wire.change = cut
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", replace)
+        with pytest.raises(Killed):
+            list(submit(client, outbox))
+    moved = {"second move": 1}.get(at, 0)
+    assert (len(list(outbox.pending())), len(list(outbox.sent()))) == (5 - moved, moved)
+
+    wire.change = lambda request, content: content
+    after_kill = Client(address, load_or_create_key(home), home, transport=wire)
+    assert [d.state for d in submit(after_kill, outbox)] == ["sent"] * (5 - moved)
+    firsts = {result["id"]: result["receipt"] for result in json.loads(receipts[0])}
+    assert {(e.answer or {})["id"]: (e.answer or {})["receipt"] for e in outbox.sent()} == firsts
+    assert log_size(address) == before + 5
+    after_kill.close()
+
+
+def lines_of(content: bytes) -> list[dict[str, dict[str, object]]]:
+    return [json.loads(line) for line in content.splitlines()]
+
+
+def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
+    address: str, home: Home, client: Client, wire: Wire
+) -> None:
+    """Each reads the batch, posts it and moves it, in whatever order."""
+    outbox = fill(home, 6)
+    other = Client(address, load_or_create_key(home), home)
+    beside: list[str] = []
+
+    def interleave(request: httpx.Request, content: bytes) -> bytes:
+        if request.method == "POST":
+            beside.extend(d.state for d in submit(other, Outbox(home.outbox)))
+        return content
+
+    wire.change = interleave
+    assert [d.state for d in submit(client, outbox)] == ["sent"] * 6
+    assert beside == ["sent"] * 6
+    assert not list(outbox.pending())
+    assert len(set(ids(outbox))) == 6
+    other.close()
+
+
+def test_a_run_posts_each_repeat_alone_and_ends_with_a_page_on_a_board(
+    address: str, home: Home, client: Client
+) -> None:
+    summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)
+    assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
+    assert summary.newest_on_board
+    identity = summary.addresses[-1].rsplit("/", 1)[1]
+    assert identity in ids(Outbox(home.outbox))
+    assert httpx.get(summary.addresses[-1]).status_code == 200
