@@ -13,6 +13,7 @@ from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import Submission
 from bench_server.log.server_keys import load_authority
+from bench_server.projection import position
 
 from . import seed, world
 
@@ -32,6 +33,15 @@ class Database:
         try:
             with store.reading() as session:
                 return session.scalar(select(func.count()).select_from(Submission)) or 0
+        finally:
+            store.close()
+
+    def lag(self) -> int:
+        """Log entries that are not projected yet."""
+        store = Store(self.url)
+        try:
+            with store.reading() as session:
+                return position.lag(session).entries
         finally:
             store.close()
 

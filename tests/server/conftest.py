@@ -97,7 +97,8 @@ def clock() -> Callable[[], datetime]:
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
     settings = Settings(address_rate="off", key_rate="off")
-    return create_app(settings, Store("sqlite:///:memory:"), authority=AUTHORITY)
+    store = Store("sqlite:///:memory:")
+    return create_app(settings, store, authority=AUTHORITY, fresh_seconds=0)
 
 
 @pytest.fixture

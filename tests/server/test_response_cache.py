@@ -14,7 +14,6 @@ from tests.fakes.client import Poster
 
 from bench_protocol.matrix import Device
 from bench_server.answers import leaderboard
-from bench_server.db.store import Store
 from bench_server.web import response_cache
 from bench_server.web.response_cache import ResponseCache
 
@@ -96,43 +95,61 @@ def test_a_refusal_is_not_kept(http: TestClient) -> None:
         assert http.get(BOARD, params={"workload": "no-such"}).status_code == 422
 
 
-def test_an_answer_does_not_outlast_its_time(store: Store) -> None:
-    now, calls = [0.0], []
+class CountedApp:
+    """An application that counts its calls, behind a cache with a clock of its own."""
 
-    async def app(scope: Any, receive: Any, send: Callable[[Message], Any]) -> None:
-        calls.append(scope["path"])
+    def __init__(self) -> None:
+        self.now, self.calls, self.position = 0.0, 0, 0
+        self._cache = ResponseCache(self._answer, clock=lambda: self.now)
+        self._owner = SimpleNamespace(state=SimpleNamespace(cached={}))
+
+    async def _answer(self, scope: Any, receive: Any, send: Callable[[Message], Any]) -> None:
+        self.calls += 1
         await send({"type": "http.response.start", "status": 200, "headers": []})
         await send({"type": "http.response.body", "body": b"x"})
 
-    kept = ResponseCache(app, clock=lambda: now[0])
-    owner = SimpleNamespace(state=SimpleNamespace(store=store, cached={}))
+    def get(self, query: bytes = b"") -> int:
+        """Ask; returns the entries that the answer names."""
 
-    def ask(query: bytes = b"") -> None:
         async def send(message: Message) -> None: ...
 
         scope = {
             "type": "http",
-            "app": owner,
+            "app": self._owner,
             "method": "GET",
             "scheme": "http",
             "headers": [],
             "path": "/",
             "query_string": query,
-            "state": {"as_of": 0},
+            "state": {"as_of": self.position},
         }
         # In a thread: Playwright's loop runs in this one where pages were tested before.
         with ThreadPoolExecutor(1) as thread:
-            answered = kept(scope, lambda: None, send)  # type: ignore[arg-type, return-value]
+            answered = self._cache(scope, lambda: None, send)  # type: ignore[arg-type, return-value]
             thread.submit(asyncio.run, answered).result()
+        as_of: int = scope["state"]["as_of"]  # type: ignore[index]
+        return as_of
 
-    ask()
-    now[0] = response_cache.CACHED_SECONDS
-    ask()
-    assert len(calls) == 1
-    now[0] += 0.1
-    ask()
-    assert len(calls) == 2
+
+def test_an_answer_does_not_outlast_its_time() -> None:
+    app = CountedApp()
+    app.get()
+    app.now = response_cache.CACHED_SECONDS - 0.1
+    app.get()
+    assert app.calls == 1
+    app.now += 0.2
+    app.get()
+    assert app.calls == 2
     for number in range(response_cache.CACHED_ANSWERS):
-        ask(b"%d" % number)
-    ask()
-    assert len(calls) == 2 + response_cache.CACHED_ANSWERS + 1
+        app.get(b"%d" % number)
+    app.get()
+    assert app.calls == 2 + response_cache.CACHED_ANSWERS + 1
+
+
+def test_a_fresh_answer_is_sent_again_and_names_its_own_entries() -> None:
+    app = CountedApp()
+    assert app.get() == 0
+    app.position, app.now = 5, response_cache.FRESH_SECONDS / 2
+    assert (app.get(), app.calls) == (0, 1)
+    app.now = response_cache.FRESH_SECONDS + 0.01
+    assert (app.get(), app.calls) == (5, 2)

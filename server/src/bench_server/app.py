@@ -19,7 +19,7 @@ from .web import problems, render
 from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.response_cache import Answers, AsOf, EntityTags, ResponseCache
+from .web.response_cache import FRESH_SECONDS, Answers, AsOf, EntityTags, ResponseCache
 from .web.routes import ROUTERS
 from .web.routes.deps import problems as refused
 
@@ -45,6 +45,7 @@ def create_app(
     store: Store | None = None,
     clock: Callable[[], datetime] = utc_now,
     authority: Authority | None = None,
+    fresh_seconds: float = FRESH_SECONDS,
 ) -> FastAPI:
     """Create the application.
 
@@ -82,7 +83,7 @@ def create_app(
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
     problems.install(app)
     # The middleware added last runs first.
-    app.add_middleware(ResponseCache)
+    app.add_middleware(ResponseCache, fresh_seconds=fresh_seconds)
     app.add_middleware(AsOf)
     app.add_middleware(EntityTags)
     app.add_middleware(

@@ -4,6 +4,7 @@ SciPy has them too, but needs 143 MB on every machine with an agent.
 """
 
 import math
+from functools import lru_cache
 from statistics import NormalDist
 
 # From here on the expansion is as accurate as Newton's method, whose gamma functions lose digits
@@ -11,8 +12,11 @@ from statistics import NormalDist
 MANY_DEGREES_OF_FREEDOM = 300
 
 
+@lru_cache(maxsize=4096)
 def quantile(freedom: float, confidence: float) -> float:
     """The t with P(-t <= T <= t) = ``confidence``, to a relative error below 1e-10.
+
+    Cached: 25 microseconds each were a quarter of a leaderboard of 160 rows.
 
     Args:
         freedom: degrees of freedom, 1 or more, not only integers.

@@ -3,9 +3,10 @@ filter is typed, documented and served from the ``environment`` table.
 """
 
 import hashlib
-import json
 import re
 from typing import Any
+
+import orjson
 
 from bench_protocol.machine import Gpu
 from bench_protocol.result import Result
@@ -52,8 +53,8 @@ def framework_version(result: Result) -> str | None:
 
 def environment_id(result: Result) -> str:
     """Names the attributes of a result: the same for every result that agrees in them."""
-    text = json.dumps(_fields(result), sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    text = orjson.dumps(_fields(result), option=orjson.OPT_SORT_KEYS)
+    return hashlib.sha256(text).hexdigest()[:32]
 
 
 def environment_row(result: Result) -> EnvironmentRow:

@@ -1,9 +1,10 @@
 """Verdicts of checks: a finding for people and programs, and its effect."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+import orjson
 
 Effect = Literal["unranked", "quarantined", "stale", "doubtful"]
 
@@ -22,12 +23,12 @@ class Finding:
 
     def as_text(self) -> str:
         """The finding in JSON, as it is stored."""
-        return json.dumps(vars(self))
+        return orjson.dumps(vars(self)).decode()
 
     @classmethod
     def from_text(cls, text: str) -> "Finding":
         """A stored finding."""
-        return cls(**json.loads(text))
+        return cls(**orjson.loads(text))
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,9 @@ class CheckVerdict:
 
 def as_text(verdicts: Iterable[CheckVerdict]) -> str:
     """Verdicts as they are stored: a list in JSON."""
-    return json.dumps([vars(verdict) for verdict in verdicts])
+    return orjson.dumps([vars(verdict) for verdict in verdicts]).decode()
 
 
 def from_text(text: str) -> tuple[CheckVerdict, ...]:
     """Stored verdicts."""
-    return tuple(CheckVerdict(**verdict) for verdict in json.loads(text))
+    return tuple(CheckVerdict(**verdict) for verdict in orjson.loads(text))

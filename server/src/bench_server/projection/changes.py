@@ -17,7 +17,7 @@ from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
 from ..ranking import aggregates
 from ..ranking.figures import Subject
-from ..ranking.rows import RESULTS, TABLE, at_level, subject_of
+from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from . import eligibility as rules
 from . import measurements, outliers, reproduced
 from .entries import ActEntry, Entry, KeyEventEntry
@@ -174,14 +174,14 @@ class Changes:
         """The set-ups of new trusted results in which enough confirmed owners have a figure."""
         owners: dict[HardwareSetup, dict[str, str]] = {}
         for subject in self._trusted:
-            of_owner = at_level("owner", subject)
+            of_owner = lineage(subject)["owner"]
             ids = owners.setdefault(HardwareSetup.of(subject), {})
             ids[of_owner.owner] = of_owner.id
             for label in confirmed:
                 ids.setdefault(label, measurements.owner_aggregate(subject, label))
         wanted = {id for ids in owners.values() for id in ids.values()}
         existing = set(self._connection.scalars(EXISTING, {"ids": sorted(wanted)}))
-        existing |= {at_level("owner", subject).id for subject in self._trusted}
+        existing |= {lineage(subject)["owner"].id for subject in self._trusted}
         return {
             setup
             for setup, ids in owners.items()
@@ -190,8 +190,9 @@ class Changes:
         }
 
     def _add_environments(self, entries: Sequence[ResultEntry]) -> None:
-        rows = {row.id: row.model_dump() for row in (environment_row(e.result) for e in entries)}
-        insert_new(self._connection, _ENVIRONMENTS, list(rows.values()))
+        results = {entry.columns["environment_id"]: entry.result for entry in entries}
+        rows = [environment_row(result).model_dump() for result in results.values()]
+        insert_new(self._connection, _ENVIRONMENTS, rows)
 
 
 def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
@@ -210,7 +211,8 @@ def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
 
 
 def _place(lowest: Subject) -> outliers.Place:
-    return outliers.Place(at_level("hardware", lowest).id, at_level("owner", lowest).id)
+    subjects = lineage(lowest)
+    return outliers.Place(subjects["hardware"].id, subjects["owner"].id)
 
 
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from ..ingest import columns, result_checks
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import CheckVerdict, Finding
 from ..ranking.figures import Subject
-from ..ranking.rows import at_level, subject_of
+from ..ranking.rows import lineage, subject_of
 from . import outliers
 from .eligibility import Revocation, eligibility
 
@@ -95,15 +95,16 @@ def result_entry(
 
 def aggregate_ids(lowest: Subject) -> dict[str, str]:
     """The ids of a result's lowest two aggregates, by column."""
+    subjects = lineage(lowest)
     return {
-        "environment_standing": lowest.id,
-        "machine_standing": at_level("machine", lowest).id,
+        "environment_standing": subjects["environment"].id,
+        "machine_standing": subjects["machine"].id,
     }
 
 
 def owner_aggregate(lowest: Subject, label: str) -> str:
     """The id of another owner's aggregate in the same set-up on the same hardware."""
-    return replace(at_level("owner", lowest), owner=label).id
+    return replace(lineage(lowest)["owner"], owner=label).id
 
 
 def machine_id(first_key_id: str, machine_hash: str) -> str:

@@ -37,8 +37,8 @@ from .rows import (
     TABLE,
     UNIT_OF_LEVEL,
     aggregate_columns,
-    at_level,
     evidence,
+    lineage,
     sample_of,
     sample_of_one,
 )
@@ -118,9 +118,8 @@ class Touched:
     def add(self, subject: Subject) -> None:
         """Touch all aggregates above a result, given its subject at the lowest level. A later
         subject replaces an earlier one of the same aggregate, as when a machine's owner changes."""
-        for level in LEVELS:
-            subject_of_level = at_level(level, subject)
-            self.levels[level][subject_of_level.id] = subject_of_level
+        for level, of_level in lineage(subject).items():
+            self.levels[level][of_level.id] = of_level
 
 
 def refresh(connection: Connection, touched: Touched) -> None:

@@ -11,13 +11,15 @@ table; :func:`figures` computes them from repeats.
 """
 
 import hashlib
-import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, NamedTuple
+
+import orjson
 
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
@@ -50,7 +52,7 @@ class Setup(NamedTuple):
         return f"{self.framework} {self.recipe}{unusual}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Subject:
     """What a figure describes: hardware, owner or machine, in one set-up.
 
@@ -74,13 +76,13 @@ class Subject:
             return "environment"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"
 
-    @property
+    @cached_property
     def id(self) -> str:
         """32 hex digits, equal for equal subjects. A machine's id does not depend on its owner."""
         scope = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
         named = (self.hardware_slug, self.workload_digest, *self.setup, *scope)
-        text = json.dumps((*named, self.environment_id))
-        return hashlib.sha256(text.encode()).hexdigest()[:32]
+        text = orjson.dumps((*named, self.environment_id))
+        return hashlib.sha256(text).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)

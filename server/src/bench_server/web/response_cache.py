@@ -25,6 +25,9 @@ CACHED_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
 # The operator's commands can change answers without a log entry (published figures). They show
 # after this time.
 CACHED_SECONDS = 10.0
+# For this time an answer is sent again although entries were applied since, so that a busy log does
+# not make the server compute the same board for each request. The answer names its entries.
+FRESH_SECONDS = 0.25
 CACHED_ANSWERS = 64
 
 
@@ -45,17 +48,17 @@ class AsOf:
 
         async def with_header(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[AS_OF_HEADER] = str(as_of)
+                MutableHeaders(scope=message)[AS_OF_HEADER] = str(scope["state"]["as_of"])
             await send(message)
 
         await self.app(scope, receive, with_header)
 
 
 class CachedAnswer(NamedTuple):
-    """An answer, the position that it is of, and how long it is valid; ``route`` is for metrics."""
+    """An answer, the position that it is of, and when it was computed; ``route`` is for metrics."""
 
     as_of: int
-    until: float
+    computed_at: float
     route: Any
     start: Message
     body: Message
@@ -67,12 +70,18 @@ Answers = dict[Key, CachedAnswer]
 
 
 class ResponseCache:
-    """Sends an answer again while the projector's position is the same (:class:`AsOf`). The
-    application's state has the answers, ``cached``."""
+    """Sends an answer again while the projector's position is the same, and for ``fresh_seconds``
+    in any case. The application's state has the answers, ``cached``."""
 
-    def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        clock: Callable[[], float] = time.monotonic,
+        fresh_seconds: float = FRESH_SECONDS,
+    ) -> None:
         self.app = app
         self.clock = clock
+        self.fresh_seconds = fresh_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in CACHED_PATHS:
@@ -82,17 +91,23 @@ class ResponseCache:
         key = (scope["scheme"], host, scope["path"], scope["query_string"])
         as_of = scope["state"]["as_of"]
         cached = scope["app"].state.cached.get(key)
-        if cached is None or cached.as_of != as_of or cached.until < self.clock():
+        if cached is None or not self._valid(cached, as_of):
             await self._answer(key, as_of, scope, receive, send)
             return
         scope["route"] = cached.route
+        scope["state"]["as_of"] = cached.as_of
         await send({**cached.start, "headers": list(cached.start["headers"])})
         await send(cached.body)
+
+    def _valid(self, cached: CachedAnswer, as_of: int) -> bool:
+        age = self.clock() - cached.computed_at
+        return age < self.fresh_seconds or (cached.as_of == as_of and age < CACHED_SECONDS)
 
     async def _answer(
         self, key: Key, as_of: int, scope: Scope, receive: Receive, send: Send
     ) -> None:
         sent: list[Message] = []
+        began = self.clock()
 
         async def keep(message: Message) -> None:
             # Outer middleware may add headers of its own to the message.
@@ -101,10 +116,9 @@ class ResponseCache:
 
         await self.app(scope, receive, keep)
         if len(sent) == 2 and sent[0]["status"] == 200 and not sent[1].get("more_body"):
-            until = self.clock() + CACHED_SECONDS
             answers = scope["app"].state.cached
             answers.pop(key, None)
-            answers[key] = CachedAnswer(as_of, until, scope.get("route"), *sent)
+            answers[key] = CachedAnswer(as_of, began, scope.get("route"), *sent)
             if len(answers) > CACHED_ANSWERS:
                 del answers[next(iter(answers))]
 

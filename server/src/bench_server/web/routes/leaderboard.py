@@ -2,7 +2,8 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Response
+from pydantic import TypeAdapter
 
 from ...answers.filters import BoardFilters
 from ...answers.leaderboard import leaderboard
@@ -11,12 +12,17 @@ from ...projection import position
 from .deps import Reading, problems
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])
+ANSWER = TypeAdapter(LeaderboardAnswer)
 
 
 @router.get(
     "/leaderboard",
     summary="How fast hardware trains: ranked boards, one a workload",
+    response_model=LeaderboardAnswer,
     responses=problems(404, 422),
 )
-def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> LeaderboardAnswer:
-    return flat(leaderboard(session, filters), position.read(session.connection()).next_index)
+def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> Response:
+    as_of = position.read(session.connection()).next_index
+    answer = flat(leaderboard(session, filters), as_of)
+    # FastAPI would validate each of the rows again, for a quarter of the time of the answer.
+    return Response(ANSWER.dump_json(answer), media_type="application/json")
