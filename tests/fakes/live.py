@@ -13,45 +13,75 @@ START_SECONDS = 30
 STARTING = "Starting Trainmark's server ...\n"
 # Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["bench_server.cli.start", "bench_server.app"])
+FORKS.set_forkserver_preload(
+    ["bench_server.cli.start", "bench_server.app", "bench_server.cli.commands"]
+)
 
 
 @contextmanager
 def running_server(database_url: str, home: Path) -> Iterator[str]:
-    """Serve a migrated database; yield the address."""
-    environment = os.environ | {
-        "BENCH_SERVER_DATABASE_URL": database_url,
-        "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
-    }
-    log = home / "server.log"
-    said, out = FORKS.Pipe(duplex=False)
-    process = FORKS.Process(target=_serve, args=(environment, out, log))
-    process.start()
-    out.close()
+    """Serve a migrated database; gives the address."""
+    process = Program(database_url, home, "serve", "--port", "0")
     try:
+        yield process.address()
+    finally:
+        process.stop()
+
+
+class Program:
+    """``bench-server`` with some arguments in a process of its own."""
+
+    def __init__(self, database_url: str, home: Path, *arguments: str, **settings: str) -> None:
+        environment = os.environ | {
+            "BENCH_SERVER_DATABASE_URL": database_url,
+            "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
+            **settings,
+        }
+        self._log = home / "server.log"
+        self._output, out = FORKS.Pipe(duplex=False)
+        self._process = FORKS.Process(target=_run, args=(arguments, environment, out, self._log))
+        self._process.start()
+        out.close()
+
+    def lines(self, count: int) -> str:
+        """The first lines that it prints."""
         lines = ""
-        while not lines.endswith("\n") or lines == STARTING:
-            assert said.poll(START_SECONDS), f"{lines!r}\n{log.read_text()}"
-            if not (read := os.read(said.fileno(), 4096)):
+        while lines.count("\n") < count:
+            assert self._output.poll(START_SECONDS), f"{lines!r}\n{self._log.read_text()}"
+            if not (read := os.read(self._output.fileno(), 4096)):
                 break
             lines += read.decode()
+        return lines
+
+    def address(self) -> str:
+        """Where it listens, once it does."""
+        lines = self.lines(2)
         match = re.fullmatch(STARTING + r"listening on (http://127\.0\.0\.1:\d+)\n", lines)
-        assert match, f"{lines!r}\n{log.read_text()}"
-        yield match.group(1)
-    finally:
-        process.terminate()
-        process.join(timeout=15)
-        assert process.exitcode is not None, "the server did not end"
+        assert match, f"{lines!r}\n{self._log.read_text()}"
+        return match.group(1)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.join()
+
+    def stop(self) -> None:
+        """SIGTERM, and wait for the end."""
+        self._process.terminate()
+        self._process.join(timeout=15)
+        assert self._process.exitcode is not None, "the program did not end"
 
 
-def _serve(environment: dict[str, str], out: Connection, log: Path) -> None:
+def _run(
+    arguments: tuple[str, ...], environment: dict[str, str], out: Connection, log: Path
+) -> None:
     from bench_server.cli.main import main
 
     os.environ.clear()
     os.environ.update(environment)
-    with Path(os.devnull).open() as nothing, log.open("w") as file:
+    with Path(os.devnull).open() as nothing, log.open("a") as file:
         for number, opened in enumerate((nothing, out, file)):
             os.dup2(opened.fileno(), number)
     out.close()
     sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # workers are given its number
-    main(["serve", "--port", "0"])
+    main(list(arguments))

@@ -123,7 +123,7 @@ def test_a_row_the_database_refuses_fails_alone(
     """Whatever one result makes the database say, the others of its group are kept, and each is
     counted once in its key's rate."""
     identities = iter(["too short", "0" * 16, "too short", "1" * 16])
-    monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda _: next(identities))
+    monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda *_: next(identities))
     raws = [results.sealed(results.make_result()) for _ in range(2)]
     spent: list[str] = []
     bad, good = Inbox(store, AUTHORITY).accept(raws, utc_now(), spent.append)

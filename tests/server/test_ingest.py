@@ -32,16 +32,16 @@ def counted(store: Store) -> tuple[int, int]:
 
 def test_ids_are_their_own_and_those_of_one_time_are_side_by_side() -> None:
     at = datetime(2026, 11, 23, tzinfo=UTC)
-    ids = [new_id(at) for _ in range(2000)]
+    ids = [new_id(at, number) for number in range(2**32 - 1000, 2**32 + 1000)]
     assert len(set(ids)) == len(ids)
     assert {len(identity) for identity in ids} == {16}
     assert {identity[:8] for identity in ids} == {ids[0][:8]}
-    assert new_id(at + timedelta(seconds=1)) > max(ids)
+    assert new_id(at + timedelta(seconds=1), 0) > max(ids)
 
 
 @pytest.mark.parametrize("year", [1, 1969, 2106, 9999])
 def test_a_clock_that_is_far_off_gives_ids_too(year: int) -> None:
-    assert len(new_id(datetime(year, 2, 3, tzinfo=UTC))) == 16
+    assert len(new_id(datetime(year, 2, 3, tzinfo=UTC), 7)) == 16
 
 
 def test_the_same_payload_twice_is_one_row(post: Poster, store: Store) -> None:
@@ -108,6 +108,24 @@ def test_conflicting_payloads_at_once_keep_one(live_server: str, store: Store) -
             )
     assert sorted(a.status_code for a in answers) == [201] + [409] * 11
     assert counted(store) == (1, 1)
+
+
+def test_results_without_a_challenge_conflict_within_their_run_alone(post: Poster) -> None:
+    """None of them is bound to a challenge; that does not make them repeats of each other."""
+    first = post.made(run_id="a" * 32)
+    post.made(run_id="b" * 32, step_ns=1_000_001)
+    other = post.raw(results.sealed(results.make_result(run_id="a" * 32, step_ns=2_000_000)))
+    assert (other.status_code, first in other.json()["detail"]) == (409, True)
+
+
+def test_an_id_that_is_taken_is_refused_for_now(
+    post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender may try again: nothing says that its result is there already."""
+    monkeypatch.setattr("bench_server.ingest.inbox.new_id", lambda *_: "0" * 16)
+    assert post.made() == "0" * 16
+    refused = post.raw(results.sealed(results.make_result()))
+    assert (refused.status_code, refused.json()["code"]) == (503, "not_ready")
 
 
 def test_the_envelope_comes_back_in_its_canonical_form(post: Poster, store: Store) -> None:

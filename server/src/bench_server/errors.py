@@ -78,6 +78,6 @@ class TooManyRequests(Refusal):
 
 
 class NotReady(Refusal):
-    """The database's schema version is not the one that this server needs."""
+    """The server cannot do this now: the database needs a migration, or an id was taken."""
 
     code, status = "not_ready", 503

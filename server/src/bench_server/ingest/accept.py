@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, or_, select, tuple_, update
+from sqlalchemy import Connection, or_, select, update
 from sqlmodel import Session
 
 from bench_protocol.envelope import Envelope
@@ -21,7 +21,7 @@ from bench_protocol.result import Result
 from ..db.lists import among
 from ..db.tables import Challenge, SigningKey, Submission, Withdrawn, table_of
 from ..db.upsert import insert_new
-from ..errors import Conflict, Gone
+from ..errors import Conflict, Gone, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
 from . import challenges, key_registry
@@ -169,17 +169,20 @@ def _refused_by(connection: Connection, row: Mapping[str, object]) -> StoredSubm
 
     Raises:
         Conflict: another payload is stored for its repeat.
+        NotReady: its id is taken, which a new attempt changes.
     """
     digest = str(row["payload_sha256"])
     if digest in (same := with_digests(connection, [digest])):
         return same[digest]
     c = SUBMISSIONS.c
-    repeat = tuple_(c.cell_digest, c.repeat) == (row["cell_digest"], row["repeat"])
-    of_run = (c.run_id == row["run_id"]) & (c.key_id == row["key_id"])
-    of_challenge = c.challenge_id == row["challenge_id"]
-    stored = connection.execute(
-        select(c.id, c.run_id).where(repeat, or_(of_run, of_challenge)).limit(1)
-    ).one()
+    same_repeat = [(c.run_id == row["run_id"]) & (c.key_id == row["key_id"])]
+    if row["challenge_id"] is not None:
+        same_repeat.append(c.challenge_id == row["challenge_id"])
+    of_cell = (c.cell_digest == row["cell_digest"]) & (c.repeat == row["repeat"])
+    query = select(c.id, c.run_id).where(of_cell, or_(*same_repeat)).limit(1)
+    stored = connection.execute(query).first()
+    if stored is None:
+        raise NotReady(f"another result got the id {row['id']} at the same time")
     which = f"run {stored.run_id}" if stored.run_id == row["run_id"] else "this challenge"
     raise Conflict(
         f"result {stored.id} is stored for repeat {row['repeat']} of this cell in {which}, and its "

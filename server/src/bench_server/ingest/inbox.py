@@ -28,13 +28,12 @@ from .batching import GroupCommit
 
 Spend = Callable[[str], None]
 _BITS = 0xFFFF_FFFF
-_numbers = itertools.count(secrets.randbits(32))
 
 
-def new_id(at: datetime) -> str:
-    """An id of 16 hex digits for a result: seconds, and a number that this process uses once.
+def new_id(at: datetime, number: int) -> str:
+    """An id of 16 hex digits for a result: seconds, and a number that its process uses once.
     Results that arrive together are adjacent in every index and touch few of its pages."""
-    return f"{int(at.timestamp()) & _BITS:08x}{next(_numbers) & _BITS:08x}"
+    return f"{int(at.timestamp()) & _BITS:08x}{number & _BITS:08x}"
 
 
 @dataclass
@@ -61,6 +60,8 @@ class Inbox:
         self.store = store
         self.authority = authority
         self._group_commit = GroupCommit(self._accept_all)
+        # Processes begin at random, so that their ids of one second hardly ever meet.
+        self._numbers = itertools.count(secrets.randbits(32))
         # A key never changes its id and is never removed.
         self._keys: dict[str, Ed25519PublicKey] = {}
 
@@ -115,7 +116,8 @@ class Inbox:
         delivery.spend_once(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
-        return Opened(new_id(delivery.received_at), sealed, result, delivery.received_at)
+        identity = new_id(delivery.received_at, next(self._numbers))
+        return Opened(identity, sealed, result, delivery.received_at)
 
     def _stored(self, sealed: Sequence[Envelope]) -> dict[str, StoredSubmission]:
         with self.store.reading() as session:
