@@ -175,7 +175,9 @@ def _refused_by(connection: Connection, row: Mapping[str, object]) -> StoredSubm
     if digest in (same := with_digests(connection, [digest])):
         return same[digest]
     c = SUBMISSIONS.c
-    same_repeat = [(c.run_id == row["run_id"]) & (c.key_id == row["key_id"])]
+    same_repeat: list[ColumnElement[bool]] = [
+        (c.run_id == row["run_id"]) & (c.key_id == row["key_id"])
+    ]
     if row["challenge_id"] is not None:
         same_repeat.append(c.challenge_id == row["challenge_id"])
     of_cell = (c.cell_digest == row["cell_digest"]) & (c.repeat == row["repeat"])
