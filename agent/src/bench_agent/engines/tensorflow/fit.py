@@ -11,11 +11,12 @@ from threading import Semaphore, Thread
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.workloads import Workload
 
 from ..common import FRAMEWORK_SEED, as_floats
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import keras_model, shared
 
 ENDLESS_EPOCHS = 1_000_000_000
@@ -42,7 +43,7 @@ class FitSession(shared.KerasSession):
         *,
         pipeline: bool,
     ) -> None:
-        super().__init__(model, data, layers, place)
+        super().__init__(workload, model, data, layers, place)
         import keras
 
         self._classes = workload.data_set.classes
@@ -70,6 +71,28 @@ class FitSession(shared.KerasSession):
 
     def loss(self) -> float:
         return self._gate.loss()
+
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "optimizer"
+
+    def step_count(self) -> int:
+        return int(self._model.optimizer.iterations.numpy())
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        import keras
+        import tensorflow as tf
+
+        passes: list[Dropped] = []
+        with tf.device(self._place):
+            values = tf.constant(x)
+            for layer in self._model.layers:
+                if not isinstance(layer, keras.layers.Dropout):
+                    values = layer(values)
+                    continue
+                before, values = values, layer(values, training=True)
+                passes.append(shared.as_host(before, values))
+        return passes
 
     def close(self) -> None:
         self._gate.close()
