@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bench_agent.base.messages import FoundDevice
 from bench_agent.engines.seam import Data, Dropped
+from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
 from bench_protocol.witness import trained_tensors
@@ -144,4 +145,14 @@ class FakeEngine:
         self.session.weights = self.session.weights or [
             weights[tensor.index][tensor.name] + 1 for tensor in trained_tensors(workload)
         ]
+        rates = [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
+        self.session.dropped = self.session.dropped or [
+            [_dropped(rate, draw) for rate in rates] for draw in range(2)
+        ]
         return self.session
+
+
+def _dropped(rate: float, draw: int) -> Dropped:
+    """A thousand ones, of which a dropout layer keeps its share."""
+    kept = np.random.default_rng(draw).random(1_000) >= rate
+    return np.ones(1_000, np.float32), (kept / (1 - rate)).astype(np.float32)

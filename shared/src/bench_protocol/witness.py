@@ -6,7 +6,8 @@ compares it with a computation of its own (docs/methodology.md).
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
@@ -86,7 +87,8 @@ class LastBlock(Wire):
     duration_ns: DurationNs
 
 
-class TrainedTensor(NamedTuple):
+@dataclass(frozen=True)
+class TrainedTensor:
     """A weight that training changes. ``name`` is its key in ``seeded.initial_weights``;
     ``layer`` the plain layer that holds it, inside a residual block too."""
 

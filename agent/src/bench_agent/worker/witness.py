@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from bench_protocol import seeded
 from bench_protocol.layers import Dropout
+from bench_protocol.result import Measurement
 from bench_protocol.witness import Mask, Witness, trained_tensors
 from bench_protocol.workloads import Workload
 
@@ -59,6 +60,20 @@ def read(
     )
 
 
+def counts_all_steps(measurement: Measurement) -> bool:
+    """Whether the session counted the steps that it was told to train.
+
+    Under a dynamic loss scale Keras leaves out the updates whose gradients overflow.
+    """
+    told, blocks = measurement.witness, measurement.blocks
+    if told is None:
+        return True
+    expected = 1 + blocks.warm_up_steps + blocks.steps
+    if measurement.recipe_settings.get("loss_scale") == "dynamic":
+        return told.step_count <= expected
+    return told.step_count == expected
+
+
 def movements(
     session: Session, workload: Workload, start: seeded.Weights
 ) -> tuple[float | None, ...]:
@@ -74,22 +89,22 @@ def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
     """What each dropout layer does with the first training samples, in two steps."""
     if not any(isinstance(layer, Dropout) for layer in workload.layers):
         return ()
-    x = as_floats(data.train_x[data.order[:MASKED_SAMPLES]])
+    x = as_floats(data.train_x[:MASKED_SAMPLES])
     draws = (session.through_dropout(x, ahead) for ahead in (0, 1))
     return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
 
 
 def _mask(draw: Dropped, next_draw: Dropped) -> Mask:
     dropped, next_dropped = _dropped(*draw), _dropped(*next_draw)
-    values = max(1, np.count_nonzero(draw[0]))
+    values = max(1, int(np.count_nonzero(draw[0])))
     return Mask(
-        zeros=np.count_nonzero(dropped) / values,
+        zeros=int(np.count_nonzero(dropped)) / values,
         differ=bool((dropped != next_dropped).any()),
     )
 
 
 def _dropped(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.bool_]:
-    return (before != 0) & (after == 0)
+    return np.asarray((before != 0) & (after == 0))
 
 
 def finite(value: float) -> float | None:
