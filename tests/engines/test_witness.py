@@ -1,5 +1,7 @@
 """What sessions tell about their own training: weights, steps and masks."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.fakes.workloads import variant
@@ -102,3 +104,88 @@ def test_without_dropout_there_are_no_masks(opened: Opener, framework: str) -> N
     workload = WORKLOADS["mnist-cnn"]
     session = opened(framework, workload, "tuned", BATCH)
     assert witness.masks(session, workload, tiny_data(workload)) == ()
+
+
+# Planted faults of dropout: each shows in the masks.
+
+
+def nothing_dropped(monkeypatch: pytest.MonkeyPatch, framework: str) -> None:
+    """Dropout passes everything on."""
+    if framework == "torch":
+        from torch import nn
+
+        monkeypatch.setattr(nn.Dropout, "forward", lambda self, x: x)
+    elif framework == "mlx":
+        from mlx import nn as mlx_nn
+
+        monkeypatch.setattr(mlx_nn.Dropout, "__call__", lambda self, x: x)
+    elif framework == "jax":
+        from bench_agent.engines.jax import model
+
+        monkeypatch.setattr(model, "dropout", lambda x, rate, key: x)
+    else:
+        from bench_agent.engines.tensorflow import dropout
+
+        monkeypatch.setattr(dropout.Dropout, "__call__", lambda self, x, rate: x)
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_dropout_that_does_nothing_shows(
+    opened: Opener, framework: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_dropped(monkeypatch, framework)
+    workload = WORKLOADS["fashion-mlp"]
+    session = opened(framework, workload, "tuned", BATCH)
+    session.train_block(2)
+    session.sync()
+    (mask,) = witness.masks(session, workload, tiny_data(workload))
+    assert (mask.zeros, mask.differ) == (0.0, False)
+
+
+def test_layers_left_in_inference_mode_show(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workload = WORKLOADS["fashion-mlp"]
+    session = opened("torch", workload, "naive", BATCH)
+    session._model.eval()  # type: ignore[attr-defined]
+    session.train_block(2)
+    (mask,) = witness.masks(session, workload, tiny_data(workload))
+    assert mask.zeros == 0.0
+
+
+def test_masks_that_repeat_show(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """MLX: the random state is not captured, so a compiled step repeats its first mask."""
+    import mlx.core as mx
+
+    compiled = mx.compile
+
+    def forgetful(function: Any, inputs: Any, outputs: Any) -> Any:
+        return compiled(function, inputs=inputs[:2], outputs=outputs[:2])
+
+    monkeypatch.setattr(mx, "compile", forgetful)
+    workload = WORKLOADS["fashion-mlp"]
+    session = opened("mlx", workload, "tuned", BATCH)
+    session.train_block(2)
+    session.sync()
+    (mask,) = witness.masks(session, workload, tiny_data(workload))
+    assert mask.zeros == pytest.approx(0.2, abs=0.05)
+    assert not mask.differ
+
+
+def test_a_layer_that_is_not_trained_does_not_move(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bench_agent.engines.torch import sessions
+
+    before = sessions.optimizer
+    monkeypatch.setattr(
+        sessions,
+        "optimizer",
+        lambda settings, trained, fast: before(settings, trained[2:], fast=fast),
+    )
+    workload = WORKLOADS["fashion-mlp"]
+    session = opened("torch", workload, "tuned", BATCH)
+    session.train_block(3)
+    moved = witness.movements(session, workload, seeded.initial_weights(workload))
+    assert moved[:2] == (0.0, 0.0)
+    assert all(moved[2:])

@@ -25,7 +25,8 @@ class Data:
 
     ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
     ``order`` int32 (samples,): in the first epoch, step s trains the samples
-    ``order[s * batch : (s + 1) * batch]``. The recipe shuffles later epochs.
+    ``order[s * batch : (s + 1) * batch]``. ``later_orders``: those of the epochs that follow, in a
+    trace; the recipe shuffles all others.
     """
 
     train_x: NDArray[np.uint8]
@@ -33,6 +34,12 @@ class Data:
     test_x: NDArray[np.uint8]
     test_y: NDArray[np.int32]
     order: NDArray[np.int32]
+    later_orders: tuple[NDArray[np.int32], ...] = ()
+
+    @property
+    def given_orders(self) -> tuple[NDArray[np.int32], ...]:
+        """The orders of the epochs that are not the recipe's to shuffle."""
+        return self.order, *self.later_orders
 
 
 Dropped = tuple[NDArray[np.float32], NDArray[np.float32]]

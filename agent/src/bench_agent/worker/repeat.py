@@ -170,7 +170,7 @@ class Repeat:
         job = self._job
         if not conformance_trace.has_reference(job.workload):
             return measurement
-        traces = conformance_trace.both(self._engine, job.workload, job.cell)
+        traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
         return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:

@@ -202,10 +202,12 @@ class FedSession(TorchSession):
         super().close()
 
     def _epochs(self) -> Iterator[Any]:
-        """Endless batches: the first epoch in the job's order, later ones shuffled."""
+        """Endless batches: the first epoch in the job's order, later ones shuffled, unless their
+        orders are given."""
         from torch.utils.data import RandomSampler
 
-        yield from self._loader(self._data.order.tolist())
+        for order in self._data.given_orders:
+            yield from self._loader(order.tolist())
         while True:
             yield from self._loader(RandomSampler(self._samples))
 
