@@ -98,8 +98,8 @@ class Reference(Wire):
 def references() -> Mapping[tuple[str, str], Reference]:
     """Reference traces by workload digest and optimiser."""
     text = resources.files(__package__).joinpath("reference_traces.json").read_text("utf-8")
-    references = TypeAdapter(list[Reference]).validate_json(text)
-    return {(reference.workload_digest, reference.optimizer): reference for reference in references}
+    traces = TypeAdapter(list[Reference]).validate_json(text)
+    return {(trace.workload_digest, trace.optimizer): trace for trace in traces}
 
 
 # Largest relative deviation allowed at each step. A missing entry: not measured for this kind of
