@@ -1,4 +1,4 @@
-"""The browser that the pages' tests and pictures use: one of this machine, else Playwright's."""
+"""The browser of page tests and screenshots: one of this machine, else Playwright's."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Settings every test shares."""
+"""Settings that all tests share."""
 
 import os
 import sys
@@ -8,12 +8,11 @@ from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.left_out"]
 
-# A busy machine is no defect of the code: no time limit on an example, none on drawing one.
+# A busy machine is no defect: no time limit on an example or on generating it.
 settings.register_profile("trainmark", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("trainmark")
 
-# Tests run side by side: threads of one framework that wait for a core another has are slow beyond
-# all measure.
+# Tests run side by side: threads of one framework that wait for another's core are extremely slow.
 if "PYTEST_XDIST_WORKER" in os.environ:
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")

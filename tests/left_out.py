@@ -1,4 +1,4 @@
-"""A pytest plug-in: a test is left out only where its reason names what is missing.
+"""A pytest plug-in: skipped tests must name the missing part; the end of the run lists them.
 
 The last lines of a run say how many tests were left out for each reason. With ``--complete`` each
 of them is a failure.

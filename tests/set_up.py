@@ -1,8 +1,8 @@
-"""Set-up of ``make test`` beside Python packages: a C++ compiler, a browser, PyTorch.
+"""Set-up of ``make test`` besides Python packages: C++ compiler, browser, PyTorch.
 
-Each part is brought without a question. Tests of a part that cannot be brought are left out, and
-the reason names the command that brings it (left_out.py). The Makefile runs this once per virtual
-environment; with ``--complete`` PyTorch comes even where its only build brings CUDA.
+Each part is installed without questions. If a part cannot be installed, its tests are skipped, and
+the reason names the command that installs it (left_out.py). The Makefile runs this once per virtual
+environment; with ``--complete`` PyTorch is installed even if its only build includes CUDA.
 """
 
 import json
@@ -71,7 +71,7 @@ def bring_browser(starts: Callable[[], bool]) -> bool:
 
 
 def browser_command() -> str:
-    """What brings a browser, typed by somebody who can give a password."""
+    """The command that installs a browser, for a user who can enter a password."""
     manager = _manager()
     # Ubuntu's package of Chromium is an empty one that needs snapd.
     if manager is None or _system() == "ubuntu":
@@ -132,7 +132,7 @@ def _manager() -> Manager | None:
 
 
 def _install(manager: Manager, package: str) -> bool:
-    """Install a package of the system, as root or with a sudo that asks for nothing."""
+    """Install a system package, as root or with a passwordless sudo."""
     quiet = (*_sudo("-n"), "env", "DEBIAN_FRONTEND=noninteractive")
     return (
         run(*quiet, *manager.refresh)
@@ -153,7 +153,7 @@ def _system() -> str:
 
 
 def main() -> None:
-    """Bring each part, and say which are missing."""
+    """Install each part, and print the missing ones."""
     complete = "--complete" in sys.argv[1:]
     os.environ["PATH"] = os.pathsep.join([str(BIN), os.environ["PATH"]])
     parts = {

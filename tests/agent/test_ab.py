@@ -1,4 +1,4 @@
-"""A against B: what the sides are, that they take turns, and what is said of them."""
+"""``ab``: choice of the sides, lockstep of the workers, output."""
 
 import io
 import re
@@ -53,7 +53,7 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     steps = {"naive": 1_200_000, "tuned": 1_000_000}
     done = list(ab.pairs(a, b, 4, tmp_path, run_job=measures(steps, ran), whole_runs=True))
     assert ran == ["naive", "tuned", "tuned", "naive"] * 2
-    verdict = ab.judge(done)
+    verdict = ab.compare_sides(done)
     assert verdict.kind == "faster"
     assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
     said = lines(document(a, b, done, verdict))
@@ -62,7 +62,7 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
 
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
-    """Neither fake asks for its turn, and nobody waits for that."""
+    """Neither fake worker requests its turn, and no process waits for that."""
     commands: list[tuple[str, ...]] = []
 
     def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
@@ -92,7 +92,7 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     a, b = a_side("A", "recipe=naive"), a_side("B", "OMP_NUM_THREADS=1")
     steps = {"naive": 1_000_000, "tuned": 1_000_000}
     done = list(ab.pairs(a, b, 2, tmp_path, run_job=measures(steps, []), whole_runs=True))
-    shown = document(a, b, done, ab.judge(done))
+    shown = document(a, b, done, ab.compare_sides(done))
     assert (shown["pairs"], shown["kind"], shown["low"]) == (2, "too_few_runs", None)
     assert shown["a"]["cell"]["recipe"] == "naive"
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
@@ -104,7 +104,7 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
 def test_what_narrows_a_wide_interval_is_said(ratio: float, wide: bool) -> None:
     a, b = a_side("A"), a_side("B")
     done = [ab.Pair(1.0, 1.0), ab.Pair(ratio, 1.0), ab.Pair(1.0, ratio)]
-    shown = document(a, b, done, ab.judge(done))
+    shown = document(a, b, done, ab.compare_sides(done))
     assert shown["kind"] == "no_difference"
     assert lines(shown)[-1].startswith("The interval is wide") == wide
 
@@ -114,7 +114,7 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     few = doubts.of_blocks(make_measurement(a.cell, 1_000_000, block_count=3).blocks)
     done = [ab.Pair(1.0, 1.0, (("B", few[0]),)), ab.Pair(1.0, 1.0)]
     busy = doubts.of_other_load(1.5, 2)
-    shown = document(a, b, done, ab.judge(done), busy)
+    shown = document(a, b, done, ab.compare_sides(done), busy)
     assert [warning["code"] for warning in shown["warnings"]] == ["other_load", "few_blocks"]
     assert lines(shown)[1:3] == [
         f"Warning, {doubt_text.words(busy[0])}",

@@ -1,4 +1,4 @@
-"""What others used is what everyone used less what we used, per second."""
+"""Background load: processor time of all processes minus our own, per second."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The client against a scripted server: what it does with every kind of answer."""
+"""The client against a scripted server, for every kind of answer."""
 
 import json
 from collections.abc import Callable
@@ -165,7 +165,7 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
 
 
 def test_another_process_may_send_an_envelope_first(tmp_path: Path) -> None:
-    """Whoever moves the file first, both go on, and the result is posted at most twice."""
+    """Both processes continue, whichever moves the file first; at most two posts."""
     outbox = outbox_with(tmp_path, 2)
 
     def accept(request: httpx.Request) -> httpx.Response:
@@ -212,7 +212,7 @@ def test_a_large_outbox_gets_through_a_rate_limit(tmp_path: Path) -> None:
     allowed = 2
 
     def limited(request: httpx.Request) -> httpx.Response:
-        nonlocal room
+        nonlocal allowed
         if not allowed:
             allowed = 2
             return httpx.Response(429, headers={"Retry-After": "30"})

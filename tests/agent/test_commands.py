@@ -10,5 +10,5 @@ def test_a_listed_command_is_the_one_that_runs(name: str) -> None:
     command = load(name)
     assert command.name == name
     listed = COMMANDS[name][1].removesuffix(".")
-    # A command's own help starts with the same words; it may go on.
+    # A command's own help starts with the same words; it may be longer.
     assert command.help.startswith(listed.split(",")[0].split(":")[0])

@@ -47,7 +47,7 @@ def test_a_repeat_is_traced_after_it_was_timed(
     clock = FakeClock()
     engine = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: engine)
-    # The fake's first word stands for the timed part.
+    # The fake's first losses represent the timed part.
     timed = [0.5] * (len(witness_steps(WORKLOAD, WORKLOAD.batch_size)) + 1)
     long = [0.9, 0.4, 0.1]
     losses = chain(timed, (loss * factor for loss in LOSSES), long)

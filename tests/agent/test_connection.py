@@ -1,4 +1,4 @@
-"""The connection to a server: its token, its rate limit, what failures are called."""
+"""The connection to a server: read token, rate limit, error messages."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Data sets on this machine: found, verified, parsed, cut; hostile files are refused."""
+"""Data sets on this machine: search, verify, parse, split; hostile files are refused."""
 
 import json
 import pickle

@@ -1,4 +1,4 @@
-"""Bringing data sets from mirrors that cut, lie, stall or are away; folders that take nothing."""
+"""Downloads from mirrors that cut, lie, stall or are down, and into unwritable folders."""
 
 import os
 import resource

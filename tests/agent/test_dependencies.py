@@ -1,4 +1,4 @@
-"""What ``pip install ./shared ./agent`` brings onto a machine that measures."""
+"""Dependencies that ``pip install ./shared ./agent`` installs on a measuring machine."""
 
 import tomllib
 from collections.abc import Iterable

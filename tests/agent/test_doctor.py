@@ -1,4 +1,4 @@
-"""``bench-agent doctor`` in environments broken for the purpose; each mend is followed."""
+"""``bench-agent doctor`` in deliberately broken environments; each fix is carried out."""
 
 import json
 import os
@@ -27,7 +27,7 @@ AGENT = f"{sys.executable} -c '{MAIN}'"
 
 
 class Bench:
-    """A shell's worth of environment in which doctor is run and its mends are followed."""
+    """A shell environment in which doctor runs and its fixes are carried out."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = os.environ | {
@@ -51,7 +51,7 @@ class Bench:
         return done.returncode, json.loads(done.stdout)["findings"]
 
     def follow(self, mend: str) -> None:
-        """Paste a mend into a shell; what it exports stays."""
+        """Run a fix in a shell; variables that it exports persist."""
         script = f"{mend}\necho BENCH_HOME=$BENCH_HOME"
         done = subprocess.run(
             ["sh", "-ec", script],

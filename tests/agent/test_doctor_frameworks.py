@@ -1,4 +1,4 @@
-"""Doctor's checks of the frameworks and of NVIDIA's driver, as functions of what is told."""
+"""Doctor's checks of the frameworks and of NVIDIA's driver, as pure functions."""
 
 from collections.abc import Mapping
 

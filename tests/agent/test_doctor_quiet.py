@@ -1,4 +1,4 @@
-"""Doctor's checks of power, clocks, heat and other work, as functions of what is told."""
+"""Doctor's checks of power, clocks, heat and other load, as pure functions."""
 
 import pytest
 from tests.fakes.findings import only, verdicts

@@ -1,4 +1,4 @@
-"""Doctor's checks of disk, folder, keys, data and server, as functions of what is told."""
+"""Doctor's checks of disk, folder, keys, data and server, as pure functions."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Doctor's checks of Python, the system, and TensorFlow's pairs, as functions of what is told."""
+"""Doctor's checks of Python, the system, and TensorFlow's version pairs, as pure functions."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Energy: each source, the window of the timed part, and the reason where there is none."""
+"""Energy: each source, the window of the timed part, and the reason if there is none."""
 
 import sys
 from pathlib import Path
@@ -122,7 +122,7 @@ def test_no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def apple_library(monkeypatch: pytest.MonkeyPatch, *readings: object) -> None:
-    """A stand-in for zeus-apple-silicon that tells these readings one after the other."""
+    """A fake zeus-apple-silicon that returns these readings one after the other."""
     left = list(readings)
 
     class AppleEnergyMonitor:
@@ -186,7 +186,7 @@ class Ramp:
 
 
 def window(ramp: Ramp, blocks: int, block_seconds: float = 1.0) -> EnergyWindow:
-    """What a worker tells: five seconds of start-up, blocks, three seconds of evaluation."""
+    """The messages of a worker: five seconds of start-up, blocks, three seconds of evaluation."""
     window = EnergyWindow(CPU, ramp.clock, lambda device: ramp)
     window.heard(PhaseBegan(phase="warm_up"))
     ramp.now_ns += 5 * SECOND

@@ -1,4 +1,4 @@
-"""Estimates: from what this machine did before, else from like cells, else from assumptions."""
+"""Estimates: from earlier repeats of this machine, similar cells, or assumptions."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +11,7 @@ from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
 from bench_agent.output.documents import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
-from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, pace_of
+from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
@@ -22,7 +22,7 @@ from bench_protocol.result import Blocks, Conditions, Failed, Measured
 BUDGET = Timing(budget_seconds=10)
 
 
-def a_pace(
+def some_times(
     cell: Cell, step_ms: float = 10, wall: float = 12.0, **overrides: Any
 ) -> estimates.CellTimes:
     """Ten blocks of ten steps: a second at 10 ms a step; the rest of the wall time is overhead."""
@@ -34,7 +34,7 @@ def a_pace(
         "warm_up_ns": 500_000_000,
     }
     measurement = make_measurement(cell, blocks=Blocks(**blocks | overrides))
-    return pace_of(cell, workload_named(cell.workload), measurement, BUDGET, wall)
+    return cell_times_of(cell, workload_named(cell.workload), measurement, BUDGET, wall)
 
 
 def seconds(times: dict[str, estimates.CellTimes], cell: Cell, timing: Timing = BUDGET) -> float:
@@ -43,8 +43,8 @@ def seconds(times: dict[str, estimates.CellTimes], cell: Cell, timing: Timing = 
 
 def test_what_was_measured_before_is_expected_again() -> None:
     cell = make_cell()
-    assert seconds({cell.digest: a_pace(cell)}, cell) == pytest.approx(12.0)
-    unsettled = a_pace(cell, stop_reason="budget")
+    assert seconds({cell.digest: some_times(cell)}, cell) == pytest.approx(12.0)
+    unsettled = some_times(cell, stop_reason="budget")
     assert seconds({cell.digest: unsettled}, cell) == pytest.approx(12.0 - 1.0 + 10.0)
 
 
@@ -53,38 +53,40 @@ def test_epochs_are_counted_in_steps() -> None:
     steps = 2 * workload_named("fashion-mlp").steps_per_epoch(cell.batch_size)
     overhead = 12.0 - 1.0 - 0.5
     expected = pytest.approx(overhead + 0.5 + steps * 0.01)
-    paces = {cell.digest: a_pace(cell)}
-    assert seconds(paces, cell, Timing(epochs=2)) == expected
-    # 3.9 s an epoch: 10 s need three.
+    times = {cell.digest: some_times(cell)}
+    assert seconds(times, cell, Timing(epochs=2)) == expected
+    # An epoch takes 3.9 s: 10 s need three.
     longer = pytest.approx(overhead + 0.5 + 3 * steps / 2 * 0.01)
-    assert seconds(paces, cell, Timing(epochs=2, least_seconds=10)) == longer
+    assert seconds(times, cell, Timing(epochs=2, least_seconds=10)) == longer
 
 
 def test_a_cell_not_seen_yet_is_inferred_from_its_framework_and_device() -> None:
     seen, new = make_cell(), make_cell("fashion-mlp")
-    pace = a_pace(seen)
-    step = estimates.step_flops(new, workload_named("fashion-mlp")) * 0.01 / pace.step_flops
+    times = some_times(seen)
+    step = estimates.step_flops(new, workload_named("fashion-mlp")) * 0.01 / times.step_flops
     base = 10.5 - OVERHEAD_STEPS * 0.01
     expected = base + OVERHEAD_STEPS * step + 0.5 + 1.0
-    assert seconds({seen.digest: pace}, new) == pytest.approx(expected)
+    assert seconds({seen.digest: times}, new) == pytest.approx(expected)
     elsewhere = make_cell("fashion-mlp", framework="mlx")
-    assert seconds({seen.digest: pace}, elsewhere) != pytest.approx(expected)
+    assert seconds({seen.digest: times}, elsewhere) != pytest.approx(expected)
 
 
 def test_a_larger_step_is_expected_to_come_nearer_to_a_matrix_product() -> None:
     """A quarter of a gigaflop in 10 ms where 50 GFLOP/s are in reach: half is not arithmetic."""
-    pace = a_pace(make_cell()).model_copy(
+    times = some_times(make_cell()).model_copy(
         update={"step_flops": 2.5e8, "gemm_flops": 50e9 / estimates.BULK_EFFICIENCY}
     )
-    assert pace.seconds_of_step(2.5e8) == pytest.approx(0.01)
-    assert pace.seconds_of_step(50e9) == pytest.approx(0.005 + 1.0)
-    fast = pace.model_copy(update={"step_flops": 1e9})
+    assert times.seconds_of_step(2.5e8) == pytest.approx(0.01)
+    assert times.seconds_of_step(50e9) == pytest.approx(0.005 + 1.0)
+    fast = times.model_copy(update={"step_flops": 1e9})
     assert fast.seconds_of_step(10e9) == pytest.approx(0.1)
 
 
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
     cell = make_cell()
-    slow = a_pace(cell, step_ms=30_000, wall=1000.0, steps_per_block=1, durations_ns=(3 * 10**10,))
+    slow = some_times(
+        cell, step_ms=30_000, wall=1000.0, steps_per_block=1, durations_ns=(3 * 10**10,)
+    )
     estimate = seconds({cell.digest: slow}, cell)
     assert estimate == pytest.approx(1000.0 - 30.0 - 0.5 + 30.0 + 60.0)
 
@@ -92,8 +94,8 @@ def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
 def test_how_long_blocks_take_to_settle_is_learnt_from_all_that_tried() -> None:
     quick, slow = make_cell(), make_cell(recipe="tuned")
     times = {
-        quick.digest: a_pace(quick),
-        slow.digest: a_pace(slow, stop_reason="budget"),
+        quick.digest: some_times(quick),
+        slow.digest: some_times(slow, stop_reason="budget"),
     }
     new = make_cell("fashion-mlp", framework="mlx")
     alone = seconds({}, new)
@@ -103,10 +105,10 @@ def test_how_long_blocks_take_to_settle_is_learnt_from_all_that_tried() -> None:
 def test_paces_survive_on_disk_and_a_damaged_file_counts_as_none(tmp_path: Path) -> None:
     path, cell = tmp_path / "new" / "paces.json", make_cell()
     assert estimates.load(path) == MeasuredTimes()
-    estimates.note(path, cell, a_pace(cell, step_ms=99))
-    estimates.note(path, cell, a_pace(cell))
-    estimates.note(path, make_cell(recipe="tuned"), a_pace(cell))
-    assert estimates.load(path).cells[cell.digest] == a_pace(cell)
+    estimates.note(path, cell, some_times(cell, step_ms=99))
+    estimates.note(path, cell, some_times(cell))
+    estimates.note(path, make_cell(recipe="tuned"), some_times(cell))
+    assert estimates.load(path).cells[cell.digest] == some_times(cell)
     assert len(estimates.load(path).cells) == 2
     path.write_bytes(path.read_bytes()[:-9])
     assert estimates.load(path) == MeasuredTimes()
@@ -118,13 +120,17 @@ HERE = {name: Probe(devices=(CPU,), environment=None) for name in ("mlx", "jax")
 
 def plan_of(preset: str, home: Home) -> Plan:
     selection = Selection(frameworks=("mlx", "jax"))
-    return make_plan(PRESETS[preset], selection, HERE, paces=estimates.load(home.paces))
+    return make_plan(
+        PRESETS[preset], selection, HERE, measured_times=estimates.load(home.measured_times)
+    )
 
 
 def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path) -> None:
     home, jobs, lines = Home(tmp_path), [], []
     before = plan_of("quick", home)
-    estimates.note(home.paces, make_cell(framework="jax"), a_pace(make_cell(framework="jax")))
+    estimates.note(
+        home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
+    )
 
     def run_job(job: Job, log: Path) -> Answer:
         jobs.append(job.cell)
@@ -167,7 +173,7 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
     assert calibration.is_worth_it(plan_of("smoke", home))
     assert f"Warning: {said}; on an idle machine plan again\n" in capsys.readouterr().out
     jax = make_cell(framework="jax")
-    estimates.note(home.paces, jax, a_pace(jax))
+    estimates.note(home.measured_times, jax, some_times(jax))
     assert calibrate(3) == ["calibrating: mlx on cpu"]
     assert plan_of("quick", home).warnings == ()
     assert calibrate(96) == []
@@ -192,7 +198,7 @@ def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:
     failed = Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
     cells = calibration.unknown(plan_of("quick", home), home)
     calibration.calibrate(cells, home, lambda line: None, lambda job, log: failed)
-    assert estimates.load(home.paces) == MeasuredTimes()
+    assert estimates.load(home.measured_times) == MeasuredTimes()
 
 
 def test_a_short_plan_is_not_worth_a_calibration(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Before a repeat: what the machine is doing, and waiting until it is idle and cool."""
+"""Idle gate: load and heat before a repeat, and waiting until the machine is idle and cool."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The commands that install something: never by the agent's own name."""
+"""Install commands: never by the agent's own name."""
 
 import itertools
 from pathlib import Path

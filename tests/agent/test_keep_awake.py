@@ -1,4 +1,4 @@
-"""Sleep is held off on a Mac while measuring, and only there."""
+"""Keep awake: a Mac does not sleep during a run; other systems are left alone."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ from bench_agent.run.keep_awake import awake
 
 @pytest.fixture
 def caffeinate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A stand-in for macOS' program, first on the path; it writes its process id and waits."""
+    """A fake of macOS' program, first on the path; it writes its process id and waits."""
     started = tmp_path / "started"
     program = tmp_path / "caffeinate"
     program.write_text(

@@ -1,4 +1,4 @@
-"""A key's history from a log that its own server signs: what it must not contain is refused."""
+"""Key history from a log: entries that it must not contain are refused."""
 
 import json
 from typing import Any
@@ -68,7 +68,7 @@ def assigned(
 
 
 def logged(*sealed: bytes) -> list[dict[str, Any]]:
-    """The events as a server shows them that logged them in this order."""
+    """The events as a server shows them after logging them in this order."""
     salts = [bytes([number]) * receipts.SALT_BYTES for number in range(len(sealed))]
     frontier, nodes = merkle.Frontier(), {}
     for salt, raw in zip(salts, sealed, strict=True):

@@ -1,4 +1,4 @@
-"""The machine's key, from the command line: rotating strands nobody, and a dead key can be left."""
+"""``keys`` and ``results`` on the command line: rotation on every server, replacing a dead key."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is seen of a run: the live table, plain lines, JSON lines."""
+"""Output of a run: live table, plain lines, JSON lines."""
 
 import io
 import json
@@ -51,7 +51,7 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     stream, clock = io.StringIO(), Clock()
     with LiveDisplay(Console(file=stream, width=60), clock) as display:
         a_run(display, clock)
-    # 30 s for an estimate of 20, and a minute's worth of belief in the plan: 40 * 90 / 80.
+    # 30 s for an estimate of 20, and the plan's estimate weighted by a minute: 40 * 90 / 80.
     assert stream.getvalue().splitlines() == [
         "2 measurements, about 1 min 0 s",
         f"[1/2] {NAIVE.cell}: 64,000 samples/s (other load); about 45 s left",

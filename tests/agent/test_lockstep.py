@@ -1,4 +1,4 @@
-"""Blocks of several workers are timed one after the other, and nobody waits in vain."""
+"""Lockstep: workers time their blocks one after the other, and none waits for ever."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def meeting(name: str, address: str, warm_up: int, blocks: int, log: list[str]) 
 def test_blocks_that_count_begin_together() -> None:
     log: list[str] = []
     with ThreadPoolExecutor() as threads, Lockstep(3) as lockstep:
-        # c ends before it comes so far, and keeps nobody.
+        # c ends earlier and holds up no other worker.
         for side in [
             threads.submit(meeting, name, lockstep.address, warm_up, blocks, log)
             for name, warm_up, blocks in (("a", 1, 3), ("b", 6, 3), ("c", 2, 0))

@@ -1,4 +1,4 @@
-"""macOS' commands, recorded shapes with invented values, made into facts."""
+"""Machine facts from recorded outputs of macOS' commands with invented values."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Linux from recorded shapes of /proc and /sys, laid out in a folder."""
+"""Machine facts of Linux, from recorded files of /proc and /sys in a folder."""
 
 from pathlib import Path
 
@@ -51,7 +51,7 @@ def arm(*parts: tuple[str, str]) -> str:
 
 
 def topology(cores: list[str], **extra: str) -> dict[str, str]:
-    """Files of /sys for cores given by the list of their threads."""
+    """Files of /sys for cores, each given by the list of its threads."""
     base = "sys/devices/system/cpu"
     files = {f"{base}/online": f"0-{len(cores) - 1}\n"}
     for number, threads in enumerate(cores):

@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs through a fake management library, in the order that frameworks count them."""
+"""NVIDIA GPUs through a fake management library, in the frameworks' order."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ from bench_protocol.machine import Gpu
 
 @pytest.fixture
 def driver(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Puts a fake library in place; without ``listed`` the CUDA driver does not answer."""
+    """Installs a fake library; without ``listed`` the CUDA driver does not answer."""
 
     def put(*gpus: FakeGpu, listed: list[dict[str, Any]] | None = None, **options: Any) -> FakeNvml:
         fake = FakeNvml(*gpus, **options)

@@ -1,4 +1,4 @@
-"""What fits: the machine's memory, a GPU's own, and a plan that leaves out what cannot fit."""
+"""Memory fit: the machine's memory, a GPU's own, and a plan without cells that cannot fit."""
 
 import pytest
 from tests.fakes.results import make_cell, make_machine

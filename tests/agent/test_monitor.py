@@ -1,4 +1,4 @@
-"""What the parent adds to a worker's answer: energy, doubts, and what the clocks say."""
+"""The monitor adds energy, warnings and clock checks to a worker's answer."""
 
 import itertools
 import math

@@ -1,4 +1,4 @@
-"""Memory that runs out is told apart from a crash, whoever ends the worker."""
+"""Out of memory is distinguished from a crash, for every way in which a worker is killed."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Plans: what a preset and filters make of what the frameworks see."""
+"""Plans from presets, filters and the frameworks' devices."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What was said to be finished is on disk: after a power cut at that moment, and on a full disk."""
+"""A repeat that was reported as finished is on disk, after a power cut and on a full disk."""
 
 import resource
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from bench_protocol.result import Result
 
 
 class CutsPower(Quiet):
-    """Keeps what a power cut at the end of each repeat would leave of the home."""
+    """Copies the home as a power cut at the end of each repeat would leave it."""
 
     def __init__(self, disk: Disk, home: Home, folder: Path) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ def test_without_the_syncs_the_disk_forgets(tmp_path: Path) -> None:
 
 @contextmanager
 def full_disk(left_bytes: int) -> Iterator[None]:
-    """No file may grow beyond a few bytes, as the kernel sees to it."""
+    """The kernel lets no file grow beyond a few bytes."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (left_bytes, before[1]))
     try:
@@ -102,9 +102,9 @@ def test_a_disk_that_fills_up_loses_nothing_that_was_told(tmp_path: Path) -> Non
 
 def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     write_durably(tmp_path / "a", b"old")
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_durably(tmp_path / "a", b"new" * 100)
-    with full_disk(100), pytest.raises(HomeProblem, match="make room"):
+    with full_disk(100), pytest.raises(HomeProblem, match="free space"):
         write_new_private(tmp_path / "key", b"new" * 100)
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
 

@@ -1,4 +1,4 @@
-"""Keras' own ResNet50, written as its published files are, gives the same pictures' features."""
+"""Pretrained ResNet50: a file in Keras' published form gives the features of Keras' own model."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a newcomer reads first is true: the README's commands, and what the Makefile says."""
+"""The README's commands exist, and the Makefile prints what it does."""
 
 import re
 import shlex

@@ -1,4 +1,4 @@
-"""Where a run would measure nothing of worth it does not start."""
+"""A run that could measure nothing useful does not start."""
 
 import subprocess
 import sys

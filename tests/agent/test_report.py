@@ -1,4 +1,4 @@
-"""The report: what is compared, and what each format holds."""
+"""The report: comparisons, and the content of each format."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Journal and resume: what was cut off goes on, and no repeat is measured or kept twice."""
+"""Journal and resume: an interrupted run continues, and no repeat is measured or stored twice."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -137,14 +137,16 @@ def test_a_strict_refusal_leaves_a_run_to_resume_only_where_something_was_measur
     assert len(go_on(home)[0].results) == 8
 
 
-def test_a_run_notes_the_pace_of_every_cell_and_what_is_doubtful(home: Home) -> None:
+def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) -> None:
     def three_blocks(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
         measurement = make_measurement(job.cell, block_count=3)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
 
     begun(home)
     summary, _ = go_on(home, three_blocks)
-    assert set(estimates.load(home.paces).cells) == {digest for digest, _ in stored_repeats(home)}
+    assert set(estimates.load(home.measured_times).cells) == {
+        digest for digest, _ in stored_repeats(home)
+    }
     assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
 
 

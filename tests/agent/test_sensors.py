@@ -1,4 +1,4 @@
-"""Power, heat and load: what the system says, and what is made of it."""
+"""Sensors: power, heat and load from the system's texts."""
 
 from bench_agent.machine import apple_state, sensors
 

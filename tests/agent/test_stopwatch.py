@@ -1,4 +1,4 @@
-"""The stopwatch, with a clock that passes only when told."""
+"""The stopwatch, with a clock that advances only on command."""
 
 import math
 from itertools import chain, cycle, repeat

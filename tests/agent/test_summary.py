@@ -91,7 +91,7 @@ def test_a_run_without_results_says_so() -> None:
     show_end(Console(file=stream), RunSummary(interrupted=True), Home(Path("/h")))
     assert stream.getvalue().splitlines() == [
         "0 results kept in /h/outbox, 0 sent now.",
-        "Interrupted: BENCH_HOME=/h bench-agent run --resume goes on with what is missing.",
+        "Interrupted: BENCH_HOME=/h bench-agent run --resume continues it.",
     ]
 
 

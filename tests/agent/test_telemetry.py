@@ -1,4 +1,4 @@
-"""The sampling thread: it outlives every sensor."""
+"""Telemetry: the sampling thread survives sensors that raise."""
 
 import logging
 from typing import Any
@@ -44,5 +44,5 @@ def test_a_sensor_that_raises_is_said_once_and_the_others_go_on(
         readings = sampled(monkeypatch)
     assert readings == [{"cpu_temperature_celsius": 50.0}] * 3
     assert [record.message for record in caplog.records] == [
-        "sensors are read no more: OSError: not in this container"
+        "sensors are no longer read: OSError: not in this container"
     ]

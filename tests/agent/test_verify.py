@@ -1,4 +1,4 @@
-"""What ``verify`` is given, before anything is verified."""
+"""Input of ``verify``: addresses, bundles and envelopes."""
 
 from pathlib import Path
 

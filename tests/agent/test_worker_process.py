@@ -1,4 +1,4 @@
-"""The runner against real processes that misbehave: always an answer, never an exception."""
+"""Worker processes that misbehave: always an answer, never an exception."""
 
 import errno
 import os
@@ -70,7 +70,7 @@ def test_a_misbehaving_worker_becomes_a_failed_outcome(
 
 def test_nothing_of_a_worker_stays_behind(tmp_path: Path) -> None:
     outcome = run_bad("leaves a child", tmp_path / "log")
-    # The child holds the answer's pipe open, so this ends by patience, not by end of file.
+    # The child holds the answer's pipe open, so a time limit ends this, not the end of file.
     assert outcome.kind == "stalled"
     deadline = time.monotonic() + 10  # the kernel may still be clearing it away
     while (left := [name for name in running_commands() if "leaves a child" in name]) and (
@@ -112,7 +112,7 @@ def test_a_worker_that_cannot_be_started_raises_nothing_odd(tmp_path: Path) -> N
 def test_a_system_without_resources_is_an_outcome(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, number: int
 ) -> None:
-    """No process or file descriptor is left: the run goes on with the next cell."""
+    """No process or file descriptor leaks, and the run continues with the next cell."""
     before = len(os.listdir("/proc/self/fd"))
 
     def refuse(*_: Any, **__: Any) -> Any:
@@ -140,7 +140,7 @@ def test_messages_reach_the_listener_in_order(tmp_path: Path) -> None:
 
 
 def test_patience_between_blocks_grows_with_the_blocks(tmp_path: Path) -> None:
-    # A block of 1 ms earns 20 ms of patience, but never less than stall_seconds.
+    # A block of 1 ms allows 20 ms of silence, but never less than stall_seconds.
     limits = Limits(silence_seconds=60, stall_seconds=0.3, stall_factor=20, total_seconds=60)
     began = time.monotonic()
     outcome = run_bad("hangs between blocks", tmp_path / "log", limits)

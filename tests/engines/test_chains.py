@@ -1,4 +1,4 @@
-"""A batch cut into chains, one a core, trains what the whole batch would."""
+"""Chains: a batch cut into parts, one per core, trains the same as the whole batch."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""Every engine and recipe trains what the reference says, and the trace's data can be learned."""
+"""Conformance: every engine and recipe agrees with the reference; the trace's data is learnable."""
 
 import math
 from dataclasses import replace
@@ -73,7 +73,7 @@ def test_a_large_one_begins_right(
 
 @pytest.mark.parametrize("name", SMALL)
 def test_the_loss_falls_on_the_traces_data(name: str) -> None:
-    """Over ten epochs: a trace whose loss stays at ln(classes) would agree with anything."""
+    """Over ten epochs: a trace with a constant loss of ln(classes) would agree with anything."""
     workload = workload_named(name)
     engine = loaded(workload, cell_of(workload, "mlx"))
     traced = conformance.trace_workload(workload, "workload")

@@ -1,4 +1,4 @@
-"""What every engine must do, with every recipe, on every workload."""
+"""The contract of every engine, with every recipe, on every workload."""
 
 import itertools
 import math
@@ -132,7 +132,7 @@ def test_the_loss_is_the_last_batchs_at_an_epochs_end(
 def test_each_epoch_trains_every_sample_once_in_an_order_of_its_own(
     opened: Opener, framework: str, recipe: str
 ) -> None:
-    """At a rate of nothing a batch's loss tells which samples are in it."""
+    """With a learning rate of 0, a batch's loss shows which samples are in it."""
     workload = small(without_dropout(WORKLOADS["fashion-mlp"]), BATCHES * BATCH)
     still = variant(workload, optimizer=SGD(learning_rate=1e-12, momentum=0))
     all_losses = losses(opened(framework, still, recipe, BATCH), 3 * BATCHES)

@@ -1,4 +1,4 @@
-"""Each planted fault moves a trace out of tolerance."""
+"""Planted faults: each moves a trace out of tolerance."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ Change = Callable[[Workload, Weights, Data], Job]
 
 @dataclass
 class Faulty:
-    """MLX, given another job than the one it was asked to train."""
+    """MLX with a changed job."""
 
     change: Change
 
@@ -49,7 +49,7 @@ def verdict_of(name: str, change: Change = same) -> conformance.ConformanceVerdi
 def must_be_caught(verdict: conformance.ConformanceVerdict) -> None:
     assert verdict.kind == "wrong_result", verdict
     assert verdict.deviation is not None
-    # Far from the tolerance, so that no luck is in it.
+    # Far from the tolerance, so that the test does not depend on luck.
     assert verdict.deviation > 1e-4, verdict
 
 

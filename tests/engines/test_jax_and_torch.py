@@ -1,4 +1,4 @@
-"""What is particular to the JAX and the PyTorch engine: other ways to the same result."""
+"""JAX and PyTorch only: alternative computations with the same result."""
 
 import math
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""Memory that is freed and asked for again need not come from the system anew."""
+"""Memory allocation: freed memory is reused, not returned to the system."""
 
 import subprocess
 import sys

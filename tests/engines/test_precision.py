@@ -1,4 +1,4 @@
-"""Mixed precision in every engine and recipe: half in the layers, float32 in what is kept.
+"""Mixed precision in every engine and recipe: half precision in layers, float32 in the state.
 
 float16 is no cell on a CPU, but its code runs there, so its loss scale can be tested.
 """

@@ -1,4 +1,4 @@
-"""Subnormal numbers are taken for zero by the threads that are told so, and by no others."""
+"""Subnormal numbers are flushed to zero in the chosen threads only."""
 
 import platform
 from threading import Thread

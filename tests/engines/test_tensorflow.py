@@ -1,4 +1,4 @@
-"""What is particular to the TensorFlow engine: the gate around fit, the Metal probe, the LSTM."""
+"""TensorFlow only: the gate around fit, the Metal probe, the LSTM."""
 
 from itertools import combinations
 
@@ -181,7 +181,7 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
         session = opened("tensorflow", workload, "tuned", 16)
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
-        # Evaluated between and after: the weights have to be those just trained.
+        # Evaluated between blocks and at the end: the weights must be the trained ones.
         runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
         runs[-1].extend(session.evaluate())
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
@@ -245,7 +245,7 @@ def test_only_vgg16_has_large_layers(workload: Workload) -> None:
 
 @pytest.mark.parametrize("rate", [0.2, 0.3, 0.5])
 def test_dropout_by_sixteen_bits(rate: float) -> None:
-    """The share dropped, the mean kept, and other values in each step and at each call."""
+    """The share of dropped values, the mean, and different values in each step and call."""
     import tensorflow as tf
 
     from bench_agent.engines.tensorflow import dropout

@@ -1,4 +1,4 @@
-"""The keys of a server under test, the same in every test."""
+"""Fixed keys of a server under test."""
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 

@@ -1,4 +1,4 @@
-"""A worker that misbehaves in the way its first argument names. Run as a real process."""
+"""A worker that misbehaves as its first argument says. Run as a real process."""
 
 import ctypes
 import json

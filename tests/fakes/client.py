@@ -1,4 +1,4 @@
-"""Posts results to a server under test."""
+"""Post results to a server under test."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A disk that forgets: what a power cut would leave of what was written."""
+"""A fake disk: which written files would survive a power cut."""
 
 import os
 import stat
@@ -9,9 +9,8 @@ from unittest import mock
 
 
 class Disk:
-    """Watches ``os.fsync``. A file's content counts from its own sync, its name from its folder's.
-
-    The file system is asked for the rest: folders are known by their inodes.
+    """Watches ``os.fsync``. A file's content is durable after its own sync, its name after its
+    folder's. Folders are identified by their inodes.
     """
 
     def __init__(self) -> None:
@@ -31,7 +30,7 @@ class Disk:
             yield self
 
     def left_of(self, folder: Path, target: Path) -> None:
-        """What a power cut now would leave of a folder whose own name is safe, put elsewhere."""
+        """Copy a folder elsewhere as a power cut now would leave it."""
         self._restore(folder.stat().st_ino, target)
 
     def _note(self, descriptor: int) -> None:

@@ -1,4 +1,4 @@
-"""A fake engine and a fake clock: training takes exactly the time it is told to take."""
+"""A fake engine and a fake clock: training takes exactly the given time."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,8 @@ from bench_protocol.workloads import Workload
 
 
 class FakeClock:
-    """Nanoseconds that pass only when told. ``busy``: work that no ``sync`` has waited for yet."""
+    """A clock in nanoseconds that advances only on command. ``busy``: work that no ``sync`` has
+    waited for yet."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -93,7 +94,7 @@ class FakeSession:
 
 @dataclass
 class FakeEngine:
-    """An engine that opens the session it was given."""
+    """An engine that opens a prepared session."""
 
     clock: FakeClock
     session: FakeSession

@@ -1,4 +1,4 @@
-"""What a check of doctor found, in a few words."""
+"""Doctor's findings in a short form."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ def verdicts(findings: Iterable[Finding]) -> dict[str, str]:
 
 
 def only(findings: Iterable[Finding]) -> tuple[str, str]:
-    """Verdict and mend of the one finding there is."""
+    """Verdict and fix of a single finding."""
     (finding,) = findings
     assert finding.verdict in ("ok", "skip") or finding.mend
     return finding.verdict, finding.mend or ""

@@ -1,4 +1,4 @@
-"""A real ``bench-server`` in a process of its own, on a free loopback port."""
+"""A real ``bench-server`` process on a free loopback port."""
 
 import multiprocessing
 import os
@@ -18,7 +18,7 @@ FORKS.set_forkserver_preload(["bench_server.cli.start", "bench_server.app"])
 
 @contextmanager
 def running_server(database_url: str, home: Path) -> Iterator[str]:
-    """Serve a migrated database; gives the address."""
+    """Serve a migrated database; yield the address."""
     environment = os.environ | {
         "BENCH_SERVER_DATABASE_URL": database_url,
         "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),

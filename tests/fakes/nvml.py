@@ -1,4 +1,4 @@
-"""A fake ``pynvml``: GPUs that answer what they are told to, and refuse the rest."""
+"""A fake ``pynvml``: GPUs that answer given queries and refuse all others."""
 
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -41,7 +41,7 @@ def h200(number: int, **answers: Any) -> FakeGpu:
 
 
 class FakeNvml:
-    """Stands in for the module."""
+    """Replaces the module."""
 
     NVMLError = NVMLError
 

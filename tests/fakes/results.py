@@ -1,4 +1,4 @@
-"""Results and envelopes for tests: complete, plausible, and different in what a test names."""
+"""Results and envelopes for tests: complete and plausible, with overrides."""
 
 import itertools
 from typing import Any
@@ -113,7 +113,7 @@ def make_result(
     step_ns: int = 1_000_000,
     **overrides: Any,
 ) -> Result:
-    """A measured result of ``mnist-cnn`` on a CPU, in a run of its own, with what is overridden."""
+    """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides."""
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
     blocks = measurement.blocks

@@ -1,4 +1,4 @@
-"""A whole run for tests of what is made of one."""
+"""The results of a whole run, for tests of reports."""
 
 from tests.fakes.results import make_cell, make_failure, make_machine, make_result
 
@@ -42,7 +42,7 @@ def a_run(repeats: int = 3) -> list[Result]:
 
 
 def an_unsteady_run() -> list[Result]:
-    """``naive``, whose blocks alternate between 10 and 30 ms, and ``tuned``, all of 10 ms."""
+    """``naive`` with blocks of alternately 10 and 30 ms, and ``tuned`` with blocks of 10 ms."""
     results = []
     for recipe, times in (("naive", (10_000_000, 30_000_000)), ("tuned", (10_000_000,) * 2)):
         result = make_result(cell=make_cell(recipe=recipe))

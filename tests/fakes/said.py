@@ -1,4 +1,4 @@
-"""What keys say to a server under test besides results: acts, rotations, revocations."""
+"""Post signed acts, rotations and revocations to a server under test."""
 
 import base64
 import itertools

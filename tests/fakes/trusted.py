@@ -21,7 +21,7 @@ TOOK_NS = 60_000_000_000
 
 
 def traces(cell: Cell) -> tuple[Trace, ...]:
-    """The traces of a machine that computes as the reference does."""
+    """Traces that equal the reference."""
     references = (
         conformance.references()[cell.workload_digest, name] for name in conformance.TRACED
     )
@@ -32,7 +32,7 @@ def traces(cell: Cell) -> tuple[Trace, ...]:
 
 
 def send(store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int]) -> list[str]:
-    """Save a run of the default cell, one repeat for each step time; returns the results' ids."""
+    """Save a run of the default cell, one repeat for each step time; return the results' ids."""
     request = acts.ChallengeRequest(key_id=results.key_id(key))
     challenge = challenges.give(acts.payload(request), store, AUTHORITY, BEGAN, 24)
     cell = results.make_cell()

@@ -20,7 +20,7 @@ TINY = Workload(
 
 
 def variant(workload: Workload, **changes: Any) -> Workload:
-    """A workload with other fields. Built anew: a copy would keep what is cached of the first."""
+    """A workload with other fields. Not a copy: that would keep cached values."""
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
     return Workload(**{**fields, **changes})
 

@@ -1,4 +1,4 @@
-"""A server with a board worth looking at, and a browser to look at it with."""
+"""A server with results, and a browser."""
 
 import itertools
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ from bench_server.db.store import Store
 
 @dataclass(frozen=True)
 class Site:
-    """Where the server is, and some of what is on it."""
+    """The server's address, and some of its contents."""
 
     address: str
     measured: str

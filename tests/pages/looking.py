@@ -1,4 +1,4 @@
-"""What tests and pictures of the pages look at."""
+"""Shared by page tests and screenshots: a running server full of invented results."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ THREE = "nvidia-h200,apple-m2-max-30-core-gpu,intel-core-i7-8700"
 
 @dataclass(frozen=True)
 class Fleet:
-    """A server with 47 hardware; ``machine`` has a history, ``result`` all that a result can."""
+    """A server with 47 hardware; ``machine`` has a history, ``result`` has every optional field."""
 
     address: str
     machine: str

@@ -1,4 +1,4 @@
-"""``make screenshots``: the pictures in ``docs/screenshots`` anew, of invented results."""
+"""``make screenshots``: take the pictures in ``docs/screenshots`` again, of invented results."""
 
 import tempfile
 from pathlib import Path

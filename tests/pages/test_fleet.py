@@ -41,7 +41,7 @@ PAGES = (
 )
 
 
-# Of what a loop makes the first few, folded parts too.
+# The first few items of a loop, folded parts included.
 FEW_AND_UNFOLDED = """() => {
     const later = 'tbody tr:nth-child(n+6), .board ~ .board ~ .board, .operation ~ .operation';
     document.querySelectorAll(later).forEach(part => part.remove());
@@ -104,8 +104,8 @@ def _layout_shift(page: Page) -> float:
 
 
 def test_axe_finds_nothing_serious(browser: Browser, fleet: Fleet) -> None:
-    # axe is put into the page as a script of its own, which the pages' policy forbids. Between the
-    # schemes only colours differ, and that at once where motion is reduced.
+    # The pages' policy forbids axe's injected script, so the context bypasses it. The schemes
+    # differ only in colours, without transition if motion is reduced.
     context = browser.new_context(bypass_csp=True, reduced_motion="reduce")
     page = context.new_page()
     violations = []

@@ -1,4 +1,4 @@
-"""The pages in a real browser, on a board small enough to know every row of."""
+"""The pages in a real browser, on a small board with known rows."""
 
 import dataclasses
 import re
@@ -70,15 +70,13 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("pre")).to_contain_text("git clone")
     expect(page.locator("pre")).not_to_contain_text("pip install")
     page.goto(f"{empty_site}/?sort=mfu")
-    expect(page.locator(".empty")).to_contain_text(
-        "No result here is of hardware whose peak is known"
-    )
+    expect(page.locator(".empty")).to_contain_text("No result here has hardware with a known peak")
     page.goto(f"{empty_site}/compare")
     expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
     fill_with_one_machine(empty_site)
     page.goto(f"{empty_site}/?workload=resnet50-transfer")
     expect(page.get_by_role("heading", name="Be the first")).to_have_count(0)
-    expect(page.locator(".empty")).to_contain_text("No result fits what is asked for")
+    expect(page.locator(".empty")).to_contain_text("No result matches the filters")
     expect(page.get_by_role("navigation", name="Figure")).to_be_visible()
     page.get_by_role("link", name="Show everything").click()
     expect(page.locator("table.ranking")).to_have_count(1)

@@ -1,7 +1,7 @@
 """One result with every field filled, signed with a fixed key. The files in tests/golden hold it.
 
-A golden file is never regenerated: what was signed once has to be read for ever. A later version
-of the payload gets files of its own beside these.
+A golden file is never regenerated: a signed payload must be readable for ever. A later version of
+the payload gets its own files.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Accuracy bands: what is within, what diverged, and what nothing can be said of."""
+"""Accuracy bands: within, outside, and unchecked."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The catalogue: parameters, identities, and what a residual network needs."""
+"""The catalogue: parameters, identities, residual networks."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Intervals and verdicts: by hand, and by how often they hold where the truth is known."""
+"""Intervals and verdicts: computed by hand, and their coverage in simulations."""
 
 import math
 from statistics import median
@@ -93,7 +93,7 @@ def flat(side: list[list[float]]) -> list[float]:
 
 
 def coverage(count: int, values: object, seed: int) -> dict[str, float]:
-    """Share of simulated comparisons whose interval holds the true ratio."""
+    """Share of simulated comparisons whose interval contains the true ratio."""
     random = np.random.default_rng(seed)
     held = {"welch": 0, "pairs": 0}
     for _ in range(DRAWS):
@@ -110,7 +110,7 @@ def coverage(count: int, values: object, seed: int) -> dict[str, float]:
 
 @pytest.mark.parametrize("count", [3, 5, 10])
 def test_the_interval_over_processes_holds_the_truth_as_often_as_it_says(count: int) -> None:
-    """Correlated blocks, 3 % between processes; 1,500 draws know a share to within 1.2 points."""
+    """Correlated blocks, 3 % between processes; 1,500 draws give a share to within 1.2 points."""
     for share in coverage(count, medians, seed=count).values():
         assert 0.90 <= share <= 0.98
 

@@ -1,4 +1,4 @@
-"""docs/protocol.md says all that the models say, and its vectors are true."""
+"""docs/protocol.md documents every field of the models, and its test vectors are correct."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Doubts: each is found where it was planted, none on a steady machine, and all can be said."""
+"""Doubts: each planted one is detected, a steady machine has none, and all have words."""
 
 import random
 from itertools import cycle, islice

@@ -1,4 +1,4 @@
-"""DSSE envelopes: what was signed comes back, and nothing else ever does."""
+"""DSSE envelopes: open(sign(x)) == x, and any change is refused."""
 
 import base64
 import functools

@@ -1,4 +1,4 @@
-"""The names that results group by."""
+"""Hardware names, by which results are grouped."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Enrollments: the key that an event carries, and what is refused."""
+"""Key events: parsing, and refused forms."""
 
 import json
 from collections.abc import Callable

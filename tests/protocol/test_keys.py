@@ -1,4 +1,4 @@
-"""Which public keys are taken, and what they are called."""
+"""Public keys: accepted ones, refused ones, and key ids."""
 
 import base64
 import hashlib

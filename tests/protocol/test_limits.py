@@ -1,4 +1,4 @@
-"""How large, how long and how far: the limits of what a result holds."""
+"""Limits of the fields of a result."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Cells, figures, and how figures are shown."""
+"""Cells, derived figures, and their format."""
 
 from typing import Any
 

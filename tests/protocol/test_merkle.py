@@ -1,4 +1,4 @@
-"""The log's tree against RFC 6962's own words, public vectors and each other."""
+"""The Merkle tree compared with RFC 6962's definition and public test vectors."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Notes, checkpoints and receipts: the specification's vectors, and every way they can be wrong."""
+"""Notes, checkpoints and receipts: the specification's vectors, and invalid ones."""
 
 import base64
 

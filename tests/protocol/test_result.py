@@ -1,4 +1,4 @@
-"""Statements and results: what may be signed, and what is refused by the name of its field."""
+"""Statements and results: valid ones, and refused ones with the name of the field."""
 
 import copy
 import json

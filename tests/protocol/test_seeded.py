@@ -1,4 +1,4 @@
-"""Weights, order and generated data: the same numbers on every machine, for ever."""
+"""Seeded weights, order and generated data: fixed numbers on every machine."""
 
 import ast
 import hashlib

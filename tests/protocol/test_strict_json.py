@@ -1,4 +1,4 @@
-"""Strict JSON: one meaning for each document, one form for each value."""
+"""Strict JSON: each document has one meaning, and each value one canonical form."""
 
 import json
 import math
@@ -136,7 +136,7 @@ def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
 
 @given(VALUES)
 def test_quickly_read_or_with_care_it_is_the_same(value: Any) -> None:
-    """repr tells 1 from 1.0 and 0.0 from -0.0, which are equal."""
+    """repr distinguishes 1 from 1.0 and 0.0 from -0.0, which are equal."""
     raw = strict_json.dumps(value)
     assert repr(strict_json.loads(raw)) == repr(strict_json._read_with_care(raw))
 

@@ -1,4 +1,4 @@
-"""Quantiles of Student's t against SciPy, and against the two cases with a closed form."""
+"""Quantiles of Student's t compared with SciPy and with the two closed forms."""
 
 import math
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""Servers on real databases: every test that asks for ``store`` runs on SQLite and PostgreSQL."""
+"""Servers on real databases: tests with ``store`` run on SQLite and PostgreSQL."""
 
 import itertools
 import shutil
@@ -51,7 +51,7 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A migrated, empty database of its own."""
+    """An empty, migrated database."""
     if request.param == "sqlite":
         path = tmp_path / "server.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
@@ -86,7 +86,7 @@ def store(database_url: str) -> Iterator[Store]:
 
 @pytest.fixture
 def clock() -> Callable[[], datetime]:
-    """A clock that goes on by a second at each look."""
+    """A clock that advances by a second at each call."""
     seconds = itertools.count()
     start = datetime(2026, 11, 21, 4, 0, tzinfo=UTC)
     return lambda: start + timedelta(seconds=next(seconds))
@@ -113,7 +113,7 @@ def app(application: FastAPI, store: Store, clock: Callable[[], datetime]) -> Fa
 
 @pytest.fixture
 def http(app: FastAPI) -> TestClient:
-    """A client whose server never hides a bug behind a 500."""
+    """A client whose server raises errors instead of answering 500."""
     return TestClient(app)
 
 

@@ -1,4 +1,4 @@
-"""What the API answers: boards, comparisons, pages of results, and its own description."""
+"""The API: boards, comparisons, pages of results, OpenAPI examples."""
 
 import re
 from typing import Any
@@ -246,7 +246,7 @@ def test_every_parameter_and_body_has_an_example(http: TestClient) -> None:
 
 
 def check_examples(http: TestClient, path: str, examples: dict[tuple[str, str], list[Any]]) -> None:
-    """Each value can be asked for, whether or not there is anything of it."""
+    """Each example value is accepted, with or without results."""
     address = re.sub(r"{(\w+)}", lambda match: str(examples["path", match[1]][0]), path)
     # A comparison needs its ids, and a board's cursor its workload.
     always = {

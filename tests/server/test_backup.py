@@ -1,4 +1,4 @@
-"""A backup restored into an empty server answers the same, with the same log root."""
+"""Backup and restore: the restored server gives the same answers and log root."""
 
 import sqlite3
 import threading

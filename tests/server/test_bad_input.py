@@ -1,4 +1,4 @@
-"""Whatever is sent: a 4xx problem document that names field and limit, and the server goes on."""
+"""Invalid input: a 4xx problem document that names field and limit; the server keeps working."""
 
 import base64
 import json
@@ -29,7 +29,7 @@ def signed(raw: bytes, kind: str = statement.RESULT_PAYLOAD_TYPE) -> bytes:
 
 
 def edited(*path: str | int, value: Any) -> bytes:
-    """An envelope whose payload has another value at a path."""
+    """An envelope with a changed value at a path of its payload."""
 
     def edit(document: dict[str, Any]) -> None:
         target: Any = document["predicate"]

@@ -1,4 +1,4 @@
-"""Statements whose text never changes, and rows handed to the driver as they are."""
+"""Bulk SQL: statements with constant text, and rows passed directly to the driver."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -35,8 +35,8 @@ def test_among_takes_numbers(store: Store) -> None:
     with store.writing() as session:
         connection = session.connection()
         BulkWrite(insert(NODES)).rows(connection, rows)
-        asked = {"positions": [1, 2**40, 7]}
-        assert set(connection.scalars(statement, asked)) == {1, 2**40}
+        parameters = {"positions": [1, 2**40, 7]}
+        assert set(connection.scalars(statement, parameters)) == {1, 2**40}
 
 
 def test_rows_are_kept_as_sqlalchemy_keeps_them(store: Store) -> None:
@@ -58,9 +58,9 @@ def test_rows_are_kept_as_sqlalchemy_keeps_them(store: Store) -> None:
         connection.execute(insert(OWNERS), {"label": "o", "confirmed": False})
         connection.execute(insert(KEYS), row | {"key_id": "1" * 64})
         BulkWrite(insert(KEYS)).rows(connection, [row | {"key_id": "2" * 64, "besides": object()}])
-        one, other = connection.execute(select(KEYS).order_by(KEYS.c.key_id)).mappings()
-    assert dict(one) | {"key_id": ""} == dict(other) | {"key_id": ""}
-    assert other["enrolled_at"] == AT
+        first_row, second_row = connection.execute(select(KEYS).order_by(KEYS.c.key_id)).mappings()
+    assert dict(first_row) | {"key_id": ""} == dict(second_row) | {"key_id": ""}
+    assert second_row["enrolled_at"] == AT
 
 
 def test_a_statement_may_have_one_parameter(store: Store) -> None:
@@ -73,23 +73,23 @@ def test_a_statement_may_have_one_parameter(store: Store) -> None:
 
 
 def test_rows_are_given_as_a_table(store: Store) -> None:
-    given = TextRows("label", "note")
+    text_rows = TextRows("label", "note")
     rows = [("a", "1"), ("\"b'", "Ω, {}"), ("a", "1"), ("", "\\")]
     with store.reading() as session:
         dialect = session.connection().dialect.name
-        table, columns = given.table(dialect)
-        asked = select(*columns.values()).select_from(table)
-        found = session.connection().execute(asked, given.values(dialect, rows)).all()
-    assert [tuple(row) for row in found] == rows
+        table, columns = text_rows.table(dialect)
+        query = select(*columns.values()).select_from(table)
+        read_rows = session.connection().execute(query, text_rows.values(dialect, rows)).all()
+    assert [tuple(row) for row in read_rows] == rows
 
 
 @pytest.mark.parametrize("count", [0, 1, TOGETHER, TOGETHER + 2])
 def test_every_statement_asks_as_many_questions(count: int) -> None:
-    found = list(numbered([{"at": n, "by": -n} for n in range(count)]))
-    asked = [parameters[f"at_{n}"] for parameters in found for n in range(TOGETHER)]
+    all_parameters = list(numbered([{"at": n, "by": -n} for n in range(count)]))
+    numbers = [parameters[f"at_{n}"] for parameters in all_parameters for n in range(TOGETHER)]
     last = [count - 1] * (-count % TOGETHER)
-    assert asked == [*range(count), *last]
-    assert all(p[f"by_{n}"] == -p[f"at_{n}"] for p in found for n in range(TOGETHER))
+    assert numbers == [*range(count), *last]
+    assert all(p[f"by_{n}"] == -p[f"at_{n}"] for p in all_parameters for n in range(TOGETHER))
 
 
 def test_no_rows_are_no_statement(store: Store) -> None:

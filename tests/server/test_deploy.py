@@ -1,4 +1,4 @@
-"""What is shipped: container files, the command line, the wheel, the settings' documentation."""
+"""Deployment: container files, command line, wheel, documentation of settings."""
 
 import os
 import re
@@ -199,7 +199,7 @@ def test_the_socket_answers_keep_alive_requests_at_once() -> None:
 
 
 def test_the_proxy_limit_in_the_docs_is_the_servers() -> None:
-    """A proxy that takes less would cut batches off."""
+    """A proxy with a lower limit would refuse batches."""
     operating = (ROOT / "docs" / "operating.md").read_text()
     assert f"body limit of {deps.BATCH_MAX_BYTES // 2**20} MiB or more" in operating
     assert f"{strict_json.MAX_BYTES // 2**20} MiB for one envelope" in operating

@@ -1,4 +1,4 @@
-"""What results may be filtered by, as it is read from a result."""
+"""The filterable properties of a result's machine and environment."""
 
 import pytest
 from tests.fakes import results

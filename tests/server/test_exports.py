@@ -1,4 +1,4 @@
-"""Any query as CSV, JSON lines and Parquet: the same rows as the JSON answer."""
+"""Exports: CSV, JSON lines and Parquet have the same rows as the JSON answer."""
 
 import csv
 import io

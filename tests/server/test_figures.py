@@ -1,4 +1,4 @@
-"""Ranking: known answers by hand, and what must not change an answer."""
+"""Ranking: results computed by hand, and invariants."""
 
 import itertools
 import math
@@ -30,7 +30,7 @@ def repeat(
     )  # fmt: skip
 
 
-def one(repeats: Iterable[Figure]) -> Figure:
+def figure_of(repeats: Iterable[Figure]) -> Figure:
     (figure,) = figures(repeats)
     return figure
 
@@ -55,22 +55,22 @@ def test_below_three_owners_a_figure_is_provisional() -> None:
 
 def test_generated_and_real_data_never_share_a_figure() -> None:
     generated = SETUP._replace(data="generated")
-    found = figures([repeat(100), repeat(50, setup=generated)])
-    assert [(f.setup.data, f.ns_per_sample) for f in found] == [("generated", 50), ("real", 100)]
-    (row,) = ranked(found, one_each=True)
+    made = figures([repeat(100), repeat(50, setup=generated)])
+    assert [(f.setup.data, f.ns_per_sample) for f in made] == [("generated", 50), ("real", 100)]
+    (row,) = ranked(made, one_each=True)
     assert row.figure.setup.data == "real"
     assert [other.setup.data for other in row.others] == ["generated"]
 
 
 def test_each_hardware_stands_once_with_its_fastest_setup() -> None:
     tuned = SETUP._replace(recipe="tuned")
-    found = figures([repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")])
-    rows = ranked(found, one_each=True)
+    made = figures([repeat(100), repeat(60, setup=tuned), repeat(80, hardware="b", machine="m2")])
+    rows = ranked(made, one_each=True)
     assert [(r.rank, r.figure.hardware_slug, r.figure.setup.recipe) for r in rows] == [
         (1, "a", "tuned"),
         (2, "b", "naive"),
     ]
-    assert [r.rank for r in ranked(found, one_each=False)] == [1, 2, 3]
+    assert [r.rank for r in ranked(made, one_each=False)] == [1, 2, 3]
 
 
 times = st.floats(1e-3, 1e9)
@@ -102,55 +102,65 @@ def test_one_owner_is_one_value() -> None:
 def test_one_more_vote_of_an_owner_changes_nothing(
     rows: list[tuple[float, str, str]], which: int, bad: float
 ) -> None:
-    """A repeat, or a whole machine, at the owner's own figure changes no figure above; and whatever
-    an owner sends, the hardware's figure stays between what the other owners' would make it with
-    that owner infinitely fast and infinitely slow."""
+    """A further repeat or machine equal to the owner's own figure changes no aggregate. For any
+    results of one owner, the hardware's figure is between its values with that owner infinitely
+    fast and infinitely slow."""
     made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
     owner = made[which % len(made)].subject.owner
-    own = one(r for r in made if r.subject.owner == owner).ns_per_sample
-    more = one([*made, repeat(own, owner, "another")])
-    assert math.isclose(more.ns_per_sample, one(made).ns_per_sample, rel_tol=1e-12)
-    assert more.owners == one(made).owners
+    owner_ns = figure_of(r for r in made if r.subject.owner == owner).ns_per_sample
+    more = figure_of([*made, repeat(owner_ns, owner, "another")])
+    assert math.isclose(more.ns_per_sample, figure_of(made).ns_per_sample, rel_tol=1e-12)
+    assert more.owners == figure_of(made).owners
     others = [r for r in made if r.subject.owner != owner]
     flood = [repeat(bad, owner, f"flood{number}") for number in range(9)]
-    low = one([*others, repeat(1e-9, owner)]).ns_per_sample
-    high = one([*others, repeat(1e15, owner)]).ns_per_sample
-    assert low <= one([*made, *flood]).ns_per_sample <= high
+    low = figure_of([*others, repeat(1e-9, owner)]).ns_per_sample
+    high = figure_of([*others, repeat(1e15, owner)]).ns_per_sample
+    assert low <= figure_of([*made, *flood]).ns_per_sample <= high
 
 
 def test_a_verdict_needs_three_on_each_side() -> None:
-    few = compare(one([repeat(50), repeat(50)]), one([repeat(100)] * 3))
+    few = compare(figure_of([repeat(50), repeat(50)]), figure_of([repeat(100)] * 3))
     assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
     assert few.verdict == "too few runs (2 and 3 repeats)"
 
 
 def test_verdicts() -> None:
-    slow = one(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
-    fast = one(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
-    found = compare(fast, slow)
-    assert found.kind == "faster"
-    assert found.verdict == "12 % faster, 95 % CI 11 to 13"
+    slow = figure_of(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
+    fast = figure_of(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
+    comparison = compare(fast, slow)
+    assert comparison.kind == "faster"
+    assert comparison.verdict == "12 % faster, 95 % CI 11 to 13"
     assert compare(slow, fast).kind == "slower"
     assert compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
-    same = compare(fast, one(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
+    same = compare(fast, figure_of(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
     assert same.verdict == "no credible difference"
 
 
 def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
-    single = one(repeat(100 + i / 10, "o1", "m1") for i in range(30))
-    several = one(repeat(200, "o2", f"n{i % 3}") for i in range(9))
-    found = compare(single, several)
-    assert (found.unit, found.n_a, found.n_b, found.kind) == ("machines", 1, 3, "too_few_runs")
+    single = figure_of(repeat(100 + i / 10, "o1", "m1") for i in range(30))
+    several = figure_of(repeat(200, "o2", f"n{i % 3}") for i in range(9))
+    comparison = compare(single, several)
+    assert (comparison.unit, comparison.n_a, comparison.n_b, comparison.kind) == (
+        "machines",
+        1,
+        3,
+        "too_few_runs",
+    )
 
 
 def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
-    club = one(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
-    world = one(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
-    found = compare(club, world)
-    assert (found.unit, found.n_a, found.n_b, found.kind) == ("owners", 1, 3, "too_few_runs")
+    club = figure_of(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
+    world = figure_of(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
+    comparison = compare(club, world)
+    assert (comparison.unit, comparison.n_a, comparison.n_b, comparison.kind) == (
+        "owners",
+        1,
+        3,
+        "too_few_runs",
+    )
 
 
 def test_published_figures_have_no_place() -> None:
-    copied = replace(one([repeat(50, hardware="p")]), published=True)
-    rows = ranked([copied, one([repeat(100)])], one_each=True)
+    copied = replace(figure_of([repeat(50, hardware="p")]), published=True)
+    rows = ranked([copied, figure_of([repeat(100)])], one_each=True)
     assert [(row.rank, row.figure.published) for row in rows] == [(None, True), (1, False)]

@@ -1,4 +1,4 @@
-"""Hardware, machines, a machine's history, and what figures can be narrowed to."""
+"""Hardware, machines, a machine's history, and filters."""
 
 import json
 import random
@@ -159,7 +159,7 @@ def test_conditions_that_cannot_be_asked(http: TestClient, where: str) -> None:
 
 
 def test_sorting_and_grouping(post: Poster) -> None:
-    """Slow and frugal, fast and hungry, and one whose energy nobody measured."""
+    """One slow with low energy, one fast with high energy, one without measured energy."""
     for seed, step_ns, millijoules in (
         (1, 2_000_000, 10_000),
         (2, 1_000_000, 90_000),
@@ -269,7 +269,7 @@ def test_ranks_and_speed_ups_of_results_go_on_in_the_export(
 
 
 def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
-    """Also where its processor is the faster one."""
+    """Even if its processor is faster."""
     for device, step_ns in ((CUDA, 90_000), (Device(kind="cpu"), 10_000)):
         last = post.made(cell=results.make_cell(device=device), machine=machine(), step_ns=step_ns)
     identity = get(post.http, f"/results/{last}")["machine_id"]

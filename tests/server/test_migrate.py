@@ -1,4 +1,4 @@
-"""Migrations: up, down, up; equal to the tables; and a server that refuses any other version."""
+"""Migrations: up, down, up; equal to the tables; the server refuses any other version."""
 
 import os
 import subprocess

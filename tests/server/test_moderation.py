@@ -1,4 +1,4 @@
-"""Who may say what of results and keys, and what comes of it."""
+"""Acts on results and keys: permissions and effects."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The operator's commands on real databases, beside a server that is in use."""
+"""The operator's commands on real databases, beside a running server."""
 
 import json
 import re
@@ -161,7 +161,7 @@ def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command)
 
 
 def test_invitations(post: Poster, command: Command, application: FastAPI) -> None:
-    """A code enrolls one key, gives it to the owner it names, and expires."""
+    """A code enrolls one key, assigns it to its owner, and expires."""
     application.state.settings = Settings(enrollment="invite")
     code = command("create-invite", "--owner", "guests").output.strip()
     expired = command("create-invite", "--days", "0.01").output.strip()

@@ -1,4 +1,4 @@
-"""Other owners' times: exactly where they are few, by their quartiles where they are many."""
+"""Times of other owners: exact for few owners, from quartiles for many."""
 
 import math
 import random
@@ -17,7 +17,7 @@ PLACE = "p" * 32
 
 
 def keep(store: Store, times: list[float], place: str = PLACE) -> None:
-    """A hardware's standing and those of its owners, whose rest does not matter here."""
+    """Store a hardware's aggregate and those of its owners; other columns do not matter."""
     with store.writing() as session:
         numbers = ("middle_ns", "log_mean", "log_m2", "value_log_mean", "value_log_variance")
         row = {
@@ -41,14 +41,14 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
         session.connection().execute(insert(TABLE), [hardware, *owners])
 
 
-def found(store: Store, own: str = "new") -> other_owners.OtherOwners:
+def other_owners_of(store: Store, owner: str = "new") -> other_owners.OtherOwners:
     with store.reading() as session:
-        return other_owners.others(session.connection(), [(PLACE, own), ("nobody", own)])[
-            PLACE, own
+        return other_owners.others(session.connection(), [(PLACE, owner), ("nobody", owner)])[
+            PLACE, owner
         ]
 
 
-def own(number: int, place: str = PLACE) -> str:
+def owner_named(number: int, place: str = PLACE) -> str:
     return f"{place[-8:]}o{number:023d}"
 
 
@@ -63,16 +63,16 @@ def quartiles_of(times: list[float]) -> other_owners.OtherOwners:
     "count", [1, 5, other_owners.FEW, other_owners.FEW + 1, other_owners.FEW + 2, 90]
 )
 def test_ones_own_is_never_among_the_others(store: Store, count: int) -> None:
-    """Whether it is there already or not: what is found of the others is the same."""
+    """The statistics of the others are the same with and without the owner's aggregate."""
     times = [100.0 + number for number in range(count)]
     random.Random(1).shuffle(times)
     keep(store, times)
     for number in (0, count // 3, count - 1):
         rest = times[:number] + times[number + 1 :]
         wanted = quartiles_of(rest) if len(rest) > other_owners.FEW else other_owners.of_times(rest)
-        assert found(store, own(number)) == pytest.approx(wanted)
+        assert other_owners_of(store, owner_named(number)) == pytest.approx(wanted)
     everyone = quartiles_of(times) if count > other_owners.FEW else other_owners.of_times(times)
-    assert found(store) == pytest.approx(everyone)
+    assert other_owners_of(store) == pytest.approx(everyone)
 
 
 def of_deviations(times: list[float]) -> other_owners.OtherOwners:
@@ -84,13 +84,13 @@ def of_deviations(times: list[float]) -> other_owners.OtherOwners:
 
 @pytest.mark.parametrize("wild", [False, True])
 def test_both_ways_estimate_the_same_deviation(store: Store, wild: bool) -> None:
-    """Of 400 owners whose logarithms are normal, every twentieth being wild or not."""
+    """For 400 owners with normally distributed logarithms, with and without 5 % outliers."""
     normal = NormalDist(math.log(1000), 0.1)
     times = [math.exp(normal.inv_cdf((number + 0.5) / 400)) for number in range(400)]
     if wild:
         times[::20] = [1e9] * 20
     keep(store, times)
-    quick, exact = found(store), of_deviations(times)
+    quick, exact = other_owners_of(store), of_deviations(times)
     assert quick.middle == pytest.approx(exact.middle, abs=0.02)
     assert quick.deviation == pytest.approx(0.1, rel=0.25)
     assert exact.deviation == pytest.approx(0.1, rel=0.25)
@@ -102,8 +102,8 @@ def test_many_places_are_told_apart(store: Store, count: int) -> None:
     for number, place in enumerate(places):
         keep(store, [1000.0 * (number + 1)] * (other_owners.FEW + 1), place)
     with store.reading() as session:
-        asked = [(place, "new") for place in (*places, "nobody")]
-        owners = other_owners.others(session.connection(), asked)
+        pairs = [(place, "new") for place in (*places, "nobody")]
+        owners = other_owners.others(session.connection(), pairs)
     middles = [math.exp(owners[place, "new"].middle) for place in places]
     assert middles == pytest.approx([1000.0 * (number + 1) for number in range(count)])
 

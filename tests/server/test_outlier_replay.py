@@ -1,5 +1,4 @@
-"""The outlier check's finding is of the moment of acceptance: no replay changes it, even where the
-results that it was compared with are erased."""
+"""The outlier verdict dates from acceptance: no replay changes it, even after withdrawals."""
 
 import json
 from pathlib import Path
@@ -83,7 +82,7 @@ def test_a_restored_database_has_it(
 
 
 def test_a_finding_that_was_never_stored_is_made_by_a_replay(store: Store, outlier: str) -> None:
-    """Of databases that were migrated before there was the check."""
+    """For databases that were migrated before the check existed."""
     with store.writing() as session:
         session.execute(text("UPDATE submission SET outlier = NULL"))
     reindex.reindex(store, ORIGIN)

@@ -1,4 +1,4 @@
-"""No board, comparison or page reads all results: the databases' own query plans say so."""
+"""Query plans of both databases: no board, comparison or page reads all results."""
 
 import re
 from collections.abc import Iterator
@@ -90,7 +90,7 @@ def plan(connection: Connection, statement: str, parameters: Any) -> str:
 
 @pytest.fixture
 def filled(post: Poster, store: Store) -> dict[str, str]:
-    """Real results, and so many copies of one that reading them all is the worst plan."""
+    """Real results, and many copies of one, so that reading them all is the worst plan."""
     m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
     post.made(cell=results.make_cell(device=Device(kind="metal")), machine=m2, step_ns=100_000)
     post(results.make_failure())
@@ -116,7 +116,7 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
 
 
 def different(n: int) -> dict[str, Any]:
-    """What tells the n-th copy from the others."""
+    """The columns that differ in the n-th copy."""
     return {
         "log_index": 1_000 + n,
         "submission_id": f"{n:016x}",

@@ -1,4 +1,4 @@
-"""The published figures: imported once, marked, apart from measured ones, and right."""
+"""Published figures: imported once, marked, separate from measured ones, correct."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Limits of rate, the token that makes reading private, ETags and figures for Prometheus."""
+"""Rate limits, the read token, ETags and Prometheus metrics."""
 
 import base64
 from pathlib import Path

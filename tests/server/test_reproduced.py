@@ -1,4 +1,4 @@
-"""Trust level 4: two confirmed owners agree on a result. Its cost, and its replay."""
+"""Trust level 4: two confirmed owners agree on a result; number of statements, and replay."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -37,7 +37,7 @@ def repeats(count: int) -> list[int]:
 
 
 def levels(store: Store) -> dict[str, list[int]]:
-    """Trust levels of all results, and of all standings."""
+    """Trust levels of all results and all aggregates."""
     with store.reading() as session:
         return {
             table.__tablename__: sorted(session.scalars(select(table.trust_level)))  # type: ignore[call-overload]
@@ -47,7 +47,7 @@ def levels(store: Store) -> dict[str, list[int]]:
 
 @contextmanager
 def counting(store: Store) -> Iterator[list[str]]:
-    """The statements that run within."""
+    """Record the statements that run inside the block."""
     statements: list[str] = []
 
     def ran(_connection: object, _cursor: object, statement: str, *_: object) -> None:
@@ -86,7 +86,7 @@ def test_what_is_no_longer_reproduced_is_lowered(store: Store, post: Poster) -> 
 @pytest.mark.usefixtures("confirmed")
 @pytest.mark.parametrize("operation", ["confirm", "doubt", "assign", "revoke"])
 def test_a_decision_reads_a_setup_once(store: Store, post: Poster, operation: str) -> None:
-    """It takes fewer statements than there are results, so none is run for each of them."""
+    """Fewer statements than results, so none runs for each result."""
     trusted.send(store, KEYS[1], repeats(2))
     trusted.send(store, KEYS[0], repeats(MANY))
     if operation == "confirm":

@@ -1,4 +1,4 @@
-"""Checks: contradictions keep a result out of every ranking, with a reason, and nothing else."""
+"""Result checks: only contradictions exclude a result from rankings, with a reason."""
 
 import json
 from datetime import datetime, timedelta
@@ -36,15 +36,15 @@ def blocks(*durations_ns: int) -> Blocks:
 def traces(off: float = 1.0) -> tuple[Trace, ...]:
     """The traces of ``mnist-cnn``, each loss this many times the reference's."""
     digest = workload_named("mnist-cnn").digest
-    known = [conformance.references()[digest, optimizer] for optimizer in conformance.TRACED]
+    references = [conformance.references()[digest, optimizer] for optimizer in conformance.TRACED]
     return tuple(
         Trace(
-            optimizer=one.optimizer,
-            batch_size=one.batch_size,
-            seed=one.seed,
-            losses=tuple(off * loss for loss in one.losses),
+            optimizer=reference.optimizer,
+            batch_size=reference.batch_size,
+            seed=reference.seed,
+            losses=tuple(off * loss for loss in reference.losses),
         )
-        for one in known
+        for reference in references
     )
 
 
@@ -86,7 +86,7 @@ DOUBTS = {
 }
 
 
-def found(
+def verdicts_of(
     result: Result, others: OtherOwners = NONE, **arrival: Any
 ) -> dict[str, result_checks.CheckVerdict]:
     """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
@@ -117,7 +117,7 @@ def timed(wall_seconds: float, monotonic_seconds: float) -> Result:
 
 def test_a_plausible_result_passes_every_check() -> None:
     result = timed(100, 100)
-    passed = found(result, received_at=NOW + timedelta(seconds=101))
+    passed = verdicts_of(result, received_at=NOW + timedelta(seconds=101))
     assert [v.check for v in passed.values() if not v.passed] == ["conformance"]
     assert (
         len(passed) == len(result_checks.CHECKS) + len(submission_checks.CHECKS) + 1
@@ -126,8 +126,10 @@ def test_a_plausible_result_passes_every_check() -> None:
 
 def test_conformant_plausible_and_fresh_is_level_three() -> None:
     result = measured_with(traces=traces())
-    assert all(verdict.passed for verdict in found(result).values() if verdict.check != "clocks")
-    assert found(result)["conformance"].effect == "doubtful"
+    assert all(
+        verdict.passed for verdict in verdicts_of(result).values() if verdict.check != "clocks"
+    )
+    assert verdicts_of(result)["conformance"].effect == "doubtful"
 
 
 def test_verdicts_are_read_as_they_were_written() -> None:
@@ -139,15 +141,18 @@ def test_verdicts_are_read_as_they_were_written() -> None:
 @pytest.mark.parametrize("at", [0, 1, 4, 13])
 def test_two_lists_of_verdicts_are_joined(at: int) -> None:
     verdicts = result_checks.of_result(timed(100, 100))
-    one, other = check_verdicts.as_text(verdicts[:at]), check_verdicts.as_text(verdicts[at:])
-    assert check_verdicts.from_text(check_verdicts.joined(one, other)) == verdicts
+    first_half, second_half = (
+        check_verdicts.as_text(verdicts[:at]),
+        check_verdicts.as_text(verdicts[at:]),
+    )
+    assert check_verdicts.from_text(check_verdicts.joined(first_half, second_half)) == verdicts
     assert check_verdicts.joined("[]", "[]") == "[]"
 
 
 def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
-    """As versions up to 0005 kept them."""
-    kept = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
-    (verdict,) = check_verdicts.from_text(json.dumps([kept]))
+    """As versions up to 0005 stored them."""
+    stored = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}
+    (verdict,) = check_verdicts.from_text(json.dumps([stored]))
     assert verdict.checked
 
 
@@ -162,15 +167,15 @@ def test_every_check_has_a_case() -> None:
 def test_a_contradiction_is_kept_and_not_ranked(post: Poster, check: str) -> None:
     result = CONTRADICTIONS[check]()
     identity = post(result)
-    kept = post.http.get(f"/api/v1/results/{identity}").json()
+    stored = post.http.get(f"/api/v1/results/{identity}").json()
     failed = {
         v["check"]: v["sentence"]
-        for v in kept["verdicts"]
+        for v in stored["verdicts"]
         if not v["passed"] and v["effect"] == "unranked"
     }
     assert list(failed) == [check]
-    assert not kept["rankable"]
-    assert kept["unranked_reason"] == failed[check]
+    assert not stored["rankable"]
+    assert stored["unranked_reason"] == failed[check]
     board = post.http.get("/api/v1/leaderboard?batch_size=any").json()
     assert board["rows"] == []
     assert [row["reason"] for row in board["unranked"]] == [failed[check]]
@@ -192,14 +197,16 @@ def test_a_contradiction_is_kept_and_not_ranked(post: Poster, check: str) -> Non
     ],
 )
 def test_clocks(wall: float, monotonic: float, server: float, agree: bool, says: str) -> None:
-    verdict = found(timed(wall, monotonic), received_at=NOW + timedelta(seconds=server))["clocks"]
+    verdict = verdicts_of(timed(wall, monotonic), received_at=NOW + timedelta(seconds=server))[
+        "clocks"
+    ]
     assert (verdict.passed, verdict.effect) == (agree, "stale")
     assert says in verdict.sentence
 
 
 @pytest.mark.parametrize("state", ["none", "expired", "foreign"])
 def test_without_a_fresh_challenge_nothing_shows_when_it_was_measured(state: str) -> None:
-    verdicts = found(results.make_result(), challenge=state, issued_at=None)
+    verdicts = verdicts_of(results.make_result(), challenge=state, issued_at=None)
     assert not verdicts["challenge"].passed
     assert not verdicts["clocks"].passed
     assert {verdicts[name].effect for name in ("challenge", "clocks")} == {"stale"}
@@ -232,7 +239,7 @@ MLP_FLOPS = workload_named("fashion-mlp").training_flops_per_sample
 def test_speed_above_the_vendors_peak(
     name: str, precision: str, teraflops: float, passes: bool
 ) -> None:
-    verdict = found(on_gpu(name, teraflops * 1e12 / MLP_FLOPS, precision))["below_peak"]
+    verdict = verdicts_of(on_gpu(name, teraflops * 1e12 / MLP_FLOPS, precision))["below_peak"]
     assert (verdict.passed, verdict.effect) == (passes, "quarantined")
     assert ("no vendor's peak is known" in verdict.sentence) == (name == "NVIDIA H300")
 
@@ -245,7 +252,7 @@ def test_convolutions_may_save_multiplications() -> None:
         step_ns = int(cell.batch_size * flops / teraflops / 1e3)
         measurement = results.make_measurement(cell, step_ns)
         result = results.make_result(cell=cell, machine=machine, measurement=measurement)
-        assert found(result)["below_peak"].passed is passes
+        assert verdicts_of(result)["below_peak"].passed is passes
 
 
 def test_every_peak_has_a_source() -> None:
@@ -267,10 +274,10 @@ def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
     )
     gpu = result.machine.gpus[0].model_copy(update={"power_limit_watts": 700.0})
     machine = result.machine.model_copy(update={"gpus": (gpu,)})
-    verdict = found(result.model_copy(update={"machine": machine}))["mean_power"]
+    verdict = verdicts_of(result.model_copy(update={"machine": machine}))["mean_power"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
     assert verdict.checked
-    unlimited = found(result)["mean_power"]
+    unlimited = verdicts_of(result)["mean_power"]
     assert unlimited.passed
     assert not unlimited.checked
 
@@ -281,7 +288,9 @@ def test_mean_power_within_the_limit(watts: int, passes: bool) -> None:
 def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: bool) -> None:
     cell = results.make_cell()
     measurement = results.make_measurement(cell, block_count=block_count, last_loss=loss)
-    assert found(results.make_result(measurement=measurement))["falling_loss"].passed is passes
+    assert (
+        verdicts_of(results.make_result(measurement=measurement))["falling_loss"].passed is passes
+    )
 
 
 @pytest.mark.parametrize(
@@ -298,7 +307,7 @@ def test_the_loss_falls_within_an_epoch(loss: float, block_count: int, passes: b
 def test_outliers_among_owners(peers: tuple[float, ...], passes: bool) -> None:
     own_ns = 1_000_000 / 64
     others = of_times([own_ns * peer for peer in peers])
-    verdict = found(results.make_result(), others)["outlier"]
+    verdict = verdicts_of(results.make_result(), others)["outlier"]
     assert (verdict.passed, verdict.effect) == (passes, "doubtful")
     assert verdict.checked is (len(peers) >= submission_checks.OWNERS_FOR_OUTLIERS)
 
@@ -312,9 +321,9 @@ def test_figures_at_the_limits_of_the_wire_are_kept(post: Poster) -> None:
         measurement=results.make_measurement(cell, blocks=longest, parameter_count=2**53 - 1),
         clocks=SHORT_CLOCKS,
     )
-    kept = post.http.get(f"/api/v1/results/{post(result)}").json()
-    assert kept["epoch_ns"] == 2**63 - 1
-    assert post.http.get(f"/results/{kept['id']}").status_code == 200
+    stored = post.http.get(f"/api/v1/results/{post(result)}").json()
+    assert stored["epoch_ns"] == 2**63 - 1
+    assert post.http.get(f"/results/{stored['id']}").status_code == 200
 
 
 @pytest.mark.parametrize("kind", ["out_of_memory", "crashed", "wrong_result"])
@@ -325,7 +334,7 @@ def test_a_failure_says_what_failed(post: Poster, kind: str) -> None:
 
 
 def test_an_accuracy_that_no_band_is_known_for_passes_and_says_so() -> None:
-    verdict = found(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
+    verdict = verdicts_of(measured_with(data_digest="e" * 64, evaluation=GUESSING))["accuracy"]
     assert (verdict.passed, verdict.checked) == (True, False)
     assert verdict.figures == {"verdict": "accuracy_unchecked"}
     assert "no band is known" in verdict.sentence

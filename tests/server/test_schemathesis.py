@@ -1,4 +1,4 @@
-"""Fuzzes the whole OpenAPI: no answer is a 5xx, and none is other than documented."""
+"""Fuzz the whole OpenAPI: no 5xx answers, and every answer is as documented."""
 
 import pytest
 import schemathesis

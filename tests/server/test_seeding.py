@@ -1,4 +1,4 @@
-"""What benchmarks seed past the server is as the server would have kept it."""
+"""Rows that benchmarks seed directly equal the rows that the server would store."""
 
 import math
 from typing import Any

@@ -1,4 +1,4 @@
-"""``bench-server serve`` says at once that it starts, and imports no more than it needs."""
+"""``bench-server serve`` prints immediately that it starts, and imports only what it needs."""
 
 import gc
 import os

@@ -1,4 +1,4 @@
-"""The studies on both databases: only equals side by side, and what each says of them."""
+"""The studies on both databases: only comparable figures are compared."""
 
 import pytest
 from fastapi.testclient import TestClient

@@ -1,4 +1,4 @@
-"""docs/ten_questions.py answers a buyer, on a real server."""
+"""docs/ten_questions.py answers a buyer's questions on a real server."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""A board by trust level: the same as if every machine's figure had been read."""
+"""Boards by trust level: equal to a computation from every machine's figure."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A real server and a real agent, each in a process of its own."""
+"""A real server and a real agent, each in its own process."""
 
 import json
 import os
@@ -30,7 +30,7 @@ class Ran:
 
 @dataclass(frozen=True)
 class Agent:
-    """The command line with a home of its own."""
+    """The agent's command line with its own home."""
 
     home: Path
 
@@ -73,7 +73,7 @@ class Operator:
 
 
 class Server:
-    """``bench-server serve`` on a free loopback port with a database of its own."""
+    """``bench-server serve`` on a free loopback port with its own database."""
 
     def __init__(self, folder: Path) -> None:
         self.environment = {
@@ -115,7 +115,7 @@ def agent(tmp_path: Path) -> Agent:
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
-    """A server that is not started yet; stopped at the end whatever happened."""
+    """A server that is not started yet; always stopped at the end."""
     made: list[Server] = []
 
     def make() -> Server:

@@ -1,4 +1,4 @@
-"""docs/adding.md, followed to the letter on a copy of the packages."""
+"""docs/adding.md, carried out literally on a copy of the packages."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""``make audit`` finds every attack that it makes."""
+"""``make audit`` detects all of its attacks."""
 
 import subprocess
 import sys

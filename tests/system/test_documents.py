@@ -1,4 +1,4 @@
-"""Documents name what there is: modules, files, links."""
+"""Documents name only modules, files and links that exist."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The real command line trains real models, signs, posts, and the page shows them."""
+"""End to end: the command line trains real models, signs, posts, and the page shows the results."""
 
 import json
 import signal

@@ -1,4 +1,4 @@
-"""What a run says of the tests that it left out."""
+"""The summary of skipped tests at the end of a run."""
 
 import os
 import subprocess

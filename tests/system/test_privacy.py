@@ -1,4 +1,4 @@
-"""Nothing that names a person or a machine reaches what is stored, logged, shown or sent."""
+"""Privacy: no name of a person or machine is stored, logged, shown or sent."""
 
 import json
 import os
@@ -38,7 +38,7 @@ if "bench_agent.worker" in " ".join(sys.orig_argv):
 
 @pytest.fixture
 def planted(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
-    """Runs ``bench-agent`` on a machine whose facts, variables and logs hold the words."""
+    """Runs ``bench-agent`` on a machine whose facts, variables and logs contain the words."""
     home, site = tmp_path / "home" / USER, tmp_path / "site"
     home.mkdir(parents=True)
     site.mkdir()
@@ -100,7 +100,7 @@ def test_no_stored_byte_names_person_or_machine(
 
 
 def _words(tmp_path: Path) -> list[str]:
-    """What must not be found: what was planted, and what this very machine is called."""
+    """Words that must not appear: the planted ones, and the names of this machine."""
     words = [*PLANTED, str(tmp_path / "home" / USER)]
     for name in ("/etc/machine-id", "/sys/class/dmi/id/product_uuid"):
         if os.access(name, os.R_OK):

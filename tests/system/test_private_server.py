@@ -1,4 +1,4 @@
-"""A private server, and two agents that send one outbox, each in a process of its own."""
+"""A private server, and two agent processes that submit one outbox."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Trust level 4, from the agents' first contact to the pages: reproduced by other owners."""
+"""Trust level 4 end to end: results reproduced by other owners, from enrollment to the pages."""
 
 import json
 from collections.abc import Iterator
@@ -51,7 +51,7 @@ def conformant(workload: str) -> tuple[Trace, ...]:
 
 
 class Owner:
-    """A person with one machine: a real agent, whose measurement is invented and takes no time."""
+    """A person with one machine: a real agent with an invented measurement."""
 
     def __init__(self, folder: Path, address: str, number: int) -> None:
         self.home = Home(folder / f"agent-{number}")
@@ -63,7 +63,7 @@ class Owner:
         return key_id(load_or_create_key(self.home).public_key())
 
     def send(self, step_us: int) -> str:
-        """Measure under a fresh challenge, and submit as a person would; gives the result's id."""
+        """Measure under a fresh challenge and submit by command; return the result's id."""
         key = load_or_create_key(self.home)
         client = Client(self.address, key, self.home)
         challenge, clock = client.challenge().challenge, RunClock()

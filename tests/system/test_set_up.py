@@ -1,4 +1,4 @@
-"""Set-up of the tests, against commands that are absent, fail, hang or bring what they should."""
+"""Set-up of the tests, with commands that are absent, fail, hang or succeed."""
 
 import json
 import os
@@ -19,7 +19,7 @@ REFUSED = "echo 'sudo: a password is required' >&2; exit 1"
 
 
 class Machine:
-    """A folder that is the whole PATH; its stand-in commands record how they are called."""
+    """A folder that is the whole PATH; its fake commands record their calls."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""docs/stranger.py: a client that knows docs/protocol.md alone."""
+"""docs/stranger.py: a client written from docs/protocol.md alone."""
 
 import re
 import subprocess

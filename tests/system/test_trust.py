@@ -1,4 +1,4 @@
-"""Agent and server, each real: receipts, challenges, a witness, keys and one's own results."""
+"""Trust with a real agent and server: receipts, challenges, log witness, keys, own results."""
 
 import json
 import shutil
@@ -251,7 +251,7 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
 def test_a_key_revoked_by_its_owners_other_key_is_checked(
     home: Home, client: Client, database: str, tmp_path: Path
 ) -> None:
-    """The bundle holds all that tells that the other key may revoke, and all of it is checked."""
+    """The bundle contains every proof that the other key may revoke, and each is checked."""
     put(home, 2)
     early, late = sent(home, client)
     other_home = Home(tmp_path / "other")

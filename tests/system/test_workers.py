@@ -1,4 +1,4 @@
-"""Two processes serve one database: nothing is lost, nothing is there twice, one log."""
+"""Two server processes on one database: nothing lost, nothing stored twice, one log."""
 
 import sys
 from concurrent.futures import ThreadPoolExecutor

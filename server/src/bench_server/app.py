@@ -1,4 +1,4 @@
-"""The application: routes, error answers, headers. Its world comes in as arguments."""
+"""The ASGI application: routes, error handlers, security headers, middleware."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -46,13 +46,13 @@ def create_app(
     clock: Callable[[], datetime] = utc_now,
     authority: Authority | None = None,
 ) -> FastAPI:
-    """Put the application together.
+    """Create the application.
 
     Args:
-        settings: as read from the environment.
-        store: the database, if not the one that the settings name.
-        clock: gives the time at which a request is taken to arrive.
-        authority: the server's own keys, if not those in the folder that the settings name.
+        settings: the server's settings.
+        store: the database; None opens the one in the settings.
+        clock: returns the time of arrival of a request.
+        authority: the server's own keys; None loads those in the settings' folder.
     """
     opened = store or Store(settings.database_url)
 
@@ -66,7 +66,7 @@ def create_app(
         summary="Signed training benchmarks: submit, rank, compare.",
         version=__version__,
         lifespan=lifespan,
-        docs_url=None,  # Swagger's page loads from another host; /docs is a page of our own
+        docs_url=None,  # Swagger's page loads files from another host; /docs is our own page
         redoc_url=None,
     )
     app.state.store = opened
@@ -81,7 +81,7 @@ def create_app(
         app.include_router(router, responses=refused(401, 429))
     app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
     problems.install(app)
-    # The last one added is the first to see a request.
+    # The middleware added last runs first.
     app.add_middleware(ResponseCache)
     app.add_middleware(EntityTags)
     app.add_middleware(
@@ -94,14 +94,14 @@ def create_app(
 
 
 def from_environment() -> FastAPI:
-    """The application of a worker process, which knows nothing but the environment."""
+    """Create the application of a worker process, with settings from the environment."""
     app = create_app(Settings())
     tune_collector()
     return app
 
 
 class SecurityHeaders:
-    """Sends the same protective headers with every answer."""
+    """Middleware: adds security headers to every answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

@@ -1,16 +1,16 @@
-"""What the server refuses, and why. The HTTP form of these errors is in :mod:`.problems`."""
+"""Errors for refused requests, each with its HTTP status. :mod:`.problems` is their HTTP form."""
 
 from bench_protocol.errors import ProtocolError
 
 
 class Refusal(ProtocolError):
-    """A request that the server does not carry out. ``status``: the HTTP status that says so."""
+    """The base of refused requests. ``status``: the HTTP status of the answer."""
 
     status = 400
 
 
 class KeyNotActive(Refusal):
-    """The key is enrolled, and may not sign this."""
+    """The key is enrolled but may not sign this."""
 
     code, status = "key_not_active", 403
 
@@ -28,7 +28,7 @@ class NotYours(Refusal):
 
 
 class NotFound(Refusal):
-    """Nothing is at this address."""
+    """There is nothing at this address."""
 
     code, status = "not_found", 404
 
@@ -40,7 +40,7 @@ class Conflict(Refusal):
 
 
 class Gone(Refusal):
-    """The sender took it back."""
+    """The sender withdrew the result."""
 
     code, status = "gone", 410
 
@@ -64,7 +64,7 @@ class InvalidQuery(Refusal):
 
 
 class TooManyRequests(Refusal):
-    """A client or key has used up its rate."""
+    """A client or key has exceeded its rate limit."""
 
     code, status = "too_many_requests", 429
 
@@ -78,6 +78,6 @@ class TooManyRequests(Refusal):
 
 
 class NotReady(Refusal):
-    """The database is not at the schema version that this server needs."""
+    """The database's schema version is not the one that this server needs."""
 
     code, status = "not_ready", 503

@@ -1,4 +1,4 @@
-"""Settings, read once at the start from ``BENCH_SERVER_*``."""
+"""Settings of the server, read once at the start from ``BENCH_SERVER_*``."""
 
 import difflib
 import ipaddress
@@ -22,12 +22,12 @@ def default_database_url() -> str:
 
 def _rate(text: str) -> str:
     if text != "off" and limits.parse(text).amount < 1:
-        raise ValueError("a rate of none lets nobody in")
+        raise ValueError("a rate of 0 refuses every request")
     return text
 
 
 def _proxies(text: str) -> str:
-    # uvicorn takes what it cannot read for the name of a socket, and believes nobody.
+    # uvicorn takes unreadable entries for socket names and trusts no proxy.
     for part in filter(None, map(str.strip, text.split(","))):
         ipaddress.ip_network(part)
     return text
@@ -45,9 +45,10 @@ Folder = Annotated[Path | None, AfterValidator(_folder)]
 
 
 class Settings(BaseSettings):
-    """Every setting of the server; each is the environment variable of its name in capitals.
+    """Every setting of the server; each is read from the environment variable of its name in
+    capitals.
 
-    A description says what is possible: it is what whoever set something else is told.
+    The description lists the valid values; it is shown if a value is invalid.
     """
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore")
@@ -103,7 +104,7 @@ class Settings(BaseSettings):
     trusted_proxies: Proxies = Field(
         default="",
         description="addresses or networks whose X-Forwarded-For is believed, with commas: "
-        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 believes everyone",
+        "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy",
     )
     read_token: str | None = Field(
         default=None,
@@ -119,7 +120,7 @@ class Settings(BaseSettings):
 
     @property
     def keys_folder(self) -> Path:
-        """Where the server's own keys are."""
+        """The folder of the server's own keys."""
         url = make_url(self.database_url)
         if self.keys_dir is not None:
             return self.keys_dir
@@ -129,7 +130,7 @@ class Settings(BaseSettings):
 
 
 def unknown(names: Iterable[str]) -> str | None:
-    """What is wrong with the first variable that looks like a setting and is none."""
+    """The message about the first variable that looks like a setting but is unknown, or None."""
     settings = [name.upper() for name in Settings.model_fields]
     for variable in sorted(names):
         name = variable.upper().removeprefix(PREFIX)

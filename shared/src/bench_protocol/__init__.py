@@ -1,3 +1,4 @@
-"""What agent and server agree on. Imports neither of them, and no training framework."""
+"""The protocol shared by agent and server: models, signatures, log, statistics. Imports neither of
+them, and no training framework."""
 
 __version__ = "0.1.0"

@@ -1,5 +1,5 @@
-"""What keys say besides results: rotation and revocation of keys, acts on results and owners, and
-the challenges that a server signs. Each has a payload type of its own.
+"""Signed statements besides results: rotation and revocation of keys, acts on results and owners,
+challenges of a server. Each has its own payload type.
 """
 
 from typing import Annotated, Any, Literal, TypeVar, get_args
@@ -16,7 +16,7 @@ CHALLENGE_PAYLOAD_TYPE = "application/vnd.trainmark.challenge.v1+json"
 KEY_EVENTS = ("enroll", "rotate", "revoke")
 
 ResultId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-# Names that group keys; no control characters, no marks that reorder the text around them.
+# Names of owners: no control characters, no marks that reorder text.
 Label = Annotated[
     str,
     StringConstraints(
@@ -28,7 +28,7 @@ Label = Annotated[
 
 
 class Rotation(Wire):
-    """A new key takes the place of an old one: signed by the old key, then by the new."""
+    """A new key replaces an old one; signed by the old key, then by the new one."""
 
     event: Literal["rotate"]
     public_key: Annotated[str, StringConstraints(max_length=200)]
@@ -38,10 +38,9 @@ class Rotation(Wire):
 
 
 class Revocation(Wire):
-    """A key signs no more: signed by itself, by another key of its owner, or by the operator.
-
-    ``compromised_since_log_index``: what is logged from there on loses its rank; none if the key
-    was only put away.
+    """The end of a key; signed by itself, by another key of its owner, or by the operator.
+    ``compromised_since_log_index``: its results from this entry on lose their rank; None if the key
+    was only retired.
     """
 
     event: Literal["revoke"]
@@ -58,12 +57,12 @@ OperatorAct = Literal[
 ]
 OWN_ACTS: tuple[OwnAct, ...] = get_args(OwnAct)
 OPERATOR_ACTS: tuple[OperatorAct, ...] = get_args(OperatorAct)
-# Of a machine's key: these only read, so they are not logged.
+# Acts of a machine's key that only read; they are not logged.
 READING_ACTS: tuple[OwnAct, ...] = ("list", "export")
 
 
 class Act(Wire):
-    """What a machine's key says about its own results, or the operator about any.
+    """An act of a machine's key on its own results, or of the operator on any.
 
     ``hide``, ``show``, ``withdraw`` (one's own ``result``), ``rename`` (the display name travels
     beside it, unsigned), ``list`` and ``export``; of the operator: ``flag``, ``quarantine`` and
@@ -83,7 +82,7 @@ class Act(Wire):
 
 
 class ChallengeIssued(Wire):
-    """A server's nonce for one run of one key, and until when it is fresh."""
+    """A server's nonce for one run of one key, and its expiry."""
 
     id: RunId
     nonce: Sha256
@@ -103,7 +102,7 @@ Said = TypeVar("Said", bound=Wire)
 
 
 def first_owner(key_id: str) -> str:
-    """The owner that a key begins with: one of its own."""
+    """The initial owner of a key, for this key alone."""
     return f"key-{key_id[:12]}"
 
 
@@ -113,7 +112,7 @@ def payload(said: Wire) -> bytes:
 
 
 def parse(kind: type[Said], raw: bytes) -> Said:
-    """Read a document of one kind.
+    """Parse a document of one kind.
 
     Raises:
         MalformedJson, InvalidField: it is none.
@@ -130,7 +129,7 @@ def event_kind(raw: bytes) -> str:
 
     Raises:
         MalformedJson: not strict JSON.
-        InvalidField: the payload does not say, or says something else.
+        InvalidField: the payload has no event, or an unknown one.
     """
     document: Any = strict_json.loads(raw)
     kind = document.get("event") if isinstance(document, dict) else None
@@ -138,6 +137,6 @@ def event_kind(raw: bytes) -> str:
         raise InvalidField(
             f"event is {str(kind)[:40]!r}, expected one of: {', '.join(KEY_EVENTS)}",
             field="event",
-            mend="say which key event the payload is",
+            mend="name the key event in the payload",
         )
     return str(kind)

@@ -1,4 +1,5 @@
-"""The catalogue: one literal a workload. Adding one is adding a literal here (docs/adding.md)."""
+"""The catalogue of workloads: one literal for each. A new workload is a new literal
+(docs/adding.md)."""
 
 from typing import Literal
 
@@ -67,7 +68,7 @@ def _vgg_stage(convolutions: int, filters: int) -> tuple[Layer, ...]:
 def _normalised(
     filters: int, kernel: int, stride: int = 1, last: bool = False
 ) -> tuple[PlainLayer, ...]:
-    """Convolution and normalisation; the last of a branch has no activation."""
+    """Convolution and normalisation; the last ones of a branch have no activation."""
     padding: Literal["same", "valid"] = "same" if kernel == 3 else "valid"
     return (
         Conv2D(filters=filters, kernel=kernel, stride=stride, padding=padding, activation="linear"),
@@ -225,7 +226,7 @@ CATALOGUE: tuple[Workload, ...] = (
 
 
 def workload_named(name: str, catalogue: tuple[Workload, ...] = CATALOGUE) -> Workload:
-    """Find a workload by name.
+    """Find a workload by its name.
 
     Raises:
         UnknownWorkload: the catalogue has none of this name.

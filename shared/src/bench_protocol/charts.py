@@ -1,4 +1,4 @@
-"""Geometry of the charts: numbers for SVG attributes, no markup."""
+"""Geometry of bar charts and block traces: numbers for SVG attributes, no markup."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ LEAST_REACH = 0.2
 class BlockTrace:
     """Block times in their order. Points in a box of 1000 x 200, time upwards.
 
-    ``low_ns`` and ``high_ns`` are the edges of the box; ``median_y`` where the median lies.
+    ``low_ns`` and ``high_ns`` are the edges of the box; ``median_y``: the height of the median.
     """
 
     points: tuple[tuple[float, float], ...]
@@ -25,8 +25,8 @@ class BlockTrace:
 
 
 @dataclass(frozen=True)
-class Part:
-    """A piece of a bar: from ``start`` on, ``share`` wide, in percent of the whole."""
+class Segment:
+    """A segment of a bar: it begins at ``start`` and is ``share`` wide, in percent of the whole."""
 
     label: str
     nanoseconds: int
@@ -35,9 +35,8 @@ class Part:
 
 
 def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
-    """Lay out block times; of very many, the slowest and fastest of each stretch.
-
-    The box is at least as high as a fifth of the median to either side, so that steady looks flat.
+    """Lay out block times; for very many, the slowest and fastest of each interval. The box spans
+    at least a fifth of the median to either side, so that steady times look flat.
     """
     middle = median(durations_ns)
     margin = (max(durations_ns) - min(durations_ns)) * 0.12
@@ -55,12 +54,12 @@ def block_trace(durations_ns: Sequence[int]) -> BlockTrace:
     return BlockTrace(points, len(durations_ns), low, high, middle, y(middle))
 
 
-def parts(values: Sequence[tuple[str, int]]) -> tuple[Part, ...]:
-    """Lay pieces of a bar side by side."""
+def segments(values: Sequence[tuple[str, int]]) -> tuple[Segment, ...]:
+    """Lay out the segments of a bar."""
     whole, start, pieces = sum(value for _, value in values), 0.0, []
     for label, value in values:
         share = 100 * value / whole
-        pieces.append(Part(label, value, round(start, 3), round(share, 3)))
+        pieces.append(Segment(label, value, round(start, 3), round(share, 3)))
         start += share
     return tuple(pieces)
 

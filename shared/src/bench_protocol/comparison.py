@@ -1,4 +1,4 @@
-"""Is one side faster than the other, by how much, and how sure is that: interval and verdict.
+"""Compare two speeds: speed-up, confidence interval, verdict.
 
 The values compared are times of whole processes (or machines), never blocks of one process: blocks
 are correlated, and processes differ, so an interval over blocks is far too narrow.
@@ -19,8 +19,8 @@ Kind = Literal["faster", "slower", "no_difference", "too_few_runs"]
 
 
 class LogSample(NamedTuple):
-    """What an interval needs to know of some times: how many, and mean and variance of their
-    natural logarithms. One value has no variance, given as 0."""
+    """A summary of times for intervals: count, mean and variance of their natural logarithms. The
+    variance of one value is given as 0."""
 
     n: int
     mean: float
@@ -31,14 +31,14 @@ class LogSample(NamedTuple):
         """Summarise one or more positive values."""
         logs = [math.log(value) for value in values]
         mean = fmean(logs)
-        # statistics.variance adds up fractions, which takes forty times as long.
+        # statistics.variance adds fractions, which takes forty times as long.
         squares = math.fsum((value - mean) ** 2 for value in logs)
         return cls(len(logs), mean, squares / (len(logs) - 1) if len(logs) > 1 else 0.0)
 
 
 @dataclass(frozen=True)
 class SpeedVerdict:
-    """How many times as fast one side is as the other, and what may be said of it.
+    """The speed of one side divided by that of the other, and the verdict.
 
     ``low`` and ``high`` bound ``speed_up`` with 95 % confidence; None with too few runs.
     """
@@ -55,13 +55,13 @@ def compare(times: Sequence[float], base: Sequence[float], unit: str = "runs") -
 
     Args:
         times, base: one positive time a process (or machine), at least one each, any unit.
-        unit: what a value is, for the words.
+        unit: name of a value in the words.
     """
     return compare_samples(LogSample.of(times), LogSample.of(base), unit)
 
 
 def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> SpeedVerdict:
-    """The same from summaries, where the times themselves are not at hand."""
+    """:func:`compare` from summaries, without the times."""
     speed_up = math.exp(base.mean - times.mean)
     if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
         return too_few(speed_up, f"{times.n} and {base.n} {unit}")
@@ -69,9 +69,8 @@ def compare_samples(times: LogSample, base: LogSample, unit: str = "runs") -> Sp
 
 
 def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict:
-    """Compare two sides measured in turns: the n-th of each are neighbours in time.
-
-    What slows both of a pair alike (heat, other work) falls out of their ratio.
+    """Compare two sides measured in turns: the n-th values are adjacent in time. A slowdown of both
+    (heat, other load) cancels in their ratio.
 
     Raises:
         ValueError: the sides differ in length.
@@ -84,7 +83,7 @@ def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict
 
 
 def too_few(speed_up: float, count: str) -> SpeedVerdict:
-    """The verdict where no interval can be stated; ``count`` says how many values there were."""
+    """The verdict without an interval; ``count`` is the number of values in words."""
     return SpeedVerdict(speed_up, None, None, "too_few_runs", f"too few runs ({count})")
 
 
@@ -94,7 +93,7 @@ def log_ratio_interval(
     """Confidence interval of the ratio of two geometric means.
 
     Welch's t interval on the difference of the mean logarithms, with the degrees of freedom of
-    Welch (1947) and Satterthwaite (1946), taken back by exp.
+    Welch (1947) and Satterthwaite (1946), transformed back by exp.
 
     Args:
         numerator, denominator: two or more positive values each, independent of one another.

@@ -1,10 +1,10 @@
-"""Is it the same training? Loss traces, what they must be, and how far off they may be.
+"""Conformance of a training: loss traces, reference traces, tolerances, verdict.
 
 A trace is the losses of a few single steps on a small fixed job: the workload without dropout, its
 first samples, the reference's seed. Two optimisers are traced: SGD with momentum, which tests
 kernels and gradients without amplifying rounding, and the workload's own. The reference traces
 (``reference_traces.json``) come from a float64 computation that shares no code with any engine
-(docs/methodology.md says how they are made again).
+(docs/methodology.md says how to compute them again).
 """
 
 import math
@@ -29,7 +29,7 @@ TracedOptimizer = Literal["sgd", "workload"]
 TRACED: tuple[TracedOptimizer, ...] = ("sgd", "workload")
 TRACE_SGD = SGD(learning_rate=0.01, momentum=0.9)
 STEPS = 5
-# A trace costs at most about this much, beside the start of the frameworks.
+# A trace costs at most about this much, without the start of the frameworks.
 MOST_FLOPS = 2e11
 LARGEST_BATCH, SMALLEST_BATCH = 32, 4
 # The long trace, under SGD: after how many steps the loss is read, with one call between two
@@ -40,7 +40,7 @@ LONG_BATCHES = 20
 
 
 def trace_batch_size(workload: Workload) -> int:
-    """Samples of a step: a power of two, fewer where the workload is large."""
+    """Samples of a step: a power of two, fewer for large workloads."""
     batch = LARGEST_BATCH
     while (
         batch > SMALLEST_BATCH and batch * STEPS * workload.training_flops_per_sample > MOST_FLOPS
@@ -58,7 +58,7 @@ def is_long_traced(workload: Workload) -> bool:
 def trace_workload(
     workload: Workload, optimizer: TracedOptimizer, batches: int = STEPS
 ) -> Workload:
-    """The workload as it is traced: without dropout, on few batches of learnable data."""
+    """The traced form of a workload: without dropout, on a few batches of learnable data."""
     samples = trace_batch_size(workload) * batches
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
     keeps = [not isinstance(layer, Dropout) for layer in workload.layers]
@@ -77,10 +77,10 @@ def trace_workload(
 def trace_weights(traced: Workload, seed: str) -> "Weights":
     """Starting weights of a trace: kernels before a ReLU are sqrt(2) larger than the workload's.
 
-    A ReLU halves the mean square (He et al. 2015): without the factor the signal fades through a
-    deep network until the loss is ln(classes) whatever is computed, and everything agrees.
+    A ReLU halves the mean square (He et al. 2015): without the factor the signal of a deep network
+    fades until the loss is ln(classes) for any computation, and all computations agree.
     """
-    import numpy as np  # here: the server judges traces and makes none
+    import numpy as np  # here: the server never computes traces
 
     from .seeded import initial_weights
 
@@ -92,7 +92,7 @@ def trace_weights(traced: Workload, seed: str) -> "Weights":
 
 
 class Reference(Wire):
-    """Right losses of one trace, and the seed of its starting weights and order.
+    """Reference losses of one trace, and the seed of its starting weights and order.
 
     ``rounding``: how far each loss moves, relatively, when the starting weights move by a few
     roundings of float32.
@@ -111,20 +111,21 @@ class Reference(Wire):
 def references() -> Mapping[tuple[str, str], Reference]:
     """Reference traces by workload digest and optimiser."""
     text = resources.files(__package__).joinpath("reference_traces.json").read_text("utf-8")
-    references = TypeAdapter(list[Reference]).validate_json(text)
-    return {(reference.workload_digest, reference.optimizer): reference for reference in references}
+    traces = TypeAdapter(list[Reference]).validate_json(text)
+    return {(trace.workload_digest, trace.optimizer): trace for trace in traces}
 
 
-# Largest relative deviation allowed at each step. Nothing here: not measured for this kind of
-# device and precision, so nothing can be said to agree; only what no rounding explains is wrong.
+# Largest relative deviation allowed at each step. A missing entry: not measured for this kind of
+# device and precision. Then no trace conforms, and a trace is wrong only if rounding cannot explain
+# it.
 #
 # CPU, float32, measured with four frameworks on x86-64 (docs/results.md). The seeds of the traces
 # are chosen so that no ReLU or maximum is decided by rounding (bench_agent.tools.reference_traces);
-# what is left of rounding is then below 1e-5 at every step, and every planted fault of
+# the rest of rounding is then below 1e-5 at every step, and every planted fault of
 # tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
 # a weight whose gradient is nearly zero moves a full step in a direction that rounding decides.
-# In a deep network that amplifies rounding whatever the seed: there (cifar100-vgg16) a step may be
-# off by ``ROUNDINGS`` times what its reference says rounding does.
+# In a deep network (cifar100-vgg16) that amplifies rounding for every seed. There a step's
+# tolerance is ``ROUNDINGS`` times the reference's effect of rounding.
 Tolerances = tuple[float, ...]
 TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
     ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
@@ -135,13 +136,14 @@ TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
     ("cpu", "mixed_bfloat16", "workload"): (2e-3, 4e-3, 1.5e-2, 1e-1, 1e-1),
 }
 ROUNDINGS = 4
-# Under SGD, whatever the device and precision: beyond this the computation is another one.
+# Limit under SGD for every device and precision: beyond it the computation is a different one.
 CERTAINLY_WRONG = 1e-2
 
 
 @dataclass(frozen=True)
 class ConformanceVerdict:
-    """``deviation``: the largest relative one in the traces; infinite where a loss is missing."""
+    """The verdict on traces. ``deviation``: the largest relative one; infinite if a loss is
+    missing."""
 
     kind: Literal["conformant", "wrong_result", "unverified"]
     reason: str
@@ -153,28 +155,17 @@ def verdict(
     traces: Sequence[Trace],
     reference_traces: Mapping[tuple[str, str], Reference] | None = None,
 ) -> ConformanceVerdict:
-    """Hold a cell's traces against the reference.
+    """Compare a cell's traces with the reference.
 
     Args:
-        cell: says workload, kind of device and precision.
-        traces: as the worker measured them, in any order.
+        cell: its workload, kind of device and precision count.
+        traces: the worker's traces, in any order.
         reference_traces: those of this package if not given.
     """
-    return judge(cell.workload_digest, cell.device.kind, cell.precision, traces, reference_traces)
-
-
-def judge(
-    workload_digest: str,
-    device: DeviceKind,
-    precision: Precision,
-    traces: Sequence[Trace],
-    reference_traces: Mapping[tuple[str, str], Reference] | None = None,
-) -> ConformanceVerdict:
-    """As :func:`verdict`, with the parts of the cell that count."""
     reference_traces = references() if reference_traces is None else reference_traces
-    # The long trace has no stored reference: who judges it computes it.
+    # No reference of the long trace is stored: the server computes it.
     by_optimizer = {trace.optimizer: trace for trace in traces if not trace.steps}
-    if not all((workload_digest, optimizer) in reference_traces for optimizer in TRACED):
+    if not all((cell.workload_digest, optimizer) in reference_traces for optimizer in TRACED):
         return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]
     if missing:
@@ -182,13 +173,13 @@ def judge(
     largest = 0.0
     measured = True
     for optimizer in TRACED:
-        reference = reference_traces[workload_digest, optimizer]
+        reference = reference_traces[cell.workload_digest, optimizer]
         trace = by_optimizer[optimizer]
         if not _comparable(trace, reference):
-            return ConformanceVerdict("unverified", f"the {optimizer} trace is of another job")
+            return ConformanceVerdict("unverified", f"the {optimizer} trace belongs to another job")
         step_deviations = deviations(trace.losses, reference.losses)
         largest = max(largest, *step_deviations)
-        table = TOLERANCES.get((device, precision, optimizer))
+        table = TOLERANCES.get((cell.device.kind, cell.precision, optimizer))
         measured = measured and table is not None
         for step, (deviation, limit) in enumerate(
             zip(step_deviations, _limits(table, optimizer, reference), strict=True), 1
@@ -199,7 +190,7 @@ def judge(
                     "wrong_result", f"{why}, {limit:.0e} is allowed", max(step_deviations)
                 )
     if not measured:
-        why = f"no tolerance has been measured for {device} in {precision}"
+        why = f"no tolerance has been measured for {cell.device.kind} in {cell.precision}"
         return ConformanceVerdict("unverified", why, largest)
     return ConformanceVerdict("conformant", "both traces are within tolerance", largest)
 
@@ -207,7 +198,7 @@ def judge(
 def _limits(
     table: Tolerances | None, optimizer: TracedOptimizer, reference: Reference
 ) -> Tolerances:
-    """How far off each step may be."""
+    """The largest relative deviation allowed at each step."""
     if table is None:
         return (CERTAINLY_WRONG if optimizer == "sgd" else math.inf,) * len(reference.losses)
     return tuple(
@@ -217,7 +208,7 @@ def _limits(
 
 
 def deviations(losses: Sequence[float | None], reference: Sequence[float]) -> list[float]:
-    """Relative deviation at each step; infinite where a loss is no number."""
+    """Relative deviation at each step; infinite if a loss is not finite."""
     return [
         math.inf
         if loss is None or not math.isfinite(loss)

@@ -1,4 +1,4 @@
-"""Doubts about a measurement (:mod:`.doubts`) in words, and which of several is the worst."""
+"""Warnings about a measurement (:mod:`.doubts`) in words, and the worst of several."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -12,7 +12,7 @@ Owner = TypeVar("Owner")
 
 
 def words(warn: Warn) -> str:
-    """A doubt in a sentence without a full stop; codes not known here are spelt out."""
+    """A warning as a sentence without a full stop; unknown codes are spelt out."""
     say = WORDS.get(warn.code)
     try:
         if say:
@@ -24,7 +24,7 @@ def words(warn: Warn) -> str:
 
 
 def weight(warn: Warn) -> float:
-    """The more, the worse, among doubts of one code; 0 where its figures say nothing of that."""
+    """Severity among warnings of one code: larger is worse; 0 without a figure for it."""
     weigh = WEIGHTS.get(warn.code)
     try:
         return weigh(_numbers(warn)) if weigh else 0.0
@@ -33,7 +33,7 @@ def weight(warn: Warn) -> float:
 
 
 def worst_of_each(warnings: Iterable[tuple[Owner, Warn]]) -> list[tuple[int, Owner, Warn]]:
-    """Of each code: how many have it, whose is the worst, and that one; codes as they come."""
+    """For each code, in order of appearance: count, owner of the worst, the worst warning."""
     by_code: dict[str, list[tuple[Owner, Warn]]] = {}
     for owner, warn in warnings:
         by_code.setdefault(warn.code, []).append((owner, warn))

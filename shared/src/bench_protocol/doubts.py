@@ -1,8 +1,6 @@
-"""Doubts about a measurement: found in what was measured, kept with it; :mod:`.doubt_text` says
-them.
-
-Codes are an open list on the wire; those that are known here are in :data:`Code`.
-A doubt never drops a result: it tells the reader what to think of the figure.
+"""Doubts (warnings) about a measurement, derived from its figures and stored with it;
+:mod:`.doubt_text` puts them into words. Codes are an open list on the wire; the known ones are in
+:data:`Code`. A doubt never drops a result: it tells the reader how reliable the figure is.
 """
 
 import math
@@ -36,8 +34,8 @@ Code = Literal[
 ENOUGH_BLOCKS = 10
 ENOUGH_FOR_QUARTILES = 4
 UNSTEADY_SPREAD = 0.2
-# Tukey (1977) calls a value "far out" beyond three interquartile ranges from the quartiles; blocks
-# of a steady machine can lie so close together that a harmless one does, hence the least share.
+# Tukey (1977) calls a value "far out"beyond three interquartile ranges from the quartiles. Blocks
+# of a steady machine can be so close together that a harmless one is, hence the least share.
 FAR_OUT = 3.0
 LEAST_SHARE = 0.1
 MANY_OUTLIERS = 0.05
@@ -47,17 +45,17 @@ TREND_Z = 2.58
 # NVML's clock event reasons that mean heat or power, not idleness or a chosen clock: software power
 # cap, hardware slowdown, software thermal, hardware thermal, hardware power brake.
 THROTTLE_BITS = 0x04 | 0x08 | 0x20 | 0x40 | 0x80
-# Of these, what only time or a fan mends: hardware slowdown, the two of heat, the power brake.
+# The subset that only time or a fan fixes: hardware slowdown, both of heat, the power brake.
 THROTTLED_BY_HEAT = 0x08 | 0x20 | 0x40 | 0x80
 OFTEN_THROTTLED = 0.1
 OTHER_LOAD_SHARE = 0.1
 BUSY_PERCENT = 10.0
-# Two clocks are read one after the other, and the wall's is nudged by the network's all the time.
+# The two clocks are read one after the other, and network time adjusts the wall clock constantly.
 LEAST_JUMP_SECONDS = 1.0
 
 
 def of_blocks(blocks: Blocks) -> list[Warn]:
-    """Doubts that the block times themselves raise."""
+    """Doubts from the block times."""
     durations = blocks.durations_ns
     warnings = list(_few(durations))
     if len(durations) >= ENOUGH_FOR_QUARTILES:
@@ -69,12 +67,12 @@ def of_blocks(blocks: Blocks) -> list[Warn]:
 
 
 def of_telemetry(telemetry: Telemetry) -> list[Warn]:
-    """Doubts that the sensors raise: a device slowed down by heat or by its power limit."""
+    """Doubts from the sensors: a device slowed down by heat or by its power limit."""
     return [*_gpu_throttled(telemetry), *_thermal_pressure(telemetry), *_cpu_throttled(telemetry)]
 
 
 def of_conditions(before: Conditions) -> list[Warn]:
-    """Doubts that the machine's state before the repeat raises."""
+    """Doubts from the machine's state before the repeat."""
     warnings = list(_not_idle(before))
     if before.thermal_pressure not in (None, "nominal"):
         warnings.append(Warn(code="hot", figures={"thermal_pressure": before.thermal_pressure}))
@@ -86,7 +84,7 @@ def of_conditions(before: Conditions) -> list[Warn]:
 
 
 def of_clocks(slept_seconds: float, set_by_seconds: float) -> list[Warn]:
-    """Doubts where the machine slept or its wall clock was set during the repeat."""
+    """Doubts from the clocks: the machine slept, or its wall clock was set, during the repeat."""
     jumps: dict[Code, float] = {"slept": slept_seconds, "clock_set": set_by_seconds}
     return [
         _warn(code, seconds=round(seconds, 1))
@@ -96,7 +94,7 @@ def of_clocks(slept_seconds: float, set_by_seconds: float) -> list[Warn]:
 
 
 def of_other_load(other_cores: float, cores: int) -> list[Warn]:
-    """A doubt where other programs used more than a tenth of the processor.
+    """A doubt if other programs used more than a tenth of the processor.
 
     Args:
         other_cores: cores that others kept busy on average.
@@ -137,7 +135,7 @@ def _outliers(durations: Sequence[int]) -> Iterator[Warn]:
 
 
 def _drift(durations: Sequence[int]) -> Iterator[Warn]:
-    """The last third against the first, where ranks rise or fall with time (Daniels 1950)."""
+    """The last third compared with the first, if ranks rise or fall with time (Daniels 1950)."""
     import numpy as np  # here: the server reads only the constants of this module
 
     ranks = np.argsort(np.argsort(durations, kind="stable"))
@@ -190,7 +188,7 @@ def _values_of(telemetry: Telemetry, sensor: str) -> list[float]:
 
 
 def _slow_first(durations: Sequence[int]) -> Iterator[Warn]:
-    """The first block far above the others: the warm-up did not warm up."""
+    """The first block far slower than the others: the warm-up was too short."""
     first, rest = durations[0], durations[1:]
     lower, middle, upper = quantiles(rest, n=4, method="inclusive")
     if first > upper + max(FAR_OUT * (upper - lower), LEAST_SHARE * middle):

@@ -2,8 +2,8 @@
 
 ``payload bytes --seal--> envelope bytes --read--> Envelope --open--> payload bytes``
 
-The signature covers payload type and payload; nothing is parsed before it verified, and what is
-parsed afterwards are the verified bytes. Key ids in an envelope are hints: the statement names its
+The signature covers payload type and payload; nothing is parsed before it is verified, and only the
+verified bytes are parsed afterwards. Key ids in an envelope are hints: the statement names its
 key itself and is compared after verification (:mod:`.statement`). Base64 is not unique, so
 duplicates are recognised by the payload's digest, never by the envelope's text.
 """
@@ -74,10 +74,10 @@ def seal(payload_type: str, payload: bytes, *keys: Ed25519PrivateKey) -> bytes:
 
 
 def encode(envelope: Envelope) -> bytes:
-    """The one JSON form in which an envelope is written: sorted keys, standard padded base64.
+    """The canonical JSON form of an envelope: sorted keys, standard padded base64.
 
     Raises:
-        InvalidEnvelope: longer than any reader takes.
+        InvalidEnvelope: longer than readers accept.
     """
     raw = strict_json.dumps(
         {
@@ -131,8 +131,8 @@ def open_envelope(
 
     Args:
         envelope: as :func:`read` gives it.
-        payload_type: the one kind of statement that is welcome here.
-        find_key: the enrolled key of an id; raises ``UnknownKey`` where there is none.
+        payload_type: the accepted kind of statement.
+        find_key: returns the enrolled key of an id; raises ``UnknownKey`` for others.
 
     Raises:
         WrongPayloadType: the envelope holds another kind of statement.

@@ -1,15 +1,15 @@
-"""Errors that advise: each names what is wrong, where, and what mends it."""
+"""Errors of the protocol: each names the problem, the field and the remedy."""
 
 from pydantic import ValidationError
 
 
 class ProtocolError(ValueError):
-    """Something received or asked for breaks the protocol.
+    """A document or request breaks the protocol.
 
     Args:
-        detail: what is wrong, with the limit that was passed where there is one.
+        detail: the problem, with the exceeded limit if there is one.
         field: path of the offending field, dots between levels (``predicate.cell.batch_size``).
-        mend: what the sender can do about it.
+        mend: the remedy for the sender.
     """
 
     code = "protocol_error"
@@ -22,7 +22,7 @@ class ProtocolError(ValueError):
 
 
 class MalformedJson(ProtocolError):
-    """The bytes are not the strict JSON that the protocol wants."""
+    """The bytes are not strict JSON."""
 
     code = "malformed_json"
 
@@ -58,7 +58,7 @@ class UnknownKey(ProtocolError):
 
 
 class UnacceptableKey(ProtocolError):
-    """The public key is of a form for which signatures prove nothing."""
+    """Signatures of this public key prove nothing."""
 
     code = "unacceptable_key"
 
@@ -75,14 +75,14 @@ class InvalidProof(ProtocolError):
     code = "invalid_proof"
 
 
-# What pydantic puts into the path of an error though it is nowhere in the document.
+# Parts of pydantic's error paths that are not in the document.
 UNION_MEMBERS = {"measured", "failed", "float", "constrained-str", "[key]"}
 
 
 def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidField:
-    """Turn pydantic's report into one error that names the first field and its limit."""
+    """Convert pydantic's report into one error that names the first field and its limit."""
     first = error.errors(include_url=False, include_input=False)[0]
-    # An unknown field's name is the sender's: shorten it.
+    # An unknown field's name comes from the sender: shorten it.
     path = ".".join(str(part)[:100] for part in first["loc"] if part not in UNION_MEMBERS)
     field = ".".join(part for part in (prefix, path) if part) or "body"
     more = error.error_count() - 1

@@ -1,4 +1,5 @@
-"""Figures derived from one measurement. Agent and server compute them with the same words."""
+"""Figures derived from one measurement: throughput, energy, epoch time, spread. Agent and server
+share them."""
 
 from collections.abc import Sequence
 from statistics import fmean, median, quantiles
@@ -55,7 +56,8 @@ def within_run_spread(measurement: Measurement) -> float:
 def relative_spread(durations_ns: Sequence[int]) -> float:
     """Interquartile range over the median of two or more durations.
 
-    Half of the durations lie within this share of each other; single disturbed ones do not move it.
+    The middle half of the durations differs by at most this share of the median. Single disturbed
+    ones do not change it.
     """
     lower, middle, upper = quantiles(durations_ns, n=4, method="inclusive")
     return (upper - lower) / middle

@@ -1,6 +1,6 @@
-"""Figures for people. Everything that is printed or shown is formatted here.
+"""Format figures for people: durations, rates, ratios, sizes. All output is formatted here.
 
-Durations are told in minutes from a minute on and in hours from an hour on, everywhere alike.
+Durations are given in minutes from a minute on and in hours from an hour on.
 """
 
 

@@ -1,7 +1,7 @@
-"""The normalised name that results group by.
+"""Hardware names: the normalised name by which results are grouped.
 
-Computed by the server from a machine's facts, never sent: an alias added here regroups what is
-stored. A virtual machine or a container never groups with the bare machine.
+Computed by the server from a machine's facts, never sent: a new alias here regroups stored results.
+A virtual machine or container never groups with the bare machine.
 """
 
 import re
@@ -10,12 +10,12 @@ from functools import lru_cache
 from .machine import Cpu, Machine
 from .matrix import Device
 
-# Spellings of one thing, applied in order to what the operating system or the driver says.
+# Replacements of spellings, applied in order to the names of operating system and driver.
 ALIASES: tuple[tuple[str, str], ...] = (
     (r"[\u00ae\u2122\u00a9]|\((?:R|TM|C)\)", " "),
     (r"@.*$", " "),
     (r"\s\d+(?:\.\d+)?\s?GHz$", " "),
-    # How many cores a name speaks of is no part of it, but on Apple's, which says "GPU" too.
+    # A number of cores is no part of a name, except Apple's, which also has "GPU".
     (r"\b(?:CPU|Processor|(?:\d+|Six|Eight|Dual|Quad)-Cores?)\b", " "),
     (r"\b\d+th Gen(?:eration)?\b", " "),
     (r"\b(?:with|w/)\s+(?:Radeon|AMD|NVIDIA).*$", " "),
@@ -54,7 +54,7 @@ ALIASES: tuple[tuple[str, str], ...] = (
 
 
 def hardware_name(machine: Machine, device: Device) -> str:
-    """Name of the hardware that a device of this machine is.
+    """The hardware name of a device of this machine.
 
     Examples: ``Apple M2 Max (30-core GPU)``, ``NVIDIA H200``, ``Intel Core i7-8700``,
     ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
@@ -95,7 +95,7 @@ def _cpu_name(machine: Machine) -> str:
 
 
 def _cores_in_use(cpu: Cpu) -> str:
-    """The fewest of those it has, may run on, and is granted time on."""
+    """The smallest of the processor's cores, the allowed cores and the quota."""
     limits = [
         cores for cores in (cpu.available_cores or cpu.logical_cores, cpu.quota_cores) if cores
     ]
@@ -110,6 +110,6 @@ def _gpu_name(machine: Machine, device: Device) -> str:
             name = clean(gpu.name)
             if (gpu.mig or gpu.mig_profile) and "(MIG" not in name:
                 name = f"{name} (MIG {gpu.mig_profile or 'slice'})"
-            # NVIDIA sells one number of cores under each name, Apple several.
+            # Each NVIDIA name has one number of cores; Apple's have several.
             return f"{name} ({gpu.cores}-core GPU)" if gpu.cores and gpu.kind == "metal" else name
     return f"unknown {device.kind} GPU"

@@ -1,4 +1,4 @@
-"""Layers as data. Each knows its output shape, its parameters and its matrix products.
+"""Layers of a workload as data: output shapes, parameters, FLOPs of matrix products.
 
 Shapes are without the batch dimension and channels-last: ``(height, width, channels)`` for
 pictures, ``(steps, features)`` for sequences, ``(features,)`` for vectors.
@@ -130,7 +130,7 @@ class GlobalAveragePool2D(_Weightless):
 
 
 class BatchNorm(_Weightless):
-    """Batch normalisation in inference mode (Ioffe & Szegedy 2015): its statistics stay.
+    """Batch normalisation in inference mode (Ioffe & Szegedy 2015): its statistics do not change.
 
     ``activation(gamma (x - mean) / sqrt(variance + epsilon) + beta)``; one number a channel each.
     ``gamma``: the value every gamma starts at. ``epsilon``: that of Keras' ResNet50.
@@ -231,7 +231,7 @@ class Residual(Wire):
     shortcut: tuple[PlainLayer, ...] = ()
 
     def branch(self, name: Branch, shape: Shape) -> list[Part]:
-        """Layers of one branch, with the shape that comes into each."""
+        """Layers of one branch, each with its input shape."""
         parts = []
         for index, layer in enumerate(self.main if name == "main" else self.shortcut):
             parts.append(Part(f"{name}.{index}.", layer, shape))
@@ -254,7 +254,7 @@ class Residual(Wire):
         return sum(part.layer.product_flops(part.inputs) for part in self.parts(shape))
 
     def input_product_flops(self, shape: Shape) -> int:
-        """What the gradient of the block's own input takes: the first product of each branch."""
+        """FLOPs of the gradient of the block's input: the first product of each branch."""
         total = 0
         for name in ("main", "shortcut"):
             products = (

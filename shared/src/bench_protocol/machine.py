@@ -1,4 +1,4 @@
-"""What a result says of the machine and the software it ran on.
+"""Machine and software of a result: processor, GPUs, operating system, packages.
 
 No serial number, UUID, host or user name has a field here. ``machine_hash`` is
 HMAC-SHA256(a random salt that never leaves the machine, the machine's own identifier).

@@ -1,4 +1,4 @@
-"""Cells: the points of the benchmark matrix, and which of them make sense."""
+"""Cells: the points of the benchmark matrix, and which of them can be measured."""
 
 from functools import cached_property
 from typing import Literal
@@ -14,7 +14,7 @@ DataKind = Literal["real", "generated"]
 
 
 class Device(Wire):
-    """A place to train: its kind, and its number among its kind."""
+    """A device to train on: its kind, and its index within the kind."""
 
     kind: DeviceKind
     index: DeviceIndex = 0
@@ -24,7 +24,7 @@ class Device(Wire):
 
 
 class Cell(Wire):
-    """One point of the matrix; with the repeat it says what a result is a result of."""
+    """One point of the matrix. Cell and repeat identify a result within a run."""
 
     workload: Slug
     workload_digest: Sha256
@@ -48,7 +48,7 @@ class Cell(Wire):
 
 
 def why_not(workload: Workload, batch_size: int) -> str | None:
-    """Reason why a batch size cannot be measured on a workload, or None if it can."""
+    """The reason why a batch size cannot be measured on a workload, or None."""
     samples = workload.data_set.train_samples
     if batch_size > samples:
         return f"batch {batch_size} is larger than the {samples} samples of the data"

@@ -1,8 +1,8 @@
 """The log's Merkle tree (RFC 6962 section 2.1): hashes, proofs, and verifying them.
 
 A tree of ``size`` leaves is made of complete subtrees. A *node* ``(level, index)`` is the root of
-the complete subtree over leaves ``[index << level, (index + 1) << level)``; once it is there it
-never changes, so a log stores nodes and every root and proof is a function of a few of them.
+the complete subtree over leaves ``[index << level, (index + 1) << level)``; once it exists it never
+changes, so a log stores nodes and every root and proof is a function of a few of them.
 """
 
 import hashlib
@@ -78,7 +78,7 @@ def nodes_of(ranges: Iterable[Range]) -> list[Node]:
 def verify_inclusion(
     leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes
 ) -> None:
-    """Check that a leaf hash is at ``index`` of the tree (RFC 9162 section 2.1.3.2).
+    """Verify that a leaf hash is at ``index`` of the tree (RFC 9162 section 2.1.3.2).
 
     Raises:
         InvalidProof: it is not, as far as this proof shows.
@@ -105,7 +105,7 @@ def verify_inclusion(
 def verify_consistency(
     old: int, new: int, proof: Sequence[bytes], old_root: bytes, new_root: bytes
 ) -> None:
-    """Check that the newer tree begins with the older one (RFC 9162 section 2.1.4.2).
+    """Verify that the newer tree begins with the older one (RFC 9162 section 2.1.4.2).
 
     Raises:
         InvalidProof: it does not, as far as this proof shows.
@@ -149,7 +149,7 @@ class Frontier:
         self._edge = [(*node, value) for node, value in zip(subtrees(0, size), hashes, strict=True)]
 
     def add(self, leaf: bytes) -> list[tuple[Node, bytes]]:
-        """Append a leaf hash; the nodes that became complete by it, the leaf's own first."""
+        """Append a leaf hash. Return the nodes that it completes, the leaf's own first."""
         level, index, value = 0, self.size, leaf
         complete = [((level, index), value)]
         while self._edge and self._edge[-1][0] == level:

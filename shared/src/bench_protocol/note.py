@@ -22,7 +22,7 @@ KEY_NAME = re.compile(r"[^\s+]{1,200}")
 
 @dataclass(frozen=True)
 class NoteKey:
-    """Who signs a note: a name without spaces and plus signs, and an Ed25519 key (32 bytes)."""
+    """A note's signer: a name without spaces and plus signs, and an Ed25519 key (32 bytes)."""
 
     name: str
     public_key: bytes
@@ -47,7 +47,7 @@ def parse_key(text: str) -> NoteKey:
     """Read a verifier key.
 
     Raises:
-        InvalidProof: it is none, or its key id is not that of its key.
+        InvalidProof: it is malformed, or its key id does not match its key.
     """
     name, _, rest = text.strip().partition("+")
     hint, _, encoded = rest.partition("+")
@@ -61,13 +61,13 @@ def parse_key(text: str) -> NoteKey:
 
 
 def sign(text: str, name: str, key: Ed25519PrivateKey) -> str:
-    """A note: the text, which ends in a newline, and one signature."""
+    """Sign a note: the text, which ends in a newline, and one signature."""
     signature = note_key(name, key).hint + key.sign(text.encode())
     return f"{text}\n\u2014 {name} {base64.b64encode(signature).decode()}\n"
 
 
 def open_note(note: str, key: NoteKey) -> str:
-    """The text of a note that this key signed. Signatures of other keys are passed over.
+    """The text of a note that this key signed. Signatures of other keys are ignored.
 
     Raises:
         InvalidProof: no note, not signed by this key, or its signature does not verify.

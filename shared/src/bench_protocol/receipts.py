@@ -1,7 +1,7 @@
 """The transparency log: what an entry commits to, checkpoints, and receipts.
 
-An entry is a salted commitment, so that what it stands for can be erased and the tree stays whole.
-A checkpoint is the log's signed word on its size and root (C2SP tlog-checkpoint); a receipt proves
+An entry is a salted commitment, so that its envelope can be erased and the tree stays complete. A
+checkpoint is the log's signed size and root (C2SP tlog-checkpoint); a receipt proves
 that an entry is in the tree of a checkpoint (C2SP tlog-proof).
 """
 
@@ -49,7 +49,7 @@ def open_checkpoint(text: str, key: note.NoteKey) -> Checkpoint:
     """Read a checkpoint that this log signed.
 
     Raises:
-        InvalidProof: not signed by it, or not a checkpoint of its.
+        InvalidProof: another key signed it, or it is not this log's checkpoint.
     """
     lines = note.open_note(text, key).split("\n")
     if len(lines) < 4 or not re.fullmatch(r"0|[1-9][0-9]{0,18}", lines[1]):
@@ -71,16 +71,16 @@ class Receipt:
 
     @property
     def proof(self) -> str:
-        """The text form; the salt is not part of it."""
+        """The receipt as text, without the salt."""
         hashes = "".join(f"{base64.b64encode(value).decode()}\n" for value in self.path)
         return f"{PROOF_HEADER}\nindex {self.index}\n{hashes}\n{self.checkpoint}"
 
 
 def parse_proof(salt: bytes, text: str) -> Receipt:
-    """Read a receipt.
+    """Parse a receipt.
 
     Raises:
-        InvalidProof: not of the form.
+        InvalidProof: it is malformed.
     """
     head, _, checkpoint = text.partition("\n\n")
     lines = head.split("\n")
@@ -113,7 +113,7 @@ def verify_growth(old: Checkpoint, new: Checkpoint, proof: Sequence[bytes]) -> N
     """Check that the newer checkpoint's tree begins with the older one's.
 
     Raises:
-        InvalidProof: it does not: the log has rewritten its past, or shows different pasts.
+        InvalidProof: it does not: the log has rewritten its history, or shows different ones.
     """
     if old.size > new.size:
         raise InvalidProof(

@@ -1,6 +1,6 @@
 """The result: one outcome of one repeat of one cell, with machine, environment and clocks.
 
-This is what is signed, so its form can only grow. Versions of the payload:
+The result is signed, so its form can only be extended. Versions of the payload:
 
 1  (2026-11) first version.
 2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
@@ -93,7 +93,7 @@ class Agent(Wire):
 
 
 class Startup(Wire):
-    """What came before the timed part, each phase by itself; none of it is in an epoch time."""
+    """Phases before the timed part, each by itself; none counts in an epoch time."""
 
     import_ns: DurationNs
     data_ns: DurationNs
@@ -106,9 +106,9 @@ class Blocks(Wire):
 
     ``losses``: the loss at the end of each block, where reading it costs the recipe nothing.
     ``started_ns``: when the first block began, on the clock of :class:`Clocks`, so that telemetry
-    can be laid beside the blocks. ``target_spread``, ``budget_ns`` and ``least_ns``, before which
-    no spread settles, are the stopping rule. ``last_block``: the steps that were left of the last
-    epoch; they count in times and rates, not in the spread of the blocks.
+    can be aligned with the blocks. ``target_spread``, ``budget_ns`` and ``least_ns``, before which
+    no spread settles, are the stopping rule. ``last_block``: the remaining steps of the last epoch;
+    they count in times and rates, not in the spread of the blocks.
     """
 
     steps_per_block: PositiveCount
@@ -180,7 +180,8 @@ class Evaluation(Wire):
 
 
 class Gemm(Wire):
-    """A square matrix product in the same process, the best of several: what the device can do."""
+    """The fastest of several square matrix products in the same process, as a measure of the
+    device."""
 
     size: PositiveCount
     precision: Text
@@ -188,7 +189,7 @@ class Gemm(Wire):
 
 
 class Energy(Wire):
-    """Energy over a window of the timed part, and where the number comes from.
+    """Energy over a window of the timed part, and its source.
 
     ``scope``: what the counter counts (``gpu``, ``cpu_package``, ``soc``): figures of different
     scopes do not compare. ``parts``: further counters over the same window, by scope.
@@ -215,14 +216,14 @@ class Energy(Wire):
 
 
 class Placement(Wire):
-    """Where the framework says the work ran."""
+    """The device of the training, as the framework reports it."""
 
     reported: Text
     matches: bool
 
 
 class Measurement(Wire):
-    """All that was measured in one process.
+    """All measurements of one process.
 
     ``layers``: ``stock``, or ``safe`` where the framework's own layers compute wrongly on this
     device and the bias is added so that the faulty fusion cannot match. ``data_digest``: see
@@ -257,7 +258,7 @@ class Measured(Wire):
 
 
 class Failed(Wire):
-    """The repeat gave no figure that may be ranked; what it did measure is kept."""
+    """The repeat has no figure that may be ranked; its measurements are kept."""
 
     status: Literal["failed"] = "failed"
     kind: FailureKind
@@ -289,7 +290,7 @@ class Clocks(Wire):
 
 
 class Conditions(Wire):
-    """What else the machine was doing before the repeat began, as far as it could be read."""
+    """State of the machine before the repeat: load, heat, power; None for unknown values."""
 
     waited_ns: OffsetNs | None = None
     load_average: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
@@ -332,7 +333,7 @@ def thinned(at_ns: Sequence[int], columns: Mapping[Sensor, Sequence[float | None
 
 
 class Warn(Wire):
-    """A doubt about the measurement, kept with it: a code and the figures behind it."""
+    """A doubt about the measurement: a code and the figures behind it."""
 
     code: Slug
     figures: dict[Slug, Finite | Setting] = Field(default={}, max_length=16)
@@ -370,7 +371,7 @@ class Result(Wire):
 
     @property
     def measurement(self) -> Measurement | None:
-        """What was measured, also where the outcome is a failure; None if nothing was."""
+        """The measurement, also of a failed repeat; None if there is none."""
         return self.outcome.measurement
 
 

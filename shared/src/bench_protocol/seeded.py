@@ -1,4 +1,4 @@
-"""Initial weights, the order of the data and generated data, the same numbers on every machine.
+"""Seeded numbers, equal on every machine: initial weights, sample order, generated data.
 
 Everything derives from the raw 64-bit output of Philox4x64-10 (Salmon et al. 2011) by the
 arithmetic below; NumPy's distributions are not used, because they may change between versions.
@@ -18,7 +18,7 @@ from .workloads import DataSet, Workload
 
 Weights = list[dict[str, NDArray[np.float32]]]
 DEFAULT_SEED = "0" * 32
-# The generated data is one fixed data set, whatever a repeat's seed is.
+# The generated data is one fixed data set, independent of a repeat's seed.
 DATA_SEED = "data"
 PATTERN_PIXELS = 4
 
@@ -36,12 +36,12 @@ def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
 
 
 def initial_weights(workload: Workload, seed: str = DEFAULT_SEED) -> Weights:
-    """Starting weights, one dictionary a layer (empty where a layer has none).
+    """Starting weights, one dictionary per layer (empty for a layer without weights).
 
     Kernels are uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot & Bengio 2010), those of
-    convolutions without an activation of their own, which a normalisation follows, in
-    +-sqrt(6 / fan_in) (He et al. 2015), recurrent kernels in +-sqrt(3 / units). Biases are zero but
-    for the LSTM's forget gate, which starts at one. Normalisations have mean 0, variance 1, beta 0
+    convolutions without activation, before a normalisation, in
+    +-sqrt(6 / fan_in) (He et al. 2015), recurrent kernels in +-sqrt(3 / units). Biases are 0,
+    except the LSTM's forget gate, which starts at 1. Normalisations have mean 0, variance 1, beta 0
     and their layer's gamma.
 
     Returns:
@@ -73,7 +73,7 @@ def _layer_weights(
 
 
 def weights_of(part: Part, values: dict[str, NDArray[np.float32]]) -> dict[str, Any]:
-    """A part's own weights, under their own names, out of those of its residual block."""
+    """The weights of one layer of a residual block, under the layer's own names."""
     return {name: values[part.prefix + name] for name in part.layer.weight_shapes(part.inputs)}
 
 
@@ -107,14 +107,13 @@ def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int3
 def generated_data(
     data_set: DataSet, split: str, samples: int | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """A learnable stand-in of a data set's shape: a coarse pattern per class under noise.
-
-    Data that is noise by its definition stays noise: random pictures, random labels.
+    """Learnable data in a data set's shape: a coarse pattern per class under noise. A data set
+    defined as noise stays noise: random pictures, random labels.
 
     Args:
         data_set: gives shape and number of classes.
         split: ``train``, ``validation`` or ``test``: same patterns, other samples.
-        samples: how many; all of the split's if not given. Fewer are a prefix of more.
+        samples: number of samples; None means the whole split. Fewer are a prefix of more.
 
     Returns:
         Pictures, uint8 of shape (samples, *sample_shape), and labels, int32 of shape (samples,).
@@ -135,12 +134,12 @@ def generated_data(
 
 
 def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
-    """SHA-256 over the raw arrays of a data set, lower-case hex: what was really trained on.
+    """SHA-256 over the raw arrays of a data set, lower-case hex: identifies the training data.
 
     Args:
         splits: pictures and labels, in the order train, validation (if there is one), test.
 
-    Of each array its shape as text (``60000x28x28x1``) and a line feed, then its values row by
+    For each array the shape as text (``60000x28x28x1``) and a line feed, then its values row by
     row: pictures as uint8, labels as little-endian int32.
     """
     sha = hashlib.sha256()
@@ -152,7 +151,8 @@ def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
 
 
 def _patterns(data_set: DataSet, purpose: str) -> NDArray[np.uint8]:
-    """One random pattern a class, uint8 of shape (classes, *sample_shape), 4 pixels a patch."""
+    """One random pattern per class, uint8 of shape (classes, *sample_shape), in patches of 4
+    pixels."""
     height, width, *channels = data_set.sample_shape
     rows, columns = -(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS)
     coarse_shape = (data_set.classes, rows, columns, *channels)

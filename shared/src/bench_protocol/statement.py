@@ -1,8 +1,8 @@
-"""Statements: what the payload of an envelope says.
+"""Statements: payloads of envelopes for results and key events.
 
 A result is an in-toto Statement v1 whose subjects are the workload's and the cell's digest and
 whose predicate is one :class:`~bench_protocol.result.Result`. A key event enrolls, rotates or
-revokes a key; it has a payload type of its own, so that neither can pass for the other.
+revokes a key. It has its own payload type, so that neither can be mistaken for the other.
 """
 
 import base64
@@ -102,7 +102,7 @@ def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) ->
 
 
 def require_author(claimed_key_id: str, signing_key_id: str) -> None:
-    """Hold the key a statement names against the one that signed it.
+    """Check that the key named in a statement is the one that signed it.
 
     Raises:
         BadSignature: they differ.
@@ -141,8 +141,8 @@ def enroll_event(
 def parse_key_event(payload: bytes) -> tuple[KeyEvent, Ed25519PublicKey]:
     """Read a key event and the key in it.
 
-    The event carries the key that signs it, so it is the one statement that is parsed before its
-    signature is verified; the caller verifies next.
+    The event contains the key that signs it, so it is the only statement that is parsed before its
+    signature is verified. The caller must verify next.
 
     Raises:
         MalformedJson, InvalidField: the form is wrong.

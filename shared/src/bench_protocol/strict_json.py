@@ -1,11 +1,11 @@
-"""JSON as the protocol wants it: one meaning for each document, and one form for each value.
+"""Strict JSON: each document has one meaning, and each value one canonical form.
 
-Python's reader keeps the last of two equal keys, takes NaN and turns 1e999 into infinity; two
-readers could then see two documents behind one signature. This one refuses all of that.
+Python's parser keeps the last of two equal keys, accepts NaN and turns 1e999 into infinity, so two
+parsers could read different documents under one signature. This one refuses these.
 
-Documents come mostly in the form that is signed. Those a quick reader (orjson) takes whose value it
-writes back as the same bytes; whatever it read otherwise than it stands there, a key that came
-twice or a number beyond its range, would be other bytes. All others are read with care.
+Most documents arrive in canonical form. A fast parser (orjson) handles them: its value is accepted
+if writing it gives the same bytes, because a duplicate key or a number out of range would give
+others. All other documents go through the strict parser.
 """
 
 import hashlib
@@ -41,7 +41,7 @@ def loads(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
         value = orjson.loads(raw)
         if orjson.dumps(value, option=orjson.OPT_SORT_KEYS) == raw:
             return value
-    except (ValueError, TypeError):  # TypeError: too deep for its writer
+    except (ValueError, TypeError):  # TypeError: nested too deeply to be written
         pass
     return _read_with_care(raw)
 
@@ -54,7 +54,7 @@ def _read_with_care(raw: bytes) -> Any:
             parse_constant=_refuse_constant,
             parse_float=_finite,
         )
-        # A lone surrogate can only come in through an escape; writing it out finds it.
+        # A lone surrogate can only come from an escape; writing the value detects it.
         if b"\\ud" in raw or b"\\uD" in raw:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
     except MalformedJson:
@@ -69,7 +69,7 @@ def _read_with_care(raw: bytes) -> Any:
 
 
 def dumps(value: Any) -> bytes:
-    """Write a value in the one form that is signed and digested: sorted keys, no spaces, UTF-8."""
+    """Write a value in canonical form, which is signed: sorted keys, no spaces, UTF-8."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False
     ).encode("utf-8")
@@ -84,7 +84,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     seen = dict(pairs)
     if len(seen) != len(pairs):
         twice, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        # The key may hold half of a surrogate pair, which no answer could carry.
+        # The key may contain half of a surrogate pair, which cannot be encoded in an answer.
         name = twice[:100].encode("utf-8", "replace").decode()
         raise MalformedJson(f"key {name!r} appears twice in one object", field=name or "body")
     return seen

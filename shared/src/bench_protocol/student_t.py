@@ -1,13 +1,13 @@
-"""Quantiles of Student's t distribution, which the intervals of comparisons need.
+"""Quantiles of Student's t distribution, for confidence intervals.
 
-SciPy has them too, and takes 143 MB on every machine that an agent runs on.
+SciPy has them too, but needs 143 MB on every machine with an agent.
 """
 
 import math
 from statistics import NormalDist
 
-# From here on the expansion alone is as accurate as Newton's method, whose gamma functions lose
-# digits as their arguments grow.
+# From here on the expansion is as accurate as Newton's method, whose gamma functions lose digits
+# for large arguments.
 MANY_DEGREES_OF_FREEDOM = 300
 
 
@@ -22,7 +22,7 @@ def quantile(freedom: float, confidence: float) -> float:
     if freedom >= MANY_DEGREES_OF_FREEDOM:
         return t
     # Newton's method. It starts below the quantile and never passes it, because the density falls
-    # beyond 0; a step squares the relative error, so the one after the last would not be seen.
+    # beyond 0; a step squares the relative error, so a further one would change nothing.
     step = t
     while step > 1e-7 * t:
         density, tails = _density_and_tails(freedom, t)

@@ -1,4 +1,5 @@
-"""The log's tree as files (C2SP tlog-tiles): 256 hashes or entries a tile, each at one address."""
+"""Tiles: the log's tree as files of 256 hashes or entries, each at a fixed address (C2SP
+tlog-tiles)."""
 
 import re
 import struct
@@ -13,7 +14,7 @@ NUMBER = re.compile(r"((?:x[0-9]{3}/)*[0-9]{3})(?:\.p/([1-9][0-9]{0,2}))?")
 
 
 def tile_number(index: int, width: int) -> str:
-    """A tile's number as the end of its address: ``x001/x234/067``, ``000.p/12``."""
+    """The last part of a tile's address: ``x001/x234/067``, ``000.p/12``."""
     digits = f"{index % 1000:03d}"
     while index := index // 1000:
         digits = f"x{index % 1000:03d}/{digits}"
@@ -21,10 +22,10 @@ def tile_number(index: int, width: int) -> str:
 
 
 def parse_tile_number(text: str) -> tuple[int, int]:
-    """Index and width of a tile.
+    """Parse index and width of a tile.
 
     Raises:
-        InvalidProof: not a tile's number in its one form.
+        InvalidProof: not a tile's number in canonical form.
     """
     match = NUMBER.fullmatch(text)
     index = int(match[1].replace("x", "").replace("/", "")) if match else 0
@@ -35,7 +36,7 @@ def parse_tile_number(text: str) -> tuple[int, int]:
 
 
 def tile_address(level: int, index: int, size: int) -> str:
-    """Address of a tile of hashes in a tree of ``size`` leaves, partial where it is not full."""
+    """Address of a tile of hashes in a tree of ``size`` leaves; the last one may be partial."""
     count = size >> (HEIGHT * level)
     return f"/tile/{level}/{tile_number(index, min(WIDTH, count - index * WIDTH))}"
 
@@ -47,12 +48,12 @@ def entries_addresses(size: int) -> Iterator[str]:
 
 
 def encode_entries(entries: Iterable[bytes]) -> bytes:
-    """An entry bundle: each entry after its length, 16 bits, big-endian."""
+    """Encode an entry bundle: the length of each entry as 16 bits, big-endian, then the entry."""
     return b"".join(struct.pack(">H", len(entry)) + entry for entry in entries)
 
 
 def decode_entries(bundle: bytes) -> list[bytes]:
-    """The entries of a bundle.
+    """Decode the entries of a bundle.
 
     Raises:
         InvalidProof: it ends within an entry.
@@ -70,13 +71,13 @@ def decode_entries(bundle: bytes) -> list[bytes]:
 def fetch_nodes(
     fetch: Callable[[str], bytes], size: int, wanted: Iterable[Node]
 ) -> dict[Node, bytes]:
-    """Nodes of a tree of ``size`` leaves from its tiles.
+    """Read nodes of a tree of ``size`` leaves from its tiles.
 
     Args:
-        fetch: gives the bytes at an address; each is asked for once.
+        fetch: returns the bytes at an address; called once for each.
 
     Raises:
-        InvalidProof: a tile is not as long as its address says.
+        InvalidProof: a tile's length differs from its address.
     """
     tiles: dict[str, bytes] = {}
     nodes = {}

@@ -13,7 +13,7 @@ LARGEST_INTEGER = 2**53 - 1
 Count = Annotated[int, Field(ge=0, le=LARGEST_INTEGER)]
 PositiveCount = Annotated[int, Field(ge=1, le=LARGEST_INTEGER)]
 Bytes = Count
-# The number of a device among its kind.
+# The index of a device within its kind.
 DeviceIndex = Annotated[int, Field(ge=0, le=1023)]
 DurationNs = Annotated[int, Field(ge=1, le=LARGEST_INTEGER, description="nanoseconds, above zero")]
 OffsetNs = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="nanoseconds since a start")]
@@ -33,7 +33,8 @@ def _moment(text: str) -> str:
     return text
 
 
-# RFC 3339, UTC, microseconds: 2026-11-21T03:42:00.000000Z. [0-9], because \d takes any script's.
+# RFC 3339, UTC, microseconds: 2026-11-21T03:42:00.000000Z. [0-9], because \d matches digits of
+# every script.
 UtcTime = Annotated[
     str,
     StringConstraints(
@@ -45,7 +46,7 @@ UtcTime = Annotated[
 
 
 def plain_text(text: str, limit: int = 200) -> str:
-    """What the wire takes of a text from outside: no control characters, at most ``limit`` long."""
+    """Clean a text from outside for the wire: no control characters, at most ``limit`` long."""
     text = text.encode("utf-8", "replace").decode()  # half of a surrogate pair becomes "?"
     return re.sub(r"[\x00-\x1f\x7f-\x9f]+", " ", text)[:limit]
 
@@ -56,7 +57,7 @@ class Wire(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with some fields replaced; what was cached from the old fields is forgotten."""
+        """A copy with some fields replaced; values cached from the old fields are dropped."""
         copied = super().model_copy(update=update, deep=deep)
         for name in copied.__dict__.keys() - type(self).model_fields.keys():
             del copied.__dict__[name]

@@ -1,4 +1,4 @@
-"""A workload is what is trained, as pure data. Its digest is its identity."""
+"""Workloads: data set, layers, optimiser as pure data. The digest is the identity."""
 
 import math
 from functools import cached_property
@@ -51,7 +51,7 @@ Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
 class DataSet(Wire):
     """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1].
 
-    ``noise``: by its definition the data is random pictures with random labels, nothing to learn.
+    ``noise``: the data is defined as random pictures with random labels, with nothing to learn.
     """
 
     name: Slug
@@ -60,16 +60,16 @@ class DataSet(Wire):
     train_samples: PositiveCount
     validation_samples: Count = 0
     test_samples: PositiveCount
-    # Left out where false: the digests of what was there before it stay.
+    # Left out if false, so that older digests stay the same.
     noise: bool = Field(default=False, exclude_if=lambda noise: not noise)
 
 
 class Workload(Wire):
-    """What is trained: data set shape, layers, loss, optimiser, default batch size, epochs.
+    """One training: data set shape, layers, loss, optimiser, default batch size, epochs.
 
     The loss is softmax cross-entropy of the last layer's outputs, averaged over the batch.
-    ``unit``: what rates count: samples, or the tokens in them, where a sample is a row of tokens.
-    ``batch_sizes`` and ``summary`` guide people and plans; they are not part of the identity.
+    ``unit``: what rates count: samples, or tokens, where a sample is a row of tokens.
+    ``batch_sizes`` and ``summary`` are for plans and people; they are not part of the identity.
     """
 
     name: Slug

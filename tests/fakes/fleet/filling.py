@@ -1,4 +1,4 @@
-"""Fills a database: who measures what, when, and what is odd among it."""
+"""Fill a database with invented results: machines, cells, times, anomalies."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ WORKLOADS = ("mnist-cnn", "fashion-cnn", "cifar100-vgg16", "fashion-mlp", "fashi
 
 
 def make(folder: Path, workloads: Sequence[str] = WORKLOADS) -> str:
-    """Make the database and its keys in a folder; gives its address."""
+    """Create the database and its keys in a folder; return its address."""
     url = f"sqlite:///{folder / 'server.db'}"
     folder.mkdir(parents=True, exist_ok=True)
     store = Store(url)
@@ -79,7 +79,7 @@ def fill(store: Store, authority: Authority, workloads: Sequence[str] = WORKLOAD
 
 
 def send(store: Store, authority: Authority, run: Session, cells: Iterable[Cell]) -> list[str]:
-    """Post three repeats of each cell under one challenge; gives the results' ids."""
+    """Post three repeats of each cell under one challenge; return the results' ids."""
     request = acts.ChallengeRequest(key_id=results.key_id(run.key))
     challenge = challenges.give(acts.payload(request), store, authority, run.at, 24)
     bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)

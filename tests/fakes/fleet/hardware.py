@@ -1,4 +1,4 @@
-"""Models of hardware, and machines and environments with them."""
+"""Invented hardware, machines and environments."""
 
 from dataclasses import dataclass
 

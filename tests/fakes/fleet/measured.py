@@ -1,4 +1,4 @@
-"""What a run on a machine of the fleet might measure."""
+"""Invented measurements of a machine of the fleet."""
 
 import random
 from collections.abc import Iterator, Sequence

@@ -1,16 +1,16 @@
-"""Problems a person can mend. Each message says what is wrong and what to do."""
+"""Errors that a person can fix. Each message says what is wrong and what to do."""
 
 
 class UsageProblem(Exception):
-    """What was asked for cannot be done; the message says what to ask instead."""
+    """The command cannot be carried out; the message names the right one."""
 
 
 class HomeProblem(Exception):
-    """A file of the agent's folder cannot be used; the message says what mends it."""
+    """A file of the agent's folder cannot be used; the message says how to fix it."""
 
 
 class DataProblem(Exception):
-    """A data set is missing, wrong or cannot be brought; the message says what mends it."""
+    """A data set is missing, wrong or cannot be downloaded; the message says how to fix it."""
 
 
 class ServerUnreachable(Exception):
@@ -18,4 +18,4 @@ class ServerUnreachable(Exception):
 
 
 class LogContradiction(ServerUnreachable):
-    """The server's log is not the one that was seen before; nothing more is sent to it."""
+    """The server's log contradicts the one seen before; nothing more is sent to this server."""

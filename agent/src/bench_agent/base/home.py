@@ -1,4 +1,4 @@
-"""Where the agent keeps its things: key, salt, outbox, logs. ``BENCH_HOME`` moves it."""
+"""The agent's folder: key, salt, outbox, logs. ``BENCH_HOME`` moves it."""
 
 import os
 import shlex
@@ -14,17 +14,17 @@ import platformdirs
 from .errors import HomeProblem
 
 NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-MAKE_ROOM = "make room there or move the folder (BENCH_HOME), then: bench-agent run --resume"
+FREE_SPACE = "free space there or move the folder (BENCH_HOME), then: bench-agent run --resume"
 
 
 @dataclass(frozen=True)
 class Home:
-    """Paths inside the agent's folder. Nothing is created by looking."""
+    """Paths inside the agent's folder. Reading a path creates nothing."""
 
     root: Path
 
     def command(self, words: str) -> str:
-        """How to call the agent for this folder, from any shell of a Unix."""
+        """The command line that runs the agent with this folder, for any Unix shell."""
         called = f"{program()} {words}"
         if self == find_home({}):
             return called
@@ -47,7 +47,7 @@ class Home:
         return self.root / "run.json"
 
     @property
-    def paces(self) -> Path:
+    def measured_times(self) -> Path:
         return self.root / "paces.json"
 
     @property
@@ -60,7 +60,7 @@ class Home:
 
 
 def program() -> str:
-    """What the agent is called here: by its name alone where a shell finds it."""
+    """The agent's command: its name alone if it is on PATH, else its full path."""
     beside = Path(sys.executable).with_name("bench-agent")
     on_path = shutil.which("bench-agent")
     return shlex.quote(str(beside)) if on_path is None and beside.exists() else "bench-agent"
@@ -91,7 +91,7 @@ def private_folder(path: Path) -> Path:
 
 
 def write_durably(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600 so that after a power cut it is there whole or not at all.
+    """Write a file of mode 0600 so that after a power cut it is complete or absent.
 
     It is on disk when this returns: its content, then its name in the folder.
 
@@ -103,7 +103,7 @@ def write_durably(path: Path, content: bytes) -> None:
 
 
 def write_new_private(path: Path, content: bytes) -> None:
-    """As :func:`write_durably`, but never over a file that is there.
+    """As :func:`write_durably`, but never overwrites a file.
 
     Raises:
         FileExistsError: there is one already.
@@ -118,7 +118,7 @@ def write_new_private(path: Path, content: bytes) -> None:
 
 @contextmanager
 def _written(path: Path, content: bytes) -> Iterator[Path]:
-    """A file beside ``path`` with the content on disk, to be given its name in the block."""
+    """A temporary file beside ``path`` with the content on disk; the block renames it."""
     private_folder(path.parent)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
@@ -134,7 +134,7 @@ def _written(path: Path, content: bytes) -> Iterator[Path]:
     except OSError as error:
         with suppress(OSError):
             partial.unlink(missing_ok=True)
-        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
 def _sync_folder(path: Path) -> None:
@@ -146,7 +146,7 @@ def _sync_folder(path: Path) -> None:
 
 
 def read_private(path: Path) -> bytes:
-    """Read a file that nobody else may read.
+    """Read a private file.
 
     Raises:
         FileNotFoundError: there is none.

@@ -1,7 +1,7 @@
 """The pip commands that install frameworks, for the Python that runs the agent.
 
 They name sources on this disk or the frameworks' own distributions. The agent is in no package
-index: asking one for ``bench-agent`` would fetch whatever a stranger put under that name.
+index: ``pip install bench-agent`` would install a stranger's package of that name.
 """
 
 import shlex
@@ -17,11 +17,11 @@ CHECKOUT = Path(__file__).parents[4]
 
 
 def pip(*arguments: str, python: str = sys.executable, has_pip: bool | None = None) -> str:
-    """A pip command for the Python that runs the agent; uv's where that Python has no pip.
+    """A pip command for the Python that runs the agent; uv's if that Python has no pip.
 
     Args:
         arguments: ``install`` or ``uninstall`` first.
-        has_pip: whether this Python has pip; found out where not given.
+        has_pip: whether this Python has pip; None checks it.
     """
     has_pip = find_spec("pip") is not None if has_pip is None else has_pip
     if has_pip:
@@ -36,12 +36,12 @@ def pip_install(*requirements: str) -> str:
 
 
 def pip_replace(old: tuple[str, ...], *requirements: str) -> str:
-    """Uninstall, then install: two distributions that hold the same files."""
+    """Uninstall, then install: for two distributions that contain the same files."""
     return f"{pip('uninstall', '-y', *old)} && {pip_install(*requirements)}"
 
 
 def install_extras(*extras: str, checkout: Path = CHECKOUT) -> str:
-    """Install what the agent's extras stand for, in a checkout at the tested versions.
+    """Install the requirements of the agent's extras; in a checkout, at the tested versions.
 
     Args:
         extras: as in ``agent/pyproject.toml``.
@@ -56,7 +56,7 @@ def install_extras(*extras: str, checkout: Path = CHECKOUT) -> str:
 
 
 def _requirements(extras: tuple[str, ...]) -> Iterator[str]:
-    """What the installed agent's extras ask for on this platform, by its own metadata."""
+    """Requirements of the installed agent's extras on this platform, from its metadata."""
     for line in requires("bench-agent") or ():
         requirement = Requirement(line)
         marker = requirement.marker

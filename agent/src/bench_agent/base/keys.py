@@ -1,4 +1,4 @@
-"""This machine's signing key and the salt of its hash: made once, kept in files of mode 0600."""
+"""This machine's signing key and the salt of its hash: made once, stored in files of mode 0600."""
 
 import hashlib
 import hmac
@@ -22,7 +22,7 @@ SALT_BYTES = 32
 
 
 def load_or_create_key(home: Home) -> Ed25519PrivateKey:
-    """The machine's Ed25519 key; a new one at the first call.
+    """The machine's Ed25519 key; the first call makes it.
 
     Raises:
         HomeProblem: the file is open to others, is not such a key, or cannot be written.
@@ -31,7 +31,7 @@ def load_or_create_key(home: Home) -> Ed25519PrivateKey:
 
 
 def own_key(home: Home) -> Ed25519PrivateKey | None:
-    """The machine's key, None where none was made yet.
+    """The machine's key, or None if none was made yet.
 
     Raises:
         HomeProblem: see :func:`load_or_create_key`.
@@ -40,8 +40,8 @@ def own_key(home: Home) -> Ed25519PrivateKey | None:
 
 
 def next_key(home: Home) -> Ed25519PrivateKey:
-    """The key that a rotation brings; the same until it is taken, so that a rotation which some
-    servers have seen can be gone on with.
+    """The new key of a rotation. It stays the same until :func:`take_next_key`, so that a rotation
+    which only some servers have seen can continue.
 
     Raises:
         HomeProblem: see :func:`load_or_create_key`.
@@ -50,15 +50,15 @@ def next_key(home: Home) -> Ed25519PrivateKey:
 
 
 def take_next_key(home: Home) -> None:
-    """Make the next key the machine's key. The old one is gone."""
+    """Make the next key the machine's key. The old key is deleted."""
     _next(home).replace(home.key)
 
 
 def put_key_away(home: Home) -> Path:
-    """Keep the machine's key under another name, so that the next call for one makes a new key.
+    """Rename the machine's key, so that the next call makes a new one.
 
     Returns:
-        Where the old key is now.
+        The new path of the old key.
 
     Raises:
         FileNotFoundError: the machine has no key.

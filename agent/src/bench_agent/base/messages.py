@@ -1,9 +1,9 @@
-"""What parent and worker say to each other.
+"""Messages between the agent and its worker process.
 
 The job goes in as one JSON document on standard input. On a file descriptor of its own the worker
 answers with JSON lines: ``PhaseBegan`` and ``BlockDone`` while it works, so that the parent can
-show progress, see a stall, and know the phase of a crash; last one ``Answer``. Whatever a library
-prints goes to the log and cannot corrupt the answer.
+show progress, see a stall, and know the phase of a crash; last one ``Answer``. Output of libraries
+goes to the log and cannot corrupt the answer.
 """
 
 from typing import Annotated, Literal
@@ -36,7 +36,7 @@ class Timing(Wire):
 
 
 class Job(Wire):
-    """One repeat of one cell, with everything a worker needs to know."""
+    """The input of a worker: one repeat of one cell, and how to run it."""
 
     workload: Workload
     cell: Cell
@@ -62,7 +62,7 @@ class BlockDone(Wire):
 
 
 class Answer(Wire):
-    """The end: the outcome, and the software it ran on (None where the import already failed)."""
+    """The last message: the outcome, and the software it ran on (None if its import failed)."""
 
     event: Literal["answer"] = "answer"
     outcome: Outcome
@@ -71,7 +71,7 @@ class Answer(Wire):
 
 
 class FoundDevice(Wire):
-    """A device as a framework reports it; ``compute_capability`` as ``9.0``, NVIDIA's only."""
+    """A device as a framework reports it; ``compute_capability`` such as ``9.0``, NVIDIA only."""
 
     kind: DeviceKind
     index: int
@@ -80,7 +80,7 @@ class FoundDevice(Wire):
 
 
 class Probe(Wire):
-    """Answer of ``bench_agent.worker --probe FRAMEWORK``: what the framework sees here."""
+    """Answer of ``bench_agent.worker --probe FRAMEWORK``: the framework's devices and software."""
 
     event: Literal["probe"] = "probe"
     devices: tuple[FoundDevice, ...]
@@ -89,7 +89,7 @@ class Probe(Wire):
 
 
 class TraceAnswer(Wire):
-    """Answer of ``bench_agent.worker --trace``: the cell's traces, or what kept it from tracing."""
+    """Answer of ``bench_agent.worker --trace``: the cell's traces, or why there are none."""
 
     event: Literal["traced"] = "traced"
     traces: tuple[Trace, ...]

@@ -1,8 +1,8 @@
-"""What the precisions mean, and which device has which.
+"""Precisions: what each means, and which devices support it.
 
-``float32``: products of float32 numbers, TF32 off. ``tf32``: the same with TF32 products. In the
-mixed ones weights, optimiser state, softmax and loss are float32; layers compute in half precision
-on half-precision copies of the weights, so gradients arrive at the float32 weights.
+``float32``: products of float32 numbers, TF32 off. ``tf32``: the same with TF32 products. In mixed
+precision, weights, optimiser state, softmax and loss are float32; layers compute in half precision
+on half-precision copies of the weights, so gradients are applied to the float32 weights.
 """
 
 from typing import Literal
@@ -19,26 +19,26 @@ COMPUTE_TYPES: dict[Precision, ComputeType] = {
     "mixed_bfloat16": "bfloat16",
 }
 ALL_PRECISIONS: tuple[Precision, ...] = tuple(COMPUTE_TYPES)
-# float16 ends at 6e-8 and gradients are often smaller: the loss is multiplied before the backward
-# pass and the gradients divided after it. A power of two, so nothing is rounded by it; fixed,
-# because raising it until something overflows would make steps unequal.
+# The smallest float16 is 6e-8 and gradients are often smaller: the loss is multiplied before the
+# backward pass and the gradients are divided after it. A power of two rounds nothing. The scale is
+# fixed: adapting it until something overflows would make steps unequal.
 FLOAT16_LOSS_SCALE = 1024.0
 # NVIDIA's Ampere, the first to have TF32 and bfloat16.
 AMPERE = 8
 
 
 def loss_scale(precision: Precision) -> float:
-    """By what the loss is multiplied before the backward pass; 1 where that is not needed."""
+    """Factor of the loss before the backward pass; 1 if none is needed."""
     return FLOAT16_LOSS_SCALE if precision == "mixed_float16" else 1.0
 
 
 def products(precision: Precision) -> str:
-    """What matrix products are computed in: ``float32``, ``tf32``, ``float16``, ``bfloat16``."""
+    """Number format of matrix products: ``float32``, ``tf32``, ``float16``, ``bfloat16``."""
     return "tf32" if precision == "tf32" else COMPUTE_TYPES[precision]
 
 
 def mixed_settings(precision: Precision) -> dict[str, str]:
-    """What a mixed cell says among its recipe's settings; nothing for the others."""
+    """Recipe settings of a mixed cell; empty for other precisions."""
     if not precision.startswith("mixed_"):
         return {}
     scale = loss_scale(precision)
@@ -46,7 +46,7 @@ def mixed_settings(precision: Precision) -> dict[str, str]:
 
 
 def why_not(device: DeviceKind, precision: Precision) -> str | None:
-    """Reason why no device of a kind has a precision, or None."""
+    """The reason why no device of a kind supports a precision, or None."""
     if precision == "tf32" and device != "cuda":
         return "tf32 is a format of NVIDIA GPUs"
     if precision == "mixed_float16" and device == "cpu":
@@ -55,7 +55,8 @@ def why_not(device: DeviceKind, precision: Precision) -> str | None:
 
 
 def too_old(device: FoundDevice, precision: Precision) -> str | None:
-    """Reason why a GPU is too old for a precision, or None; one that says no version is not."""
+    """The reason why a GPU is too old for a precision, or None. A GPU of unknown version is not too
+    old."""
     capability = device.compute_capability
     if precision in ("tf32", "mixed_bfloat16") and capability:
         major = int(capability.split(".")[0])

@@ -16,7 +16,7 @@ from ..output.live import failure
 from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
-from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, judge, pairs, side
+from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, compare_sides, pairs, side
 from ..run.probe import probe_all
 from ..run.run_lock import alone
 from .exits import Exit, stop
@@ -81,7 +81,7 @@ def ab(
         stop(Exit.SOME_FAILED, f"{message}; its log is {error.log}")
     except KeyboardInterrupt:
         stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is kept")
-    answer = document(side_a, side_b, done, judge(done), before)
+    answer = document(side_a, side_b, done, compare_sides(done), before)
     if as_json:
         print_json(answer)
     else:
@@ -92,7 +92,7 @@ def ab(
 def _side(name: str, choice: Choice, home: Home) -> Side:
     check_names(choice.selection)
     answers = probe_all(home.logs, choice.selection.frameworks, choice.command)
-    chosen = side(name, choice, answers, estimates.load(home.paces))
+    chosen = side(name, choice, answers, estimates.load(home.measured_times))
     if chosen.cell.data == "real":
         data.require({chosen.planned.workload.data_set.name: None})
     return chosen

@@ -1,4 +1,4 @@
-"""``conformance``: does every framework train the same on this machine?"""
+"""``conformance``: check that every framework trains the same on this machine."""
 
 import typer
 

@@ -1,4 +1,4 @@
-"""``devices`` and ``doctor``: what this machine is, what runs on it, and how to fix the rest."""
+"""``devices`` and ``doctor``: show this machine, what runs on it, and how to fix the rest."""
 
 from typing import Annotated
 

@@ -103,7 +103,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _leave(
             Exit.INTERRUPTED,
-            "interrupted; finished results are in the outbox: bench-agent run --resume goes on",
+            "interrupted; finished results are in the outbox: bench-agent run --resume continues",
         )
 
 

@@ -47,7 +47,7 @@ Precisions = Annotated[
 DataOption = Annotated[
     str,
     typer.Option(
-        "--data", help="generated (needs no files) or real (bench-agent data fetch brings it)."
+        "--data", help="generated (needs no files) or real (bench-agent data fetch downloads it)."
     ),
 ]
 Repeats = Annotated[

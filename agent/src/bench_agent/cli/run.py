@@ -145,7 +145,7 @@ def _begin(
         made = _make_plan(preset, like, selection)
         _check_plan(made, yes)
         if resume:
-            typer.echo("the last run was not cut off: a new one begins", err=True)
+            typer.echo("the last run is complete: starting a new one", err=True)
         journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
     return journal
 
@@ -163,20 +163,28 @@ def _ask_consent(server: str, home: Home, yes: bool) -> None:
 
 def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Plan:
     if preset and like:
-        raise UsageProblem("--preset and --like each say what to run: give one of them")
+        raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
     free_memory = free_memory_of(read_facts())
     made = make_plan(
-        chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+        chosen,
+        selection,
+        probes,
+        measured_times=estimates.load(home.measured_times),
+        free_memory=free_memory,
     )
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
         made = make_plan(
-            chosen, selection, probes, paces=estimates.load(home.paces), free_memory=free_memory
+            chosen,
+            selection,
+            probes,
+            measured_times=estimates.load(home.measured_times),
+            free_memory=free_memory,
         )
     return made
 

@@ -82,7 +82,7 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
     if not yes and first is not None:
         typer.echo(f"The first of what will be sent to {client.server}, every byte of it:\n")
         typer.echo(first.raw.decode())
-        typer.echo("\nwhose payload is, decoded:\n")
+        typer.echo("\nIts decoded payload:\n")
         print_json(first.document())
     ask(
         f"{client.server} publishes results under {offered}, for anyone to use. Agree, and send?",

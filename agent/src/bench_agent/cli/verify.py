@@ -1,4 +1,4 @@
-"""``verify``: is a result what its key signed, and does a log contain it?"""
+"""``verify``: check a result's signature, its key's history and its entry in the log."""
 
 import json
 from pathlib import Path
@@ -28,7 +28,7 @@ from .exits import Exit, stop
 from .options import Json
 from .setup import exchange, open_home, open_reader, print_json
 
-# What was verified, its bundle (None if no server was asked), the trusted log key (None: the
+# The verified result, its bundle (None if no server was asked), the trusted log key (None: the
 # bundle's own).
 Checked = tuple[Verified, dict[str, Any] | None, str | None]
 
@@ -39,7 +39,7 @@ def verify(
         typer.Argument(help="A result's address, a bundle in a file, or a file of the outbox."),
     ],
     save: Annotated[
-        Path | None, typer.Option("--save", help="Keep the bundle, to verify it without network.")
+        Path | None, typer.Option("--save", help="Save the bundle, to verify it offline.")
     ] = None,
     as_json: Json = False,
 ) -> None:

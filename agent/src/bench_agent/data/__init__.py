@@ -1,4 +1,4 @@
-"""Data sets: the manifest of the real ones, where they are, how they come, and their arrays."""
+"""Data sets: manifest, location, download and arrays of real data; generated data."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -24,7 +24,7 @@ def load(
     """A workload's samples, all of them.
 
     Args:
-        places: folders to look for real data in; by default as the environment says.
+        places: folders to look for real data in; None reads the environment.
 
     Returns:
         Pictures uint8 (samples, *sample_shape) and labels int32 (samples,) of the splits train,
@@ -45,10 +45,10 @@ def load(
 def require(
     names: Iterable[str], places: Sequence[Path] | None = None, manifest: Manifest = MANIFEST
 ) -> None:
-    """Verify the files of data sets before anything long begins.
+    """Verify the files of data sets before any long work.
 
     Raises:
-        DataProblem: one is missing or wrong; the message says of each what mends it.
+        DataProblem: one is missing or wrong; the message says how to fix each.
     """
     problems: list[str] = []
     for name in names:
@@ -68,7 +68,7 @@ def _real(name: str, manifest: Manifest) -> RealData:
 
 
 def cut(arrays: Arrays, data_set: DataSet) -> tuple[Split, ...]:
-    """The published training samples in order, the last of them for validation; then the test.
+    """Split published samples: training in order, the last of them for validation, then test.
 
     Raises:
         DataProblem: there are too few samples, or they have another shape.

@@ -1,7 +1,7 @@
-"""Brings a data set's files from their mirrors.
+"""Download a data set's files from their mirrors.
 
-A download goes to ``NAME.partial`` beside its target, and gets the target's name once size and
-SHA-256 are right. What an interrupted one left is continued where it stopped.
+A download is written to ``NAME.partial`` beside its target and renamed once size and SHA-256 match.
+An interrupted download continues where it stopped.
 """
 
 import os
@@ -17,15 +17,15 @@ from .manifest import DataFile
 TIMEOUT = httpx.Timeout(30.0, connect=15.0)
 
 Listener = Callable[[int], None]
-"""Is told how many bytes of the file are here."""
+"""Receives the number of bytes on disk."""
 
 
 class _MirrorFailed(Exception):
-    """This mirror did not give the file."""
+    """This mirror did not deliver the file."""
 
 
 def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
-    """A client for mirrors: they redirect, and must not compress on the way."""
+    """An HTTP client for mirrors: it follows redirects and refuses compression."""
     return httpx.Client(
         timeout=timeout, follow_redirects=True, headers={"Accept-Encoding": "identity"}
     )
@@ -34,10 +34,10 @@ def open_client(timeout: httpx.Timeout = TIMEOUT) -> httpx.Client:
 def fetch(
     file: DataFile, folder: Path, client: httpx.Client, listener: Listener = lambda done: None
 ) -> Path:
-    """Bring one file into the data folder, from the first mirror that gives it right.
+    """Download one file into the data folder, from the first mirror that delivers it intact.
 
     Raises:
-        DataProblem: no mirror gave it, or it cannot be written; what is here of it stays.
+        DataProblem: no mirror delivered it, or it cannot be written; the partial file stays.
     """
     target = folder / file.path
     partial = target.with_name(f"{target.name}.partial")
@@ -59,12 +59,12 @@ def fetch(
         ) from error
     except OSError as error:
         raise DataProblem(
-            f"cannot write {partial}: {error.strerror}; make room there, or choose another folder "
+            f"cannot write {partial}: {error.strerror}; free space there, or choose another folder "
             "with BENCH_DATA_DIR"
         ) from error
     raise DataProblem(
         f"no mirror gave {file.path}:\n  " + "\n  ".join(failures) + "\n"
-        f"Try again (a cut download goes on where it stopped), or put it there as {target}"
+        f"Try again (a download continues where it stopped), or save it as {target}"
     )
 
 
@@ -74,7 +74,7 @@ def _from_mirror(
     """Complete the partial file and verify it.
 
     Raises:
-        _MirrorFailed: it did not become the right file.
+        _MirrorFailed: it did not deliver the right file.
         OSError: it cannot be written.
     """
     resumed = partial.exists()
@@ -83,7 +83,7 @@ def _from_mirror(
         sources.verified(file, partial)
     except DataProblem as problem:
         partial.unlink()
-        if resumed:  # what an earlier attempt left may have been the wrong part
+        if resumed:  # the rest of an earlier attempt may have been wrong
             return _from_mirror(mirror, file, partial, client, listener)
         raise _MirrorFailed(str(problem)) from problem
 
@@ -91,7 +91,7 @@ def _from_mirror(
 def _download(
     mirror: str, file: DataFile, partial: Path, client: httpx.Client, listener: Listener
 ) -> None:
-    """Stream until the file is whole, resuming after a cut as long as each attempt brings more."""
+    """Stream until the file is complete; resume after a cut while each attempt adds bytes."""
     while (here := _size(partial)) != file.size_bytes:
         if here > file.size_bytes:
             partial.unlink()
@@ -109,7 +109,8 @@ def _download(
 def _stream(
     mirror: str, file: DataFile, partial: Path, here: int, client: httpx.Client, listener: Listener
 ) -> None:
-    """One request; appends to the ``here`` bytes there are if the server can, else begins anew."""
+    """Send one request. Append to the ``here`` bytes on disk if the server supports ranges, else
+    start again."""
     headers = {"Range": f"bytes={here}-"} if here else {}
     with client.stream("GET", mirror, headers=headers) as answer:
         if answer.status_code not in (200, 206):

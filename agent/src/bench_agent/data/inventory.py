@@ -1,4 +1,4 @@
-"""What the ``data`` commands do and show: one document for programs, one table of it for people."""
+"""The ``data`` commands: fetch, list and verify data sets; a JSON document and its table."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -32,7 +32,7 @@ Document = dict[str, Any]
 def fetch_all(
     chosen: Sequence[RealData], console: Console, places: Sequence[Path] | None = None
 ) -> int:
-    """Bring what is missing or wrong into the first of ``places``; how many files failed."""
+    """Download missing and wrong files into the first of ``places``; return how many failed."""
     places = places or sources.folders()
     failed = 0
     columns = (
@@ -72,7 +72,7 @@ def _is_right(data: RealData, places: Sequence[Path]) -> bool:
 
 
 def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set with its files; their contents are not looked at."""
+    """Each data set with its files; the contents are not read."""
     places = places or sources.folders()
     return {
         "folder": str(places[0]),
@@ -113,11 +113,13 @@ def print_list(document: Document) -> None:
         )
     console = Console()
     console.print(table)
-    console.print(f"bring them: bench-agent data fetch (into {document['folder']})", soft_wrap=True)
+    console.print(
+        f"download them: bench-agent data fetch (into {document['folder']})", soft_wrap=True
+    )
 
 
 def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
-    """Each data set's problem, or the digests of its arrays as each workload gets them."""
+    """Each data set's problem, or the digests of the arrays that each workload gets."""
     places = places or sources.folders()
     return {"data_sets": [_verified(data, places) for data in chosen]}
 
@@ -126,7 +128,7 @@ def print_verified(document: Document) -> None:
     """Lines of :func:`verify_document`."""
     console = Console()
     for item in document["data_sets"]:
-        status = item["problem"] or "every file is the one that is meant; its arrays are"
+        status = item["problem"] or "every file has the expected digest; its arrays:"
         console.print(f"{item['name']}: {status}", markup=False, highlight=False, soft_wrap=True)
         for workload, digest in item["digests"].items():
             console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)

@@ -16,7 +16,7 @@ ZALANDO_MIRROR = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com"
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file as its publisher made it.
+    """A file as published.
 
     ``path`` is below the data folder, whose layout is that of Keras' cache; ``other_paths`` are
     further names under which Keras keeps it.
@@ -111,5 +111,5 @@ MANIFEST: tuple[RealData, ...] = (
 
 
 def real_data_named(name: str, manifest: tuple[RealData, ...] = MANIFEST) -> RealData | None:
-    """The data set of this name, or None if there is none to be had."""
+    """The real data set of this name, or None."""
     return next((item for item in manifest if item.name == name), None)

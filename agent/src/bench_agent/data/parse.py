@@ -1,6 +1,6 @@
-"""From the bytes of a data set's files to arrays. The bytes were verified before (sources).
+"""Parse the files of data sets into arrays. The bytes were verified before (sources).
 
-Nothing is unpacked to disk, and a pickle can make nothing but NumPy arrays and plain containers.
+Nothing is unpacked to disk, and a pickle can create only NumPy arrays and plain containers.
 """
 
 import gzip
@@ -22,7 +22,7 @@ Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 """Pictures, uint8 (samples, ...), and labels, int32 (samples,)."""
 
 IDX_UINT8 = b"\x00\x00\x08"
-# What NumPy's pickles call to make an array, under the name it had before NumPy 2 and has since.
+# The function that NumPy's pickles call to make an array, by its name before and since NumPy 2.
 RECONSTRUCT: Any = np.empty(0).__reduce__()[0]
 ARRAY_PARTS: dict[tuple[str, str], Any] = {
     ("numpy", "ndarray"): np.ndarray,
@@ -35,14 +35,14 @@ P = ParamSpec("P")
 
 @dataclass(frozen=True)
 class Arrays:
-    """A data set as published, before it is cut for a workload."""
+    """A data set as published, before it is split for a workload."""
 
     train: Split
     test: Split
 
 
 def _advising(parser: Callable[P, Arrays]) -> Callable[P, Arrays]:
-    """Whatever a parser stumbles over becomes one kind of error."""
+    """Turn every error of a parser into a DataProblem."""
 
     @wraps(parser)
     def parse(*args: P.args, **kwargs: P.kwargs) -> Arrays:

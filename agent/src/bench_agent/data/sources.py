@@ -1,4 +1,4 @@
-"""Where the files of a data set are on this machine, and their contents, verified."""
+"""Find a data set's files on this machine and verify their contents."""
 
 import hashlib
 import os
@@ -13,26 +13,26 @@ from .manifest import DataFile, RealData
 
 
 def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where data sets are put: ``BENCH_DATA_DIR``, or ``data`` in the agent's folder."""
+    """The data folder: ``BENCH_DATA_DIR``, or ``data`` in the agent's folder."""
     chosen = environ.get("BENCH_DATA_DIR")
     return Path(chosen).expanduser() if chosen else find_home(environ).root / "data"
 
 
 def folders(environ: Mapping[str, str] = os.environ) -> tuple[Path, ...]:
-    """Where to look, best first: the data folder, then Keras' cache."""
+    """Folders to search, in order: the data folder, then Keras' cache."""
     keras = Path(environ.get("KERAS_HOME") or "~/.keras").expanduser()
     return data_folder(environ), keras / "datasets"
 
 
 def locate(file: DataFile, places: Sequence[Path]) -> Path | None:
-    """The first file of that name and size; its content is not looked at."""
+    """The first file of that name and size; its content is not read."""
     return next(
         (path for path in _candidates(file, places) if _size(path) == file.size_bytes), None
     )
 
 
 def missing(data: RealData, places: Sequence[Path]) -> tuple[DataFile, ...]:
-    """The files that are nowhere."""
+    """The files that are in none of the folders."""
     return tuple(file for file in data.files if locate(file, places) is None)
 
 
@@ -65,7 +65,7 @@ def _content(data: RealData, file: DataFile, places: Sequence[Path]) -> bytes:
 
 
 def verified(file: DataFile, path: Path) -> bytes:
-    """A file's content, if it is the one that the manifest means.
+    """A file's content, if its size and SHA-256 are those of the manifest.
 
     Raises:
         DataProblem: size or SHA-256 differ.

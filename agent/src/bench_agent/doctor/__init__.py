@@ -1,4 +1,4 @@
-"""What will run on this machine, what will not, why, and the command that mends it."""
+"""Doctor: check what runs on this machine and what does not, and name the command that fixes it."""
 
 from .finding import Finding, Status, exit_code
 from .table import CHECKS, examine

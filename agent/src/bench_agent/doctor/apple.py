@@ -1,4 +1,4 @@
-"""TensorFlow on Apple's GPU: version pairs that load, and whether the plug-in computes right."""
+"""Check TensorFlow on Apple's GPU: version pairs that load, correct results of the plug-in."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ GOOD_PLUGIN = "1.2.0"
 
 @dataclass(frozen=True)
 class PluginPair:
-    """A minor version of TensorFlow that a plug-in loads into, and the NumPy it allows.
+    """A plug-in, the minor version of TensorFlow that it loads into, and the NumPy that this
+    allows.
 
     Sources: docs/adr/0001. The plug-in finds TensorFlow's library by the name it was linked
     with; TensorFlow 2.20 renamed it. 1.1.0 with 2.18: tensorflow issue 84167.
@@ -31,7 +32,7 @@ SOUND = ("tensorflow>=2.18,<2.20", f"{PLUGIN}=={GOOD_PLUGIN}", "numpy<2.2", "ker
 
 
 def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Finding]:
-    """Versions that load together, by metadata alone: a wrong pair breaks the import itself.
+    """Check that the versions load together, from metadata: a wrong pair breaks the import itself.
 
     Args:
         packages: versions of the installed distributions by name.
@@ -71,7 +72,7 @@ def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Fin
         yield Finding(
             "metal-pair",
             "warn",
-            f"{pair_words} is not among the pairs that are known to load and compute right",
+            f"{pair_words} is not among the pairs that are known to load and compute correctly",
             pip_install(*SOUND),
         )
     elif _numpy_if_wrong(packages, tested.numpy_below):
@@ -86,11 +87,11 @@ def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Fin
 
 
 def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
-    """Whether dense and convolution layers with a ReLU compute right on Metal.
+    """Check that dense and convolution layers with a ReLU compute correctly on Metal.
 
     Args:
-        layers: ``stock`` or ``safe`` as a worker measured with, None where none was started.
-        problem: what became of that worker, None where it measured.
+        layers: ``stock`` or ``safe``, the form a worker measured with; None if none was started.
+        problem: why that worker failed, or None.
     """
     if problem is not None:
         wrong = problem.startswith("wrong result")
@@ -113,7 +114,7 @@ def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
             "bench-agent run --preset smoke --framework mlx",
         )
     else:
-        yield Finding("metal-probe", "ok", "stock layers compute right on Metal")
+        yield Finding("metal-probe", "ok", "stock layers compute correctly on Metal")
 
 
 def _without_plugin(tensorflow: str | None, apple_silicon: bool) -> Iterator[Finding]:

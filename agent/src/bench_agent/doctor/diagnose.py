@@ -1,4 +1,4 @@
-"""Looks at folders, keys, data sets and devices for doctor. Silent where nothing is."""
+"""Read folders, keys, data sets and devices for doctor. Absent ones are no error."""
 
 import os
 import shutil
@@ -34,7 +34,7 @@ PROBE_WORKLOAD = "mnist-cnn"
 
 
 def folder(path: Path, environ: Mapping[str, str]) -> Folder:
-    """Try the agent's folder by writing there; what was made for it is removed again."""
+    """Test the agent's folder by writing to it; new files and folders are removed again."""
     problem = why_not_writable(path)
     elsewhere = None
     if problem is not None:
@@ -56,7 +56,8 @@ def folder(path: Path, environ: Mapping[str, str]) -> Folder:
 
 
 def why_not_writable(path: Path) -> str | None:
-    """Why a file cannot be made in a folder (which is made and removed for it), or None."""
+    """Why a file cannot be created in a folder, or None. A missing folder is created and removed
+    again."""
     try:
         made = [level for level in (path, *path.parents) if not level.exists()]
         try:
@@ -73,7 +74,7 @@ def why_not_writable(path: Path) -> str | None:
 
 
 def secrets(home: Home) -> tuple[Secret, ...]:
-    """The key, the salt and their folder, as far as they are there."""
+    """The key, the salt and their folder, those that exist."""
     entries = []
     for path in (home.key, home.salt, home.key.parent):
         try:
@@ -86,7 +87,7 @@ def secrets(home: Home) -> tuple[Secret, ...]:
 
 
 def free_bytes(path: Path) -> int | None:
-    """Free space where a folder is, or will be."""
+    """Free bytes on the disk of a folder that exists or will be created."""
     for level in (path, *path.parents):
         with suppress(OSError):
             return shutil.disk_usage(level).free
@@ -94,7 +95,7 @@ def free_bytes(path: Path) -> int | None:
 
 
 def tree_bytes(path: Path) -> int:
-    """What the files below a folder take."""
+    """Size of all files below a folder."""
     total = 0
     for number, item in enumerate(path.rglob("*") if _is_dir(path) else ()):
         if number == MOST_LOG_FILES:
@@ -105,7 +106,7 @@ def tree_bytes(path: Path) -> int:
 
 
 def data_sets(environ: Mapping[str, str]) -> tuple[DataSet, ...]:
-    """The catalogue's data sets: in the data folder, else in Keras' cache."""
+    """The catalogue's data sets, from the data folder or Keras' cache."""
     places = sources.folders(environ)
     return tuple(
         DataSet(
@@ -119,7 +120,7 @@ def data_sets(environ: Mapping[str, str]) -> tuple[DataSet, ...]:
 
 
 def answers(url: str) -> bool:
-    """Whether a host answers at all. Sends nothing but the question."""
+    """Whether a host answers. Sends one request without data."""
     try:
         return httpx.head(url, timeout=HOST_TIMEOUT_SECONDS, follow_redirects=True).is_success
     except (httpx.HTTPError, httpx.InvalidURL):
@@ -127,7 +128,8 @@ def answers(url: str) -> bool:
 
 
 def short_training(framework: str, kind: DeviceKind, logs: Path) -> tuple[str | None, str | None]:
-    """Train a small model for a second: the form of its layers, and what went wrong."""
+    """Train a small model for a second. Return the form of its layers, and the problem if it
+    failed."""
     workload = workload_named(PROBE_WORKLOAD)
     cell = Cell(
         workload=workload.name,
@@ -164,7 +166,7 @@ def nvidia(gpus: Sequence[Gpu]) -> Nvidia:
 
 
 def _nvidia_graphics(devices: Path) -> Iterator[bool]:
-    """Of each device on the bus, whether it is an NVIDIA display or 3D controller."""
+    """For each device on the bus: whether it is an NVIDIA display or 3D controller."""
     for device in sorted(devices.glob("*")) if _is_dir(devices) else ():
         vendor = file_text(device / "vendor").strip()
         yield vendor == "0x10de" and file_text(device / "class").startswith("0x03")
@@ -174,7 +176,7 @@ def _key_problem(path: Path) -> str | None:
     try:
         loaded = load_pem_private_key(path.read_bytes(), password=None)
     except OSError:
-        return None  # its mode or owner says why
+        return None  # mode or owner is the reason
     except (ValueError, TypeError, UnsupportedAlgorithm):
         return "is not a PEM private key"
     return None if isinstance(loaded, Ed25519PrivateKey) else "is not an Ed25519 key"

@@ -1,4 +1,4 @@
-"""What a check found."""
+"""The finding of a check: verdict, sentence and fix."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
@@ -9,12 +9,10 @@ Status = Literal["ok", "warn", "fail", "skip"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One verdict.
-
-    ``id`` is the check's, with its subject after a dot where there are several
+    """One finding. ``id`` is the check's, with a subject after a dot if there are several
     (``frameworks.mlx``). ``warn``: it runs, but slower or not all of it; ``fail``: it does not;
-    ``skip``: there is nothing to check here. ``mend`` can be pasted into a shell; None where
-    nothing needs mending or no command does it.
+    ``skip``: there is nothing to check here. ``mend`` is a command for a shell; None if nothing
+    needs a fix or no command fixes it.
     """
 
     id: str
@@ -23,10 +21,10 @@ class Finding:
     mend: str | None = None
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """The finding as JSON members."""
         return asdict(self)
 
 
 def exit_code(findings: Iterable[Finding]) -> int:
-    """0 when nothing fails, else 1."""
+    """0 if no check fails, else 1."""
     return int(any(finding.verdict == "fail" for finding in findings))

@@ -1,11 +1,11 @@
-"""The commands of this system's own tools that doctor prints."""
+"""Commands that fix a problem with this system's package manager or uv."""
 
 import shlex
 import shutil
 import sys
 from collections.abc import Callable
 
-# Package managers with the package that each names for a need; the first that is there is used.
+# Package managers with their package for each need; the first one installed is used.
 MANAGERS = (
     (
         "apt-get",
@@ -22,7 +22,7 @@ Which = Callable[[str], str | None]
 
 
 def uv_command(which: Which = shutil.which) -> tuple[str, str]:
-    """What fetches uv where it is missing (ends in ``&&``), and uv itself."""
+    """The command that installs uv if it is missing (ends in ``&&``), and the command for uv."""
     if which("uv"):
         return "", "uv"
     python = shlex.quote(sys.executable)

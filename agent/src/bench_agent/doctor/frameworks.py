@@ -1,4 +1,4 @@
-"""Each framework: installed, imports, sees devices; MLX with a backend, a fast BLAS, a compiler."""
+"""Check each framework: installed, imports, sees devices; MLX: backend, fast BLAS, compiler."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ BUNDLED_BLAS = "bundled reference BLAS"
 
 @dataclass(frozen=True)
 class FrameworkProbe:
-    """What became of asking one framework for its devices.
+    """The answer of one framework's probe.
 
-    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine tells them.
+    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine reports them.
     """
 
     installed: bool
@@ -28,7 +28,7 @@ class FrameworkProbe:
 def check_frameworks(
     frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """One finding a framework; a failure of its own if none works.
+    """One finding for each framework, and a failure if none works.
 
     Args:
         packages: versions of the installed distributions by name.
@@ -59,9 +59,9 @@ def check_frameworks(
 
 
 def reinstall(name: str, packages: Mapping[str, str]) -> str:
-    """Install a framework's distributions again, as they are.
+    """The command that reinstalls a framework's distributions at their versions.
 
-    Never the agent itself: that would fetch whatever an index has under its name.
+    Never the agent itself: its name in an index is a stranger's package.
     """
     requirements = [
         # MLX and its backend have one version.
@@ -75,7 +75,7 @@ def reinstall(name: str, packages: Mapping[str, str]) -> str:
 def check_metal(
     frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str], apple_silicon: bool
 ) -> Iterator[Finding]:
-    """On a Mac every framework with a GPU build should see the GPU."""
+    """Check that every framework with a GPU build sees the Mac's GPU."""
     if not apple_silicon:
         yield Finding("metal", "skip", "no Mac with Apple's processor")
         return
@@ -92,7 +92,7 @@ def check_metal(
 
 
 def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Finding]:
-    """On Linux ``pip install mlx`` brings no backend at all, and a backend must fit exactly."""
+    """Check MLX's backend on Linux. ``pip install mlx`` installs none; both need one version."""
     mlx = packages.get("mlx")
     if mlx is None:
         yield Finding("mlx-backend", "skip", "MLX is not installed")
@@ -109,8 +109,8 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
         return
     odd = [f"{name} {version}" for name, version in backends.items() if version != mlx]
     if odd:
-        # Pinned, because pip leaves an installed backend alone if any version will do; both again,
-        # because they write into one folder and taking one away breaks the other.
+        # Pinned: without a version pip leaves an installed backend alone. Both are reinstalled:
+        # they write into one folder, and removing one breaks the other.
         wanted = [f"{name}=={mlx}" for name, version in backends.items() if version != mlx]
         yield Finding(
             "mlx-backend",
@@ -130,7 +130,7 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
 
 
 def check_mlx_blas(mlx: FrameworkProbe | None, system: str) -> Iterator[Finding]:
-    """MLX's own BLAS on Linux CPUs is some twenty times slower than the processor."""
+    """MLX's own BLAS on Linux CPUs is about twenty times slower than a fast BLAS."""
     if system != "Linux" or mlx is None or not mlx.devices or "cuda" in mlx.devices:
         yield Finding("mlx-blas", "skip", "only MLX on a Linux CPU needs a BLAS")
         return
@@ -155,12 +155,12 @@ def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> I
     if system != "Linux" or mlx is None or not mlx.installed or "cuda" in mlx.devices:
         yield Finding("compiler", "skip", "only MLX on a Linux CPU compiles with g++")
     elif compiler:
-        yield Finding("compiler", "ok", "g++ is there for MLX's compiled kernels")
+        yield Finding("compiler", "ok", "g++ for MLX's compiled kernels is installed")
     else:
         yield Finding(
             "compiler",
             "warn",
-            "there is no g++: MLX's recipe tuned runs without compiled kernels, slower",
+            "g++ is missing: MLX's tuned recipe runs without compiled kernels, slower",
             system_package("g++"),
         )
 

@@ -1,4 +1,4 @@
-"""The server: does it answer, and do both clocks agree."""
+"""Check the server: whether it answers, and whether both clocks agree."""
 
 import shlex
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from email.utils import parsedate_to_datetime
 
 from .finding import Finding
 
-# The Date header counts whole seconds and an answer takes its time.
+# The Date header has whole seconds, and an answer takes time.
 CLOSE_SECONDS = 5.0
-# A challenge lives for minutes; a clock this far off cannot answer one.
+# A challenge is valid for minutes; a clock this far off cannot answer one.
 FAR_SECONDS = 120.0
 
 
 @dataclass(frozen=True)
 class ServerAnswer:
-    """``problem`` where none came. ``offset_seconds``: this clock less the server's."""
+    """``problem``: why there is no answer. ``offset_seconds``: this clock minus the server's."""
 
     url: str
     status: int | None = None
@@ -25,7 +25,7 @@ class ServerAnswer:
 
 
 def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
-    """Without a server nothing is sent, which is fine."""
+    """Check that the server answers. No server is fine: nothing is sent."""
     if answer is None:
         yield Finding("server", "skip", "no server was named; nothing is sent")
         return
@@ -44,7 +44,8 @@ def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
 
 
 def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
-    """Results are bound to a challenge by time: a wrong clock costs them their trust level."""
+    """Check this clock. Results are bound to a challenge by time: a wrong clock lowers their trust
+    level."""
     if answer is None or answer.offset_seconds is None:
         yield Finding("clock", "skip", "no server's clock to compare with")
         return
@@ -64,7 +65,7 @@ def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
 
 
 def offset_seconds(date: str | None, before: datetime, after: datetime) -> float | None:
-    """How far this clock is ahead of a Date header; None for an unreadable one.
+    """Seconds that this clock is ahead of a Date header; None for an unreadable one.
 
     Args:
         before, after: this clock when the request was sent and when its answer came.

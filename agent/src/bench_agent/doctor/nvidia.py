@@ -1,4 +1,4 @@
-"""NVIDIA: a driver that is there and new enough, and frameworks built for it."""
+"""Check the NVIDIA driver, and the frameworks' CUDA builds."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from .finding import Finding
 from .frameworks import FrameworkProbe
 from .versions import at_least
 
-# What each build of MLX needs (ml-explore/mlx, docs/src/install.rst).
+# Requirements of each MLX build (ml-explore/mlx, docs/src/install.rst).
 MLX_CUDA_13_DRIVER, MLX_CUDA_12_DRIVER = "580", "550.54.14"
 MLX_CAPABILITY = "7.5"
 INSTALL_DRIVER = {
@@ -20,9 +20,9 @@ INSTALL_DRIVER = {
 
 @dataclass(frozen=True)
 class Nvidia:
-    """``on_bus``: the bus has an NVIDIA GPU. ``problem``: what NVML says where it cannot start.
+    """``on_bus``: the bus has an NVIDIA GPU. ``problem``: NVML's error if it cannot start.
 
-    ``kernel_driver``: the kernel's half of the driver is loaded. ``capabilities`` of the visible
+    ``kernel_driver``: the kernel module is loaded. ``capabilities`` of the visible
     GPUs, such as ``9.0``. ``hidden``: CUDA_VISIBLE_DEVICES lets none through.
     """
 
@@ -35,7 +35,7 @@ class Nvidia:
 
 
 def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Iterator[Finding]:
-    """A GPU on the bus needs a driver whose two halves agree.
+    """Check that a GPU on the bus has a driver, and that kernel module and library agree.
 
     Args:
         tools: those of :data:`INSTALL_DRIVER` that are on PATH.
@@ -55,7 +55,7 @@ def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Ite
         yield Finding(
             "nvidia-driver",
             "fail",
-            "the driver was updated and its two halves differ until the next start",
+            "the driver was updated; kernel module and library differ until the next reboot",
             "sudo reboot",
         )
     elif container:
@@ -77,7 +77,7 @@ def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Ite
 def check_cuda_tensorflow(
     nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """TensorFlow beside a working driver should see the GPU."""
+    """Check that TensorFlow sees the GPU if the driver works."""
     if not _usable(nvidia):
         yield Finding("cuda-tensorflow", "skip", "no NVIDIA driver with a visible GPU")
     elif seen is None or not seen.installed:
@@ -105,7 +105,7 @@ def check_cuda_tensorflow(
 def check_cuda_mlx(
     nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
 ) -> Iterator[Finding]:
-    """MLX's CUDA builds each need a driver that is new enough."""
+    """Check that the driver is new enough for MLX's CUDA build."""
     mlx = packages.get("mlx")
     driver = nvidia.driver or ""
     fitting = fitting_extra(driver)
@@ -154,7 +154,7 @@ def check_cuda_mlx(
 
 
 def fitting_extra(driver: str) -> str | None:
-    """MLX's extra for a driver, or None if the driver is too old for any."""
+    """MLX's extra for a driver, or None if the driver is too old for all of them."""
     if at_least(driver, MLX_CUDA_13_DRIVER):
         return "cuda13"
     return "cuda12" if at_least(driver, MLX_CUDA_12_DRIVER) else None

@@ -1,4 +1,4 @@
-"""Python and the system it runs on."""
+"""Check Python and the operating system."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ TESTED = ((3, 11), (3, 12))
 METAL_LAST_PYTHON = (3, 12)
 OLDEST_MACOS_FOR_MLX = (14,)
 OLDEST_GLIBC_FOR_MLX = (2, 35)
-# Run in the checkout; uv brings a Python of its own where the system has none.
+# Run in the checkout; uv downloads a Python if the system has none.
 NEW_ENVIRONMENT = (
     "{fetch}{uv} venv --python 3.12 .venv312 && "
     "{uv} pip install --python .venv312 -c constraints.txt ./shared './agent{extras}'"
@@ -18,7 +18,7 @@ NEW_ENVIRONMENT = (
 
 
 def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iterator[Finding]:
-    """Native Windows has no GPU wheels; old systems none of MLX.
+    """Check the system: native Windows has no GPU wheels, old systems have no MLX wheels.
 
     Args:
         system: ``platform.system()``.
@@ -54,7 +54,7 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
 
 
 def check_python(version: tuple[int, int], system: str, machine: str) -> Iterator[Finding]:
-    """Whether the frameworks have wheels for this Python.
+    """Check that the frameworks have wheels for this Python.
 
     Args:
         machine: ``platform.machine()``.
@@ -86,7 +86,7 @@ def check_python(version: tuple[int, int], system: str, machine: str) -> Iterato
 
 
 def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Finding]:
-    """A Python for Intel on Apple silicon measures a translator.
+    """Check for Rosetta: a Python for Intel on Apple silicon measures the translator.
 
     Args:
         rosetta: this process is translated.
@@ -114,7 +114,7 @@ def check_architecture(system: str, machine: str, rosetta: bool) -> Iterator[Fin
 
 
 def check_glibc(system: str, glibc: tuple[int, ...]) -> Iterator[Finding]:
-    """MLX on Linux is linked with a recent C library.
+    """Check the C library: MLX on Linux needs a recent one.
 
     Args:
         glibc: its version, empty for another C library.

@@ -1,4 +1,4 @@
-"""Is the machine quiet: power, clocks, heat, and what else runs. Doubts here never fail."""
+"""Check that the machine is idle and cool: power, clocks, heat, other load. These never fail."""
 
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -10,14 +10,14 @@ from .finding import Finding
 BUSY_LOAD_PER_CORE = 0.5
 BUSY_PRESSURE_PERCENT = 20.0
 BUSY_GPU_PERCENT = 10
-# Under these drivers "powersave" means that the processor itself chooses its clock.
+# With these drivers "powersave"means that the processor chooses its clock itself.
 SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
 def check_power(power: Power, system: str) -> Iterator[Finding]:
-    """On battery or in low-power mode everything is slower."""
+    """Check for battery and low-power mode: both slow everything down."""
     if power.on_battery is None and power.low_power_mode is None:
-        yield Finding("power", "skip", "no battery, or the system does not tell")
+        yield Finding("power", "skip", "no battery, or the system does not report one")
         return
     quiet = True
     if power.low_power_mode:
@@ -35,7 +35,7 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
 
 
 def check_governor(governor: Governor | None) -> Iterator[Finding]:
-    """A governor that saves power measures itself."""
+    """Check the CPU governor: a power-saving one changes the figures."""
     if governor is None:
         yield Finding("governor", "skip", "the system does not let the clock be chosen")
     elif governor.turbo is False:
@@ -50,7 +50,7 @@ def check_governor(governor: Governor | None) -> Iterator[Finding]:
             yield Finding(
                 "governor",
                 "warn",
-                "the processor is told to save power",
+                "the processor is set to save power",
                 "echo balance_performance | sudo tee "
                 "/sys/devices/system/cpu/cpu*/cpufreq/energy_performance_preference",
             )
@@ -68,14 +68,14 @@ def check_governor(governor: Governor | None) -> Iterator[Finding]:
 
 
 def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Finding]:
-    """A hot machine is a slow one.
+    """Check for heat: a hot machine is slow.
 
     Args:
         pressure: macOS' level in words (:data:`~bench_agent.machine.apple_state.THERMAL_LEVELS`).
         throttled: how often Linux slowed cores down while doctor looked.
     """
     if pressure is None and throttled is None:
-        yield Finding("thermal", "skip", "the system does not tell its thermal state")
+        yield Finding("thermal", "skip", "the system does not report its thermal state")
     elif pressure not in (None, "nominal") or throttled:
         cause = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
         yield Finding("thermal", "warn", f"{cause}: let the machine cool", "sleep 300")
@@ -84,23 +84,23 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
 
 
 def check_energy(source: str | None, problem: str | None, system: str) -> Iterator[Finding]:
-    """Whether results will tell how much energy they took. Speed needs none of it.
+    """Check whether results will contain energy. Speed does not need it.
 
     Args:
-        source: of the counter that can be read, None without.
+        source: name of the counter that can be read, or None.
         problem: why there is none.
     """
     if source is not None:
-        yield Finding("energy", "ok", f"energy is told by {source}")
+        yield Finding("energy", "ok", f"energy comes from {source}")
     elif system == "Darwin":
-        sentence = f"results will not tell their energy: {problem}"
+        sentence = f"results will contain no energy: {problem}"
         yield Finding("energy", "warn", sentence, install_extras("energy"))
     else:
-        yield Finding("energy", "skip", f"results will not tell their energy: {problem}")
+        yield Finding("energy", "skip", f"results will contain no energy: {problem}")
 
 
 def check_busy(load: Load) -> Iterator[Finding]:
-    """Other work on the processor or the GPU takes its share of every figure."""
+    """Check for other load on the processor or the GPU: it slows every figure down."""
     signs = []
     if load.load is not None and load.load / max(1, load.cores) > BUSY_LOAD_PER_CORE:
         signs.append(f"load {load.load:.1f} on {load.cores} cores")

@@ -1,4 +1,4 @@
-"""Doctor's findings for people and for programs."""
+"""Show doctor's findings: a table for people, JSON for programs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
 
 
 def print_findings(findings: Sequence[Finding], console: Console | None = None) -> None:
-    """A table of what was found, then each mend on lines of its own, so that it can be copied."""
+    """Print a table of the findings, then each fix on its own lines, so that it can be copied."""
     console = console or Console()
     table = Table()
     for heading in ("check", "verdict", "finding"):
@@ -36,6 +36,6 @@ def print_findings(findings: Sequence[Finding], console: Console | None = None) 
         console.print(f"nothing to check: {', '.join(skipped)}", markup=False)
     for finding in findings:
         if finding.mend and finding.verdict in ("warn", "fail"):
-            console.print(f"\nto mend {finding.id}:", markup=False)
-            # Written as it is: wrapping would break the command.
+            console.print(f"\nto fix {finding.id}:", markup=False)
+            # Not wrapped: a line break would break the command.
             console.print(Text(f"  {finding.mend}"), soft_wrap=True)

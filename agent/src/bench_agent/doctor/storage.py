@@ -1,4 +1,4 @@
-"""The agent's folder, its key, free space, and data sets."""
+"""Check the agent's folder, its key, free space, and data sets."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ COMFORTABLE_BYTES = 2 * 2**30
 
 @dataclass(frozen=True)
 class Folder:
-    """The agent's folder: ``problem`` says why it cannot be written, ``elsewhere`` one that can."""
+    """The agent's folder. ``problem``: why it is not writable; ``elsewhere``: a folder that is."""
 
     path: Path
     problem: str | None
@@ -28,7 +28,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Secret:
-    """A private file, or the folder of them: permission bits, whether it is ours, and what is wrong
+    """A private file or its folder: permission bits, whether this user owns it, and what is wrong
     with its content."""
 
     path: Path
@@ -44,7 +44,7 @@ class Secret:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A data set: the files that are not here, where they go, and an address of one of them."""
+    """A data set: its missing files, their folder, and the address of one of them."""
 
     name: str
     missing: tuple[str, ...]
@@ -53,7 +53,7 @@ class DataSet:
 
 
 def check_home(folder: Folder) -> Iterator[Finding]:
-    """Keys, outbox and logs must be kept somewhere."""
+    """Check that the agent's folder can be written: it holds keys, outbox and logs."""
     if folder.problem is None:
         yield Finding("home", "ok", f"{folder.path} can be written")
         return
@@ -67,13 +67,13 @@ def check_home(folder: Folder) -> Iterator[Finding]:
     yield Finding(
         "home",
         "fail",
-        f"{folder.path} cannot be written ({folder.problem}): no result is kept",
+        f"{folder.path} cannot be written ({folder.problem}): no result can be stored",
         mend,
     )
 
 
 def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
-    """The signing key and the salt are for their owner only."""
+    """Check that only their owner can read the signing key and the salt."""
     if not secrets:
         yield Finding("keys", "ok", "no key yet; the first run makes one")
         return
@@ -104,14 +104,14 @@ def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
 def check_disk(
     path: Path, free_bytes: int | None, logs_bytes: int, logs: Path
 ) -> Iterator[Finding]:
-    """Results, logs and compiled kernels need room.
+    """Check free space for results, logs and compiled kernels.
 
     Args:
         path: where the free space was measured.
-        logs_bytes: what the agent's own logs take.
+        logs_bytes: size of the agent's own logs.
     """
     if free_bytes is None:
-        yield Finding("disk", "skip", f"free space at {path} is not told")
+        yield Finding("disk", "skip", f"free space at {path} is unknown")
         return
     free_words = f"{people.size(free_bytes)} free at {path}"
     if free_bytes >= COMFORTABLE_BYTES:
@@ -127,10 +127,10 @@ def check_disk(
 
 
 def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterator[Finding]:
-    """Real data must be there or come from the network; generated data needs neither.
+    """Check that real data is on this machine or can be downloaded. Generated data needs neither.
 
     Args:
-        reachable: for each set with missing files, whether a mirror answers.
+        reachable: whether a mirror answers, for each data set with missing files.
     """
     away: list[DataSet] = []
     for item in sets:
@@ -148,6 +148,6 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
             "data",
             "warn",
             f"offline: {', '.join(item.name for item in away)} cannot be fetched. Generated data "
-            f"needs no files; for real data bring from elsewhere: {files}",
+            f"needs no files; for real data copy from elsewhere: {files}",
             "bench-agent run --preset smoke --data generated",
         )

@@ -1,4 +1,4 @@
-"""What the checks ask of this machine. Everything is read when it is first asked for."""
+"""Facts of this machine for doctor's checks. Each is read on first use."""
 
 import importlib.metadata
 import os
@@ -33,11 +33,11 @@ SERVER_TIMEOUT_SECONDS = 10.0
 
 
 class Surroundings:
-    """This machine as doctor sees it. Leaves nothing behind but the probes' logs.
+    """This machine for doctor's checks. Reading it leaves no files except the probes' logs.
 
     Args:
         home: the agent's folder, which may be unusable.
-        server: address to try, or None.
+        server: address to check, or None.
     """
 
     def __init__(
@@ -67,18 +67,19 @@ class Surroundings:
 
     @cached_property
     def packages(self) -> dict[str, str]:
-        """Versions of every installed distribution, by its normalised name."""
+        """Version of every installed distribution, by its normalised name."""
         versions: dict[str, str] = {}
         for item in importlib.metadata.distributions():
             name = item.metadata["Name"] if item.metadata else None
             if name:
-                # The first on the path is the one that is imported.
+                # Python imports the first one on the path.
                 versions.setdefault(name.lower().replace("_", "-"), item.version or "")
         return versions
 
     @cached_property
     def probes(self) -> dict[str, Probe]:
-        """Each framework's answer, each asked in a process of its own; the absent ones not."""
+        """Each framework's answer, from its own process; frameworks that are not installed are not
+        started."""
         names = [name for name in engines.names() if is_installed(engine_module(name))]
         answers = probe_all(self.logs, tuple(names)) if names else {}
         absent = Probe(devices=(), environment=None, problem="not installed")
@@ -90,7 +91,7 @@ class Surroundings:
 
     @cached_property
     def logs(self) -> Path:
-        """Where the probes' logs go: a temporary folder where the agent's cannot be written."""
+        """Folder of the probes' logs: a temporary one if the agent's cannot be written."""
         if self.folder.problem is None:
             return self.home.logs
         return Path(tempfile.mkdtemp(prefix="trainmark-doctor-"))
@@ -121,7 +122,7 @@ class Surroundings:
 
     @cached_property
     def metal_probe(self) -> tuple[str | None, str | None]:
-        """Form of the layers that a short training on Metal used, and what went wrong."""
+        """Form of the layers in a short training on Metal, and its problem, if any."""
         tensorflow = self.frameworks.get("tensorflow")
         if tensorflow is None or "metal" not in tensorflow.devices:
             return None, None
@@ -154,7 +155,7 @@ class Surroundings:
 
     @cached_property
     def energy(self) -> tuple[str | None, str | None]:
-        """Source of the energy of the GPU, or of the processor where there is none, or why not."""
+        """Energy source of the GPU (or of the processor if there is none), or why there is none."""
         gpu = next(iter(self.facts.gpus), None)
         device = Device(kind=gpu.kind, index=gpu.index) if gpu else Device(kind="cpu")
         try:
@@ -174,7 +175,7 @@ class Surroundings:
 
 
 def seen(name: str, probe: Probe) -> FrameworkProbe:
-    """A worker's answer in the checks' words."""
+    """Convert a worker's answer for the checks."""
     environment = probe.environment
     return FrameworkProbe(
         installed=is_installed(engine_module(name)),
@@ -186,12 +187,12 @@ def seen(name: str, probe: Probe) -> FrameworkProbe:
 
 
 def engine_module(name: str) -> str:
-    """The module that a framework's import begins with."""
+    """The first module that a framework's import loads."""
     return engines.engine_named(name).import_name
 
 
 def is_installed(name: str) -> bool:
-    """Whether a module can be found, without importing its parents' failures."""
+    """Whether a module is installed. A failing import of its parent counts as no."""
     try:
         return find_spec(name) is not None
     except (ImportError, ValueError, AttributeError):
@@ -199,7 +200,7 @@ def is_installed(name: str) -> bool:
 
 
 def ask_server(url: str) -> ServerAnswer:
-    """One request, and how far the clocks are apart."""
+    """Send one request, and compute the difference of the clocks."""
     import httpx
 
     before = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Every check: its id, and what it asks of the surroundings."""
+"""The table of all checks: id, and the facts that each reads."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from .surroundings import Surroundings
 
 @dataclass(frozen=True)
 class Check:
-    """A pure function over what it needs to know."""
+    """One check: its id, and the function that runs it."""
 
     id: str
     run: Callable[[Surroundings], Iterable[Finding]]
@@ -67,7 +67,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[Finding]:
-    """Run the checks, or only those named, and give each finding as it is made.
+    """Run the checks, or only those named, and yield each finding.
 
     Raises:
         UsageProblem: there is no check of a name.
@@ -78,6 +78,6 @@ def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[
         raise UsageProblem(f"no check {', '.join(unknown)}; choose of: {', '.join(check_ids)}")
     chosen = [check for check in CHECKS if not only or check.id in only]
     if any(check.id == "busy" for check in chosen):
-        _ = surroundings.load  # before the probes make work of their own
+        _ = surroundings.load  # before the probes load the machine
     for check in chosen:
         yield from check.run(surroundings)

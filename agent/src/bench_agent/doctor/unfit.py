@@ -1,4 +1,4 @@
-"""Systems on which every figure would be wrong."""
+"""Refuse systems on which every figure would be wrong."""
 
 from ..base.errors import UsageProblem
 from ..base.home import Home
@@ -10,8 +10,8 @@ def refuse_unfit(home: Home) -> None:
     """Stop on WSL 1, native Windows, and a Python that Rosetta translates.
 
     Raises:
-        UsageProblem: with what doctor says of it and the command that mends it.
+        UsageProblem: the text is doctor's finding and the command that fixes it.
     """
     for finding in examine(Surroundings(home), ("system", "architecture")):
         if finding.verdict == "fail":
-            raise UsageProblem(f"{finding.sentence}; to mend it: {finding.mend}")
+            raise UsageProblem(f"{finding.sentence}; to fix it: {finding.mend}")

@@ -6,13 +6,13 @@ Version = tuple[int, ...]
 
 
 def release(text: str) -> Version:
-    """The numbers that a version begins with: ``2.19.1rc0`` is (2, 19, 1); empty for none."""
+    """The leading numbers of a version: ``2.19.1rc0`` is (2, 19, 1); empty if there are none."""
     match = re.match(r"\s*v?([0-9]{1,9}(?:\.[0-9]{1,9}){0,5})", text)
     return tuple(map(int, match.group(1).split("."))) if match else ()
 
 
 def at_least(version: str, limit: str) -> bool:
-    """Whether a version is the limit or newer; an unreadable one is not."""
+    """Whether a version is the limit or newer. False for an unreadable version."""
     left, right = release(version), release(limit)
     return bool(left) and _padded(left) >= _padded(right)
 

@@ -1,4 +1,4 @@
-"""Facts of this machine. Each source is one function that is silent where the source is absent."""
+"""Facts of this machine: processor, GPUs, memory, system. An absent source is no error."""
 
 import platform
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from .wire import tolerant
 
 @dataclass(frozen=True)
 class MachineFacts:
-    """All that is known of a machine but for its hash."""
+    """Facts of a machine, without its hash."""
 
     cpu: Cpu
     os: OperatingSystem
@@ -26,16 +26,16 @@ class MachineFacts:
 
 
 def read_machine(home: Home) -> Machine:
-    """All that is known of this machine, free of serial numbers, host and user names.
+    """Read this machine's facts, without serial numbers, host and user names.
 
     Raises:
-        HomeProblem: the salt of the machine's hash cannot be kept in the agent's folder.
+        HomeProblem: the salt of the machine's hash cannot be stored in the agent's folder.
     """
     return make_machine(read_facts(), machine_hash(home, identifier() or b"no identifier"))
 
 
 def make_machine(facts: MachineFacts, hashed: str) -> Machine:
-    """The facts on the wire; an odd one is left out.
+    """Convert the facts to the wire model. A fact that the model refuses is left out.
 
     Args:
         hashed: ``machine_hash``, 64 hexadecimal digits.
@@ -49,7 +49,7 @@ def make_machine(facts: MachineFacts, hashed: str) -> Machine:
 
 
 def read_facts() -> MachineFacts:
-    """Ask every source there is on this system. Writes nothing."""
+    """Read every source of this system. Writes nothing."""
     system = platform.system()
     if system == "Darwin":
         return MachineFacts(

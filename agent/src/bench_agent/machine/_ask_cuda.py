@@ -1,7 +1,8 @@
-"""Asks the CUDA driver which devices a framework would see; run as a script of its own.
+"""Script: list the devices that a framework would see, as the CUDA driver reports them.
 
 It prints one JSON list in the order of the frameworks' device index, which CUDA_VISIBLE_DEVICES
-and CUDA_DEVICE_ORDER decide. A process of its own, because the driver keeps what it read first.
+and CUDA_DEVICE_ORDER decide. It runs in its own process because the driver reads these variables
+only once.
 """
 
 import ctypes
@@ -15,7 +16,7 @@ MAJOR, MINOR = 75, 76
 
 
 def main() -> int:
-    """Print what the driver lists; status 1 where there is no driver or no device."""
+    """Print the driver's devices. Exit status 1 without a driver or device."""
     try:
         driver = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
     except OSError:
@@ -34,7 +35,7 @@ def describe(driver: Any, ordinal: int) -> dict[str, Any]:
     name = ctypes.create_string_buffer(200)
     driver.cuDeviceGetName(name, len(name), device)
     uuid = ctypes.create_string_buffer(16)
-    # The second form tells the slices of a divided GPU apart.
+    # The second function gives each slice of a divided GPU its own UUID.
     ask = getattr(driver, "cuDeviceGetUuid_v2", None) or driver.cuDeviceGetUuid
     ask(uuid, device)
     memory = ctypes.c_size_t()

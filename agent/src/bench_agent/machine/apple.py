@@ -1,6 +1,6 @@
-"""What macOS's commands say, made into facts. Pure: each function takes a command's output.
+"""Parse macOS' commands into machine facts. Pure: each function takes a command's output.
 
-Serial numbers and UUIDs stand beside what is read here; only the named keys are taken.
+The outputs also contain serial numbers and UUIDs; only the named keys are read.
 """
 
 import json
@@ -15,7 +15,7 @@ from .text import first_whole, text_or_none, whole_or_none
 from .wire import tolerant
 
 MOST_LEVELS = 8
-# What Apple calls its kinds of cores; a virtual machine's are "Standard", which says nothing.
+# Apple's names of its kinds of cores. Virtual machines report "Standard", which gives no kind.
 PERFORMANCE_LEVELS = ("super", "performance")
 EFFICIENCY_LEVELS = ("efficiency",)
 ARM_FLAGS = ("FEAT_BF16", "FEAT_I8MM", "FEAT_FP16", "FEAT_DotProd", "FEAT_SME", "FEAT_SME2")
@@ -24,7 +24,7 @@ INTEL_FLAGS = {"AVX1.0": "avx", "AVX2": "avx2", "FMA": "fma", "AVX512F": "avx512
 
 @dataclass(frozen=True)
 class Accelerator:
-    """One graphics processor as ``ioreg`` lists it; ``busy_percent`` is its utilisation now."""
+    """A GPU as ``ioreg`` lists it; ``busy_percent`` is its present utilisation."""
 
     model: str | None
     cores: int | None
@@ -32,13 +32,13 @@ class Accelerator:
 
 
 def parse_sysctl(text: str) -> dict[str, str]:
-    """``name: value`` lines of ``sysctl``."""
+    """Parse ``name: value`` lines of ``sysctl``."""
     pairs = (line.partition(":") for line in text.splitlines())
     return {name.strip(): value.strip() for name, colon, value in pairs if colon and value.strip()}
 
 
 def parse_profile(text: str) -> dict[str, Any]:
-    """The JSON of ``system_profiler``; empty for anything else."""
+    """Parse the JSON of ``system_profiler``; empty for other text."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
@@ -47,7 +47,7 @@ def parse_profile(text: str) -> dict[str, Any]:
 
 
 def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
-    """Objects of ``ioreg -c IOAccelerator``, each begun by ``+-o``."""
+    """Parse the objects of ``ioreg -c IOAccelerator``; each begins with ``+-o``."""
     accelerators = []
     for part in re.split(r"^\s*[|\s]*\+-o ", text, flags=re.MULTILINE)[1:]:
         model_name = re.search(r'"model"\s*=\s*<?"([^"\n]*)"', part)
@@ -64,9 +64,10 @@ def parse_accelerators(text: str) -> tuple[Accelerator, ...]:
 
 
 def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architecture: str) -> Cpu:
-    """The processor from what sysctl and system_profiler said."""
+    """The processor, from sysctl and system_profiler."""
     hardware = section(profiled, "SPHardwareDataType")
-    # number_processors: 8, "proc 8:4:4", "proc 24:16:8:0"; only the first number is always the sum.
+    # number_processors: 8, "proc 8:4:4", "proc 24:16:8:0"; only the first number is always the
+    # total.
     physical = whole_or_none(kernel.get("hw.physicalcpu")) or first_whole(
         hardware.get("number_processors")
     )
@@ -92,7 +93,7 @@ def cpu_from(kernel: Mapping[str, str], profiled: Mapping[str, Any], architectur
 def system_from(
     kernel: Mapping[str, str], profiled: Mapping[str, Any], version: str, release: str
 ) -> OperatingSystem:
-    """The system; virtual by the model's name, the chip's name or the kernel's own word."""
+    """The operating system. Model name, chip name or kernel show a virtual machine."""
     hardware = section(profiled, "SPHardwareDataType")
     brand = kernel.get("machdep.cpu.brand_string", "")
     named = (
@@ -105,7 +106,7 @@ def system_from(
         isinstance(name, str) and re.search(r"VirtualMac|\(Virtual\)|VMware|Parallels", name)
         for name in named
     )
-    # Under Rosetta the chip has no name in system_profiler and this one in sysctl.
+    # Under Rosetta system_profiler has no chip name, and sysctl has this one.
     translated = kernel.get("sysctl.proc_translated") == "1" or brand.startswith("VirtualApple")
     return tolerant(
         OperatingSystem,
@@ -123,7 +124,7 @@ def system_from(
 def gpus_from(
     kernel: Mapping[str, str], profiled: Mapping[str, Any], ioreg: tuple[Accelerator, ...]
 ) -> tuple[Gpu, ...]:
-    """Apple's own GPU, however many displays hang on it; its memory is the machine's."""
+    """Apple's GPU, once for any number of displays; its memory is the machine's."""
     named = [gpu for gpu in map(_display_gpu, _displays(profiled)) if gpu]
     apple_gpus = [gpu for gpu in named if gpu[0].startswith("Apple")]
     brand = text_or_none(kernel.get("machdep.cpu.brand_string")) or ""
@@ -149,7 +150,7 @@ def gpus_from(
 
 
 def _display_gpu(display: Mapping[str, Any]) -> tuple[str, int | None] | None:
-    """Name and cores of the GPU behind a display, or None where it has no usable name."""
+    """Name and cores of a display's GPU, or None without a usable name."""
     name = text_or_none(display.get("sppci_model"))
     if name is None:
         item = text_or_none(display.get("_name"))
@@ -165,14 +166,14 @@ def _displays(profiled: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def section(profiled: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """First item of a part of the profile; empty where there is none."""
+    """First item of a section of the profile; empty if there is none."""
     listed = profiled.get(name)
     first = listed[0] if isinstance(listed, list) and listed else None
     return first if isinstance(first, dict) else {}
 
 
 def _split(kernel: Mapping[str, str]) -> tuple[int | None, int | None]:
-    """Performance and efficiency cores by the names of the levels; None where they have none."""
+    """Numbers of performance and efficiency cores, by level names; None without names."""
     counted = {"performance": 0, "efficiency": 0}
     for level in range(min(MOST_LEVELS, whole_or_none(kernel.get("hw.nperflevels")) or 0)):
         name = kernel.get(f"hw.perflevel{level}.name", "").lower()

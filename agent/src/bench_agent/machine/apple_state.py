@@ -1,4 +1,4 @@
-"""What macOS' commands say of power and heat. Pure: each function takes a command's output."""
+"""Parse macOS' commands about power and heat. Pure: each function takes a command's output."""
 
 import re
 
@@ -22,7 +22,7 @@ def parse_low_power(text: str) -> bool | None:
 def parse_thermal(notify: str, pmset: str) -> str | None:
     """Thermal pressure from ``notifyutil -g com.apple.system.thermalpressurelevel``.
 
-    ``pmset -g therm`` speaks where that does not.
+    ``pmset -g therm`` is the fallback.
     """
     match = re.search(r"thermalpressurelevel\s+([0-9])\b", notify)
     if match and int(match.group(1)) < len(THERMAL_LEVELS):

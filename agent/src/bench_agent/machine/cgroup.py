@@ -1,4 +1,4 @@
-"""What a control group leaves to this process: processor time and memory, cgroup v1 and v2."""
+"""Limits of control groups (cgroup v1 and v2): processor time and memory of this process."""
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -44,14 +44,14 @@ def memory_bytes(root: Path = Path("/")) -> int | None:
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:
-    """Folders of this process's group and of those above it; "" is the one tree of version 2."""
+    """Folders of this process's group and its parents; ""is the single tree of version 2."""
     mounted = root / "sys/fs/cgroup" / controller
     group = PurePosixPath("/")
     for line in file_text(root / "proc/self/cgroup").splitlines():
         _, names, path = (*line.split(":", 2), "", "")[:3]
         if controller in names.split(","):
             group = PurePosixPath(path)
-    if ".." in group.parts:  # a group outside of this namespace
+    if ".." in group.parts:  # a group outside this namespace
         group = PurePosixPath("/")
     for level in (group, *group.parents)[:MOST_LEVELS]:
         yield mounted / str(level).lstrip("/")

@@ -1,11 +1,11 @@
-"""The processor as ``/proc/cpuinfo`` tells it; on 64-bit Arm it gives numbers instead of names."""
+"""Parse ``/proc/cpuinfo`` and name the processor; 64-bit Arm has numbers instead of names."""
 
 import re
 from dataclasses import dataclass
 
 from .text import text_or_none
 
-# Of all the flags in /proc/cpuinfo, those that decide how fast matrix products run.
+# The flags in /proc/cpuinfo that affect the speed of matrix products.
 SPEED_FLAGS = tuple(
     "sse4_2 avx avx2 fma f16c avx512f avx512_vnni avx512_bf16 avx512_fp16 avx_vnni "  # noqa: SIM905
     "amx_tile amx_bf16 amx_int8 asimd asimdhp asimddp sve sve2 i8mm bf16 sme sme2".split()
@@ -46,7 +46,7 @@ ARM_CORES = {
     (0xC0, 0xAC3): "AmpereOne",
     (0xC0, 0xAC4): "AmpereOne",
 }
-# The product that a cloud sells around a core, by what is written in the machine's DMI.
+# A cloud's processor name, by the text in the machine's DMI.
 CLOUD_PRODUCTS = (
     ("amazon ec2", "Cortex-A72", "AWS Graviton"),
     ("amazon ec2", "Neoverse-N1", "AWS Graviton2"),
@@ -67,7 +67,7 @@ CLOUD_PRODUCTS = (
 
 @dataclass(frozen=True)
 class CpuInfo:
-    """``brand`` and ``arm_cores`` as far as they are told, the fastest kind of core first."""
+    """Facts from ``/proc/cpuinfo``; ``arm_cores``: the fastest kind first."""
 
     brand: str | None
     arm_cores: tuple[str, ...]
@@ -77,7 +77,7 @@ class CpuInfo:
 
 
 def parse_cpuinfo(text: str) -> CpuInfo:
-    """Facts from the text of ``/proc/cpuinfo`` of any architecture."""
+    """Parse the text of ``/proc/cpuinfo`` of any architecture."""
     flags = set(" ".join(_values(text, "flags") + _values(text, "Features")).split())
     packages = set(_values(text, "physical id"))
     pairs = zip(_values(text, "CPU implementer"), _values(text, "CPU part"), strict=False)
@@ -92,11 +92,11 @@ def parse_cpuinfo(text: str) -> CpuInfo:
 
 
 def brand_of(info: CpuInfo, product: str, lscpu: str) -> str | None:
-    """A name for the processor: its own, a cloud's, its cores', or what ``lscpu`` says.
+    """The processor's name: its own, else a cloud's, its cores', or that of ``lscpu``.
 
     Args:
-        product: maker and model of the machine, as DMI or the device tree has them.
-        lscpu: output of ``lscpu``, whose ``BIOS Model name`` is there for administrators only.
+        product: maker and model of the machine, from DMI or the device tree.
+        lscpu: output of ``lscpu``; only administrators get its ``BIOS Model name``.
     """
     if info.brand:
         return info.brand

@@ -1,9 +1,9 @@
-"""Which GPU a framework means by index 0.
+"""CUDA device order: which GPU is a framework's index 0.
 
-Frameworks count as the CUDA driver does: only what CUDA_VISIBLE_DEVICES lets through, in its
-order, and without CUDA_DEVICE_ORDER=PCI_BUS_ID the fastest first. The management library (NVML)
-knows none of that and counts along the bus. So the CUDA driver itself is asked, in a process of its
-own; where it does not answer, CUDA_VISIBLE_DEVICES is read as CUDA documents it.
+Frameworks number GPUs as the CUDA driver does: only the devices in CUDA_VISIBLE_DEVICES, in its
+order, and the fastest first unless CUDA_DEVICE_ORDER=PCI_BUS_ID. The management library (NVML)
+ignores both and numbers along the bus. So a separate process asks the CUDA driver. If it does not
+answer, CUDA_VISIBLE_DEVICES is read as CUDA documents it.
 """
 
 import json
@@ -25,7 +25,7 @@ SCRIPT = Path(__file__).with_name("_ask_cuda.py")
 
 @dataclass(frozen=True)
 class CudaDevice:
-    """A device as the CUDA driver tells of it. ``uuid`` (32 hexadecimal digits) stays here."""
+    """A device as the CUDA driver reports it. ``uuid`` (32 hexadecimal digits) is never sent."""
 
     uuid: str
     name: str | None
@@ -37,7 +37,7 @@ class CudaDevice:
 
 
 def devices(environ: Mapping[str, str] = os.environ) -> tuple[CudaDevice, ...] | None:
-    """Devices in the order of the frameworks' index; None where the driver does not answer."""
+    """Devices in the order of the frameworks' index; None if the driver does not answer."""
     try:
         done = subprocess.run(
             [sys.executable, "-I", str(SCRIPT)],
@@ -52,7 +52,7 @@ def devices(environ: Mapping[str, str] = os.environ) -> tuple[CudaDevice, ...] |
 
 
 def parse_devices(text: str) -> tuple[CudaDevice, ...] | None:
-    """What the script printed; None if it is not that."""
+    """Parse the script's output; None if it is malformed."""
     try:
         listed = json.loads(text)
     except (ValueError, RecursionError):
@@ -63,12 +63,12 @@ def parse_devices(text: str) -> tuple[CudaDevice, ...] | None:
 
 
 def visible(setting: str | None, uuids: Sequence[str]) -> list[int]:
-    """Positions along the bus that CUDA_VISIBLE_DEVICES lets through, in its order.
+    """Bus positions of the devices in CUDA_VISIBLE_DEVICES, in its order.
 
     Args:
-        setting: None where it is not set. Numbers, or the beginnings of UUIDs (``GPU-8f3a``); the
-            first entry that names no device, or one twice, ends the list, as CUDA does it.
-        uuids: each GPU's, along the bus, as NVML writes them (``GPU-...``).
+        setting: None if it is not set. Numbers or prefixes of UUIDs (``GPU-8f3a``). As in CUDA, the
+            first entry that names no device or a repeated one ends the list.
+        uuids: UUIDs of the GPUs along the bus, in NVML's form (``GPU-...``).
     """
     if setting is None:
         return list(range(len(uuids)))

@@ -1,4 +1,4 @@
-"""Linux, from /proc, /sys and /etc. ``root`` is another folder in tests."""
+"""Facts of a Linux machine, from /proc, /sys and /etc. Tests pass another ``root``."""
 
 import os
 import platform
@@ -17,8 +17,8 @@ from .topology import Topology, read_topology
 from .wire import tolerant
 
 ROOT = Path("/")
-# Words that distributions put into a kernel's release. A kernel built at home may be named after
-# its owner or host, so that other words are left out.
+# Words that distributions put into a kernel's release. Other words are left out: a home-built
+# kernel may be named after its owner or host.
 KERNEL_WORDS = re.compile(
     r"generic|lowlatency|realtime|rt|rc|amd64|arm64|x86_64|x86|aarch64|x64v\d|cloud|aws|azure|gcp|gke"
     r"|oracle|oem|hwe|kvm|virt|tegra|fc|v|nvidia|raspi|rpi|v8|2712|microsoft|standard|wsl\d?|linuxkit"
@@ -26,7 +26,7 @@ KERNEL_WORDS = re.compile(
     r"|mainline|xanmod|liquorix|asahi|fedora|pve|cos|flatcar|orbstack|bottlerocket|uek|suse",
     re.IGNORECASE,
 )
-# What makers leave in DMI when they fill in nothing.
+# Placeholders in DMI that makers did not fill in.
 NO_PRODUCT = re.compile(
     r"to be filled|default string|system (?:product name|manufacturer|version)|not specified"
     r"|o\.e\.m|^none$|^n/a$|^unknown$|^0+$|^\W*$",
@@ -35,7 +35,7 @@ NO_PRODUCT = re.compile(
 
 
 def cpu(root: Path = ROOT) -> Cpu:
-    """The processor from /proc/cpuinfo and /sys; what this process may use of it."""
+    """The processor from /proc/cpuinfo and /sys, and how much of it this process may use."""
     info = parse_cpuinfo(file_text(root / "proc/cpuinfo"))
     lscpu_output = "" if info.brand or root != ROOT else command_output("lscpu")
     cores = read_topology(root)
@@ -62,7 +62,7 @@ def cpu(root: Path = ROOT) -> Cpu:
 def operating_system(
     root: Path = ROOT, environ: Mapping[str, str] = os.environ, release: str | None = None
 ) -> OperatingSystem:
-    """Distribution, kernel, and whether this is a container, a virtual machine or WSL."""
+    """Distribution and kernel; container, virtual machine or WSL."""
     info = parse_cpuinfo(file_text(root / "proc/cpuinfo"))
     return tolerant(
         OperatingSystem,
@@ -79,7 +79,7 @@ def operating_system(
 
 
 def product(root: Path = ROOT) -> str:
-    """Maker and model of the machine, from DMI or the device tree; empty where neither tells."""
+    """Maker and model of the machine, from DMI or the device tree; empty if neither has them."""
     names = [
         text_or_none(file_text(root / "sys/class/dmi/id" / name))
         for name in ("sys_vendor", "product_name")
@@ -90,12 +90,12 @@ def product(root: Path = ROOT) -> str:
 
 
 def model(root: Path = ROOT) -> str | None:
-    """As :func:`product`, for the result."""
+    """:func:`product` in the form for the result."""
     return text_or_none(product(root))
 
 
 def memory_bytes(root: Path = ROOT) -> int | None:
-    """Memory that this process may use: the machine's, or less where its group has a limit."""
+    """Memory that this process may use: the machine's, or its control group's limit if lower."""
     match = re.search(r"^MemTotal:\s*([0-9]{1,12}) kB", file_text(root / "proc/meminfo"), re.M)
     total = whole_or_none(int(match.group(1)) * 1024) if match else None
     return min(filter(None, (total, cgroup.memory_bytes(root))), default=None)
@@ -118,7 +118,7 @@ def parse_os_release(text: str) -> str | None:
 
 
 def kernel_without_names(release: str) -> str | None:
-    """A kernel's release without the words that whoever built it chose (``6.6.1-alices-box``)."""
+    """A kernel's release without words that its builder chose (``6.6.1-alices-box``)."""
     tame = text_or_none(release) or ""
     words = re.split(r"([-.+~ ])", tame)
     harmless = [
@@ -132,7 +132,7 @@ def kernel_without_names(release: str) -> str | None:
 
 
 def available_cores() -> int | None:
-    """Logical cores that this process may run on, or None where the system does not tell."""
+    """Logical cores that this process may run on, or None if unknown."""
     affinity = getattr(os, "sched_getaffinity", None)
     return whole_or_none(len(affinity(0))) if affinity else None
 

@@ -1,4 +1,4 @@
-"""macOS: the commands that tell of it. No administrator rights are needed."""
+"""Facts of a Mac, from macOS' commands. No administrator rights are needed."""
 
 import platform
 import re
@@ -30,17 +30,17 @@ SYSCTL_NAMES = (
 
 
 def cpu() -> Cpu:
-    """Brand and cores from sysctl; the split by performance level where there are two."""
+    """Brand and cores from sysctl, by performance level if there are two."""
     return apple.cpu_from(sysctl(), profile(), platform.machine())
 
 
 def operating_system() -> OperatingSystem:
-    """Version, and whether this is a virtual machine or translated by Rosetta."""
+    """macOS' version; virtual machine or Rosetta."""
     return apple.system_from(sysctl(), profile(), platform.mac_ver()[0], platform.release())
 
 
 def gpus() -> tuple[Gpu, ...]:
-    """Apple's GPU; none on an Intel Mac, whose graphics no framework here can use."""
+    """Apple's GPU. None on an Intel Mac: no framework here can use its graphics."""
     return apple.gpus_from(sysctl(), profile(), accelerators())
 
 
@@ -52,7 +52,7 @@ def model() -> str | None:
 
 
 def memory_bytes() -> int | None:
-    """Memory from ``hw.memsize``, which unlike system_profiler's text is in no language."""
+    """Memory from ``hw.memsize``; system_profiler's text depends on the language."""
     return whole_or_none(sysctl().get("hw.memsize"))
 
 
@@ -65,13 +65,13 @@ def identifier() -> bytes | None:
 
 @cache
 def sysctl() -> dict[str, str]:
-    """The kernel's values that are used here; names it does not know are absent."""
+    """Kernel values by name; names unknown to the kernel are absent."""
     return apple.parse_sysctl(command_output("sysctl", *SYSCTL_NAMES, statuses=(0, 1)))
 
 
 @cache
 def profile() -> dict[str, Any]:
-    """``system_profiler`` as JSON; an empty dictionary where it fails. Slow, so asked once."""
+    """``system_profiler`` as JSON; an empty dictionary if it fails. Slow, so cached."""
     kinds = ("SPHardwareDataType", "SPDisplaysDataType")
     return apple.parse_profile(
         command_output("system_profiler", *kinds, "-json", timeout_seconds=PROFILER_TIMEOUT_SECONDS)
@@ -79,7 +79,7 @@ def profile() -> dict[str, Any]:
 
 
 def accelerators() -> tuple[apple.Accelerator, ...]:
-    """Graphics processors with their present utilisation, without administrator rights."""
+    """GPUs with their present utilisation, without administrator rights."""
     return apple.parse_accelerators(
         command_output("ioreg", "-r", "-d", "1", "-w", "0", "-c", "IOAccelerator")
     )

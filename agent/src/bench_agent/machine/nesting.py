@@ -1,4 +1,4 @@
-"""How deep Linux is nested: a container, a virtual machine, Windows' subsystem."""
+"""Detect a container, a virtual machine or WSL around this Linux."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from .text import command_output, file_text, slug_or_none
 
-# Words of the maker's and the product's name in DMI; the first that fits counts.
+# Words in maker and product names in DMI; the first match counts.
 DMI_HYPERVISORS = (
     ("amazon ec2", "ec2"),
     ("google compute engine", "google-compute-engine"),
@@ -26,7 +26,7 @@ DMI_HYPERVISORS = (
     ("qemu", "qemu"),
     ("bochs", "bochs"),
 )
-# Words of a control group's path or of a mount's source.
+# Words in a control group's path or a mount's source.
 CONTAINER_PATHS = (
     (r"/kubepods|/kubelet/pods/", "kubernetes"),
     (r"libpod|containers/storage/overlay-containers", "podman"),
@@ -38,7 +38,7 @@ CONTAINER_PATHS = (
 
 
 def container(root: Path, environ: Mapping[str, str]) -> str | None:
-    """Kind of container this process is in, or None. Any of several traces tells.
+    """Kind of the container around this process, or None. One of several traces is enough.
 
     Args:
         root: ``/``, or a folder of recorded files.
@@ -52,7 +52,7 @@ def container(root: Path, environ: Mapping[str, str]) -> str | None:
         return "podman"
     if environ.keys() & {"APPTAINER_CONTAINER", "SINGULARITY_CONTAINER"}:
         return "apptainer"
-    # The first process's environment is for administrators only; systemd copies the word.
+    # Only administrators can read the first process's environment; systemd copies the word.
     first = dict(
         pair.partition("=")[::2] for pair in file_text(root / "proc/1/environ").split("\0")
     )
@@ -70,7 +70,7 @@ def container(root: Path, environ: Mapping[str, str]) -> str | None:
 
 
 def parse_container_traces(cgroups: str, mounts: str) -> str | None:
-    """Kind of container by the paths of its groups and by what is mounted over its own files."""
+    """Kind of container, from control-group paths and mounts over its files."""
     over_own_files = [
         line
         for line in mounts.splitlines()
@@ -86,11 +86,11 @@ def parse_container_traces(cgroups: str, mounts: str) -> str | None:
 
 
 def virtual_machine(root: Path, hypervisor_flag: bool, product: str) -> str | None:
-    """Hypervisor this system runs under, or None on bare metal.
+    """The hypervisor under this system, or None on bare metal.
 
     Args:
-        hypervisor_flag: the processor says that it is not the real one (x86 only).
-        product: maker and model of the machine, as DMI or the device tree has them.
+        hypervisor_flag: the processor reports that it is virtual (x86 only).
+        product: maker and model of the machine, from DMI or the device tree.
     """
     if wsl(root) == 2:
         return "hyper-v"
@@ -107,7 +107,7 @@ def virtual_machine(root: Path, hypervisor_flag: bool, product: str) -> str | No
 
 
 def parse_product(product: str) -> str | None:
-    """Hypervisor by the product's name; EC2's ``.metal`` machines have none."""
+    """The hypervisor, from the product's name; EC2's ``.metal`` machines have none."""
     text = product.lower()
     if "amazon ec2" in text and re.search(r"\.metal\b", text):
         return None
@@ -122,7 +122,7 @@ def wsl(root: Path) -> int | None:
 
 
 def parse_wsl(release: str, interop: bool = False) -> int | None:
-    """1 or 2 from the kernel's release; a kernel of one's own shows only by ``WSLInterop``."""
+    """1 or 2 from the kernel's release; a custom kernel is recognised only by ``WSLInterop``."""
     text = release.lower()
     if "wsl2" in text or "microsoft-standard" in text:
         return 2

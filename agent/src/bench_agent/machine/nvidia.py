@@ -1,4 +1,4 @@
-"""NVIDIA GPUs through the driver's management library; nothing where there is no driver."""
+"""NVIDIA GPUs through the driver's management library (NVML); none without a driver."""
 
 import os
 import re
@@ -18,7 +18,7 @@ GRAPHICS_CLOCK, SM_CLOCK, MEMORY_CLOCK = 0, 1, 2  # nvmlClockType_t
 
 @contextmanager
 def nvml() -> Iterator[Any]:
-    """The library, initialised, or None where there is no driver."""
+    """The initialised library, or None without a driver."""
     library = _started()
     try:
         yield library
@@ -28,7 +28,7 @@ def nvml() -> Iterator[Any]:
 
 
 def ask(question: Callable[..., Any], *arguments: Any) -> Any:
-    """The library's answer, or None where this GPU or driver does not support the question."""
+    """The library's answer, or None if this GPU or driver does not support the query."""
     import pynvml
 
     try:
@@ -38,18 +38,18 @@ def ask(question: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def query(library: Any, name: str, *arguments: Any) -> Any:
-    """As :func:`ask`, by the question's name, which an older library may not know."""
+    """:func:`ask` by the query's name, which an older library may lack."""
     return ask(lambda: getattr(library, f"nvml{name}")(*arguments))
 
 
 def driver_version() -> str | None:
-    """The driver's version (``570.86.15``), or None where there is no driver."""
+    """The driver's version (``570.86.15``), or None without a driver."""
     with nvml() as library:
         return version_or_none(query(library, "SystemGetDriverVersion")) if library else None
 
 
 def why_no_driver() -> str | None:
-    """What the management library says when it cannot start; None where it can."""
+    """The management library's error if it cannot start, else None."""
     import pynvml
 
     try:
@@ -61,7 +61,7 @@ def why_no_driver() -> str | None:
 
 
 def gpus(environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
-    """NVIDIA GPUs, numbered as the frameworks number what CUDA_VISIBLE_DEVICES lets through."""
+    """NVIDIA GPUs that CUDA_VISIBLE_DEVICES lists, in the frameworks' order."""
     with nvml() as library:
         if library is None or not _count(library):
             return ()
@@ -76,7 +76,7 @@ def gpus(environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
 def handle_of(library: Any, index: int, environ: Mapping[str, str] = os.environ) -> Any:
     """NVML's handle of the GPU that a framework calls ``index``; None if there is none.
 
-    Of a slice (MIG) it is the slice's handle, which answers questions of memory only.
+    For a slice (MIG) it is the slice's handle, which supports only memory queries.
     """
     handles = _in_cuda_order(library, cuda.devices(environ), environ)
     return handles[index][0] if index < len(handles) else None
@@ -94,14 +94,14 @@ def busy(library: Any) -> list[tuple[str, int | None, int]]:
 
 
 def is_divided(library: Any, handle: Any) -> bool:
-    """Whether this is a GPU in slices (MIG), or one of its slices."""
+    """Whether this is a GPU divided into slices (MIG), or a slice."""
     if query(library, "DeviceIsMigDeviceHandle", handle) == 1:
         return True
     return bool(_first(query(library, "DeviceGetMigMode", handle)) == 1)
 
 
 def clocks_event_reasons(library: Any, handle: Any) -> int | None:
-    """Why the clocks are not higher, as bits; drivers before 535 call it by its old name."""
+    """The reasons that limit the clocks, as bits; drivers before 535 use an older name."""
     for name in ("DeviceGetCurrentClocksEventReasons", "DeviceGetCurrentClocksThrottleReasons"):
         reasons = query(library, name, handle)
         if isinstance(reasons, int):
@@ -132,7 +132,7 @@ def _handles(library: Any) -> list[Any]:
 def _in_cuda_order(
     library: Any, listed: tuple[cuda.CudaDevice, ...] | None, environ: Mapping[str, str]
 ) -> list[tuple[Any, cuda.CudaDevice | None]]:
-    """Handles with what the CUDA driver says of each, in the frameworks' order."""
+    """Handles with the CUDA driver's facts of each, in the frameworks' order."""
     if listed is not None:
         return [(_handle_by_uuid(library, device.uuid), device) for device in listed]
     handles = _handles(library)
@@ -173,7 +173,7 @@ def _gpu(
         "mig": True if slice_ else None if mode is None else bool(mode),
         "mig_profile": profile,
         "ecc": None if ecc is None else bool(ecc),
-        # Power belongs to the whole GPU, and says nothing of a slice.
+        # Power is that of the whole GPU, not of a slice.
         "power_limit_watts": None if slice_ else _watts(say("DeviceGetEnforcedPowerLimit")),
         "default_power_limit_watts": None
         if slice_
@@ -186,7 +186,7 @@ def _gpu(
 
 
 def split_slice(name: str) -> tuple[str, str | None]:
-    """``NVIDIA H200 MIG 1g.18gb`` is the GPU's name and the slice's profile."""
+    """Split ``NVIDIA H200 MIG 1g.18gb`` into the GPU's name and the slice's profile."""
     match = re.fullmatch(r"(.+?)\s+MIG\s+([0-9]\S*)", name)
     return (match.group(1), match.group(2)) if match else (name, None)
 
@@ -198,7 +198,7 @@ def _capability(pair: Any) -> str | None:
 
 
 def _first(pair: Any) -> Any:
-    """The present one of (present, pending)."""
+    """The present value of (present, pending)."""
     return pair[0] if isinstance(pair, tuple | list) and pair else None
 
 
@@ -208,7 +208,7 @@ def _watts(milliwatts: Any) -> float | None:
 
 
 def _text(value: Any) -> str:
-    """A name as it is: NVML's UUIDs are bytes in old versions of the library."""
+    """Text of an answer: old versions of the library give UUIDs as bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else ""

@@ -1,4 +1,4 @@
-"""Power, clocks, heat and other work, as they are now. Silent where the system does not tell."""
+"""Read sensors: power, clocks, heat and other load. None for what the system does not report."""
 
 import os
 import re
@@ -16,15 +16,15 @@ from .text import command_output, file_text, whole_or_none
 
 SAMPLE_SECONDS = 0.5
 ROOT = Path("/")
-# Sensors of the processor itself, by the name of their Linux driver.
+# The processor's sensors, by the name of their Linux driver.
 CPU_SENSORS = ("coretemp", "k10temp", "zenpower", "cpu_thermal")
-# A processor this near to where it slows itself down will do so at the next load.
+# A processor this close to its limit slows down at the next load.
 NEAR_THE_LIMIT_CELSIUS = 5.0
 
 
 @dataclass(frozen=True)
 class Power:
-    """None where the system does not tell."""
+    """Power state; None for unknown values."""
 
     on_battery: bool | None = None
     low_power_mode: bool | None = None
@@ -33,7 +33,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Governor:
-    """How Linux chooses the clock; ``preference``: energy_performance_preference."""
+    """Linux's CPU governor; ``preference``: energy_performance_preference."""
 
     name: str
     driver: str
@@ -43,7 +43,7 @@ class Governor:
 
 @dataclass(frozen=True)
 class GpuUse:
-    """How busy a GPU is; ``processes``: others that compute on it."""
+    """Utilisation of a GPU; ``processes``: other processes that compute on it."""
 
     name: str
     busy_percent: int | None
@@ -75,7 +75,7 @@ def power(system: str) -> Power:
 
 
 def governor(root: Path = ROOT) -> Governor | None:
-    """How the first core's clock is chosen; None where it cannot be (virtual machines)."""
+    """The first core's governor; None without one (virtual machines)."""
     base = root / "sys/devices/system/cpu"
     clock = base / "cpu0/cpufreq"
     name = file_text(clock / "scaling_governor").strip()
@@ -101,14 +101,14 @@ def thermal_pressure() -> str | None:
 
 
 def throttle_count(root: Path = ROOT) -> int | None:
-    """How often Linux has slowed cores or packages down by heat since it started."""
+    """How often Linux slowed down cores or packages because of heat since it booted."""
     counters = (root / "sys/devices/system/cpu").glob("cpu*/thermal_throttle/*_throttle_count")
     counts = [whole_or_none(file_text(path)) or 0 for path in counters]
     return sum(counts) if counts else None
 
 
 def throttled_meanwhile(root: Path = ROOT) -> int | None:
-    """How often cores were slowed down by heat in half a second from now."""
+    """How often heat slows down cores during the next half second."""
     before = throttle_count(root)
     if before is None:
         return None
@@ -150,13 +150,13 @@ def load_average() -> float | None:
 
 
 def parse_pressure(text: str) -> float | None:
-    """Per cent of the last ten seconds from ``/proc/pressure/cpu``."""
+    """Parse per cent of the last ten seconds from ``/proc/pressure/cpu``."""
     match = re.search(r"^some avg10=([0-9]{1,3}(?:\.[0-9]{1,4})?)", text, re.MULTILINE)
     return float(match.group(1)) if match else None
 
 
 def _busiest() -> tuple[str, float] | None:
-    """Name and CPU per cent of the process that works most, but for this one."""
+    """Name and CPU per cent of the busiest other process."""
     processes = []
     for process in psutil.process_iter():
         with suppress(psutil.Error):
@@ -184,7 +184,7 @@ def _gpu_use(system: str) -> Iterator[GpuUse]:
 
 
 def _battery() -> tuple[bool | None, float | None]:
-    """Whether on battery, and its charge; None without a battery."""
+    """Whether the machine is on battery, and the charge; None without a battery."""
     try:
         battery = psutil.sensors_battery()
     except (AttributeError, OSError, RuntimeError):

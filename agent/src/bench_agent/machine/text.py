@@ -1,4 +1,4 @@
-"""Reading small files and commands that may not be there, and taming what they say."""
+"""Read small files and commands that may be absent, and clean their text."""
 
 import math
 import re
@@ -11,9 +11,9 @@ from bench_protocol.units import LARGEST_INTEGER
 LONGEST_TEXT = 200
 LONGEST_VERSION = 64
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
-# What is printable in the languages that systems speak; the rest becomes a space.
+# Printable characters in the languages of operating systems; others become a space.
 ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0370-\u05ff\u3040-\u9fff\uac00-\ud7a3]+")
-# Nothing of these belongs into a fact, wherever it came from.
+# Identifiers that no fact may contain.
 IDENTIFYING = re.compile(
     r"[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}"  # UUID
     r"|[0-9a-f]{8}-[0-9a-f]{16}"  # Apple's device identifier
@@ -39,12 +39,12 @@ def text_or_none(value: object, longest: int = LONGEST_TEXT) -> str | None:
 
 
 def version_or_none(value: object) -> str | None:
-    """A version, at most 64 characters long."""
+    """A version of at most 64 characters, or None."""
     return text_or_none(value, LONGEST_VERSION)
 
 
 def slug_or_none(value: object) -> str | None:
-    """A lower-case name as the wire takes it (``hyper-v``), or None."""
+    """A lower-case name in the wire's form (``hyper-v``), or None."""
     text = text_or_none(value)
     if text is None:
         return None
@@ -54,7 +54,7 @@ def slug_or_none(value: object) -> str | None:
 
 
 def whole_or_none(value: object) -> int | None:
-    """A count of at least one from an integer or its decimal text, else None."""
+    """An integer of at least 1, from an integer or decimal text, else None."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and re.fullmatch(r"\s*[0-9]{1,16}\s*", value):
@@ -89,7 +89,7 @@ def file_text(path: Path | str) -> str:
 def command_output(
     *command: str, timeout_seconds: float = 10, statuses: Sequence[int] = (0,)
 ) -> str:
-    """What a command prints, or an empty text if it is missing, fails or takes too long.
+    """A command's output, or an empty text if it is missing, fails or takes too long.
 
     Args:
         statuses: exit statuses whose output counts; ``sysctl`` ends with 1 if one name is unknown.

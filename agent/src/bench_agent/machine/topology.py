@@ -1,4 +1,4 @@
-"""Cores, kinds of cores and clocks from ``/sys/devices/system/cpu``."""
+"""CPU topology: cores, kinds of cores and clocks from ``/sys/devices/system/cpu``."""
 
 import re
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ KHZ_PER_MHZ = 1000
 
 @dataclass(frozen=True)
 class Topology:
-    """Counts; None where the system does not tell. The split is there on hybrid processors only.
+    """Counts of cores; None if unknown. Only hybrid processors have the split.
 
     ``performance`` and ``efficiency`` count physical cores; where there are three kinds (Arm), all
     but the fastest are efficiency cores.
@@ -28,7 +28,7 @@ class Topology:
 
 
 def read_topology(root: Path) -> Topology:
-    """What is known of the cores that are switched on."""
+    """Read the topology of the cores that are online."""
     base = root / "sys/devices/system/cpu"
     online = parse_list(file_text(base / "online"))
     present = [number for number in online if (base / f"cpu{number}/topology").is_dir()]
@@ -47,7 +47,7 @@ def read_topology(root: Path) -> Topology:
 
 
 def parse_list(text: str) -> list[int]:
-    """Numbers of a list as the kernel writes it: ``0-3,8`` is 0, 1, 2, 3, 8."""
+    """Parse a list in the kernel's form: ``0-3,8`` is 0, 1, 2, 3, 8."""
     numbers: list[int] = []
     for part in text.strip().split(","):
         ends = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", part.strip())
@@ -58,7 +58,7 @@ def parse_list(text: str) -> list[int]:
 
 
 def _core(topology: Path, number: int) -> str:
-    """What threads of one core have in common."""
+    """The key that threads of one core share."""
     return (
         _line(topology / "core_cpus_list")
         or _line(topology / "thread_siblings_list")
@@ -67,7 +67,7 @@ def _core(topology: Path, number: int) -> str:
 
 
 def _split(root: Path, base: Path, cores: dict[int, str]) -> tuple[int | None, int | None]:
-    """Performance and efficiency cores: Intel names them, Arm gives each a capacity."""
+    """Numbers of performance and efficiency cores, from Intel's names or Arm's capacities."""
     fast = parse_list(file_text(root / "sys/devices/cpu_core/cpus"))
     slow = parse_list(file_text(root / "sys/devices/cpu_atom/cpus"))
     if not (fast and slow):
@@ -75,7 +75,7 @@ def _split(root: Path, base: Path, cores: dict[int, str]) -> tuple[int | None, i
             number: whole_or_none(_line(base / f"cpu{number}/cpu_capacity")) or 0
             for number in cores
         }
-        # Cores of one kind may differ by a per cent or two, as their best clocks do.
+        # Cores of one kind may differ by one or two per cent, as their maximum clocks do.
         top = 0.9 * max(capacity.values(), default=0)
         fast = [number for number, value in capacity.items() if value and value >= top]
         slow = [number for number, value in capacity.items() if 0 < value < top]

@@ -1,4 +1,4 @@
-"""Windows, the honest minimum: frameworks with a GPU run in its subsystem for Linux (WSL2)."""
+"""Minimal facts of a Windows machine: frameworks with a GPU run in WSL 2 instead."""
 
 import platform
 import sys
@@ -14,7 +14,7 @@ PROCESSOR_KEY = r"HARDWARE\DESCRIPTION\System\CentralProcessor\0"
 
 
 def cpu() -> Cpu:
-    """The processor's name from the registry, cores from psutil. Serves any unknown system too."""
+    """The processor's name from the registry, cores from psutil. Also used on unknown systems."""
     return tolerant(
         Cpu,
         {
@@ -30,7 +30,7 @@ def cpu() -> Cpu:
 
 
 def operating_system() -> OperatingSystem:
-    """Windows with its build, or ``other`` with what the system calls itself."""
+    """Windows with its build, or ``other`` with the system's own name."""
     is_windows = platform.system() == "Windows"
     full_version = f"{platform.system()} {platform.release()} {platform.version()}"
     return tolerant(
@@ -52,7 +52,7 @@ def identifier() -> bytes | None:
 
 
 def registry(key: str, name: str) -> str | None:
-    """A text of the local machine's registry; None where it is absent, as everywhere else."""
+    """A text value of the local machine's registry, or None; None on other systems."""
     if sys.platform != "win32":
         return None
     import winreg

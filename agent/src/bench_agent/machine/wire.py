@@ -1,4 +1,4 @@
-"""Wire models from facts that may be odd: what the model refuses is left out, never raised."""
+"""Build wire models from untrusted facts: a value that the model refuses is left out."""
 
 from collections.abc import Mapping
 from typing import Any, TypeVar
@@ -11,11 +11,10 @@ Model = TypeVar("Model", bound=Wire)
 
 
 def tolerant(model: type[Model], facts: Mapping[str, Any], **needed: Any) -> Model:
-    """A model from those facts that it takes.
+    """Build a model from the facts that it accepts.
 
     Args:
-        needed: the model's required fields, each with a value that stands in for a fact that is
-            missing or refused.
+        needed: required fields with defaults for facts that are missing or refused.
     """
     present = {name: value for name, value in facts.items() if value is not None}
     try:

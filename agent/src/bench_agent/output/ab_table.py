@@ -1,4 +1,4 @@
-"""What a person and a program see of A against B."""
+"""Show A against B: progress and table for people, a JSON document for programs."""
 
 import time
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from ..base.messages import BlockDone, PhaseBegan
 from ..run.ab import Pair, Side
 
 Document = dict[str, Any]
-# An interval over so many times its lower end hides differences that people ask about.
+# An interval whose ends differ by more than this ratio hides relevant differences.
 WIDE = 1.1
 
 
 class AbDisplay:
-    """One line a pair, and at a terminal what is going on now; a context manager."""
+    """Prints one line per pair, and progress at a terminal; a context manager."""
 
     def __init__(self, console: Console, a: Side, b: Side, count: int) -> None:
         self._console, self._count, self._done = console, count, 0
@@ -33,7 +33,7 @@ class AbDisplay:
         for side in (a, b):
             console.print(f"{side.name}: {side.cell}", markup=False, soft_wrap=True)
         if (a.cell, a.command) == (b.cell, b.command):
-            console.print("A and B are the same: what differs is the machine's doing")
+            console.print("A and B are equal: any difference comes from the machine")
         pairs = f"{count} pair{'s' * (count != 1)}"
         console.print(f"{pairs}, about {people.rough(self._estimate)}", highlight=False)
 
@@ -49,7 +49,7 @@ class AbDisplay:
         self._show()
 
     def finished(self, pair: Pair) -> None:
-        """Say a pair's speeds and how long the rest takes."""
+        """Print a pair's speeds and the remaining time."""
         self._done += 1
         more = self._done < self._count
         left = f"; about {people.rough(self._left_seconds())} left" if more else ""
@@ -62,7 +62,7 @@ class AbDisplay:
         self._show()
 
     def _left_seconds(self) -> float:
-        """From the pairs so far; before the first, from the plan."""
+        """Estimate from the pairs so far; before the first, from the plan."""
         elapsed = time.monotonic() - self._began
         if not self._done:
             return max(0.0, self._estimate - elapsed)
@@ -76,10 +76,10 @@ class AbDisplay:
 def document(
     a: Side, b: Side, done: list[Pair], verdict: SpeedVerdict, before: Sequence[Warn] = ()
 ) -> Document:
-    """Both sides with every run, how many times as fast B is as A, and what there is to doubt.
+    """Both sides with every run, the speed of B divided by that of A, and the warnings.
 
     Args:
-        before: doubts about the machine before the first run.
+        before: warnings about the machine before the first run.
     """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
     runs = 2 * len(done)
@@ -111,7 +111,7 @@ def _of_runs(count: int, runs: int, side: str, worst: Warn) -> str:
 
 
 def lines(answer: Document) -> list[str]:
-    """The document for people."""
+    """The document as lines for people."""
     speed = {name: geometric_mean(answer[name]["samples_per_second"]) for name in ("a", "b")}
     interval, wide = "", []
     if answer["low"] is not None:

@@ -1,4 +1,4 @@
-"""What the read commands show: one document for programs, one table of it for people."""
+"""Output of devices, plan, run and status: a JSON document for programs, a table for people."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -55,7 +55,7 @@ def devices_document(machine: Machine, probes: Mapping[str, Probe]) -> Document:
 
 
 def print_devices(document: Document) -> None:
-    """Table of :func:`devices_document`."""
+    """Print :func:`devices_document` as a table."""
     machine = document["machine"]
     memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
     Console().print(f"{machine['cpu']['brand']}, {memory} memory, {machine['os']['version']}")
@@ -73,7 +73,7 @@ def print_devices(document: Document) -> None:
 
 
 def plan_document(plan: Plan) -> Document:
-    """Cells with their estimates, and what is left out with its reason."""
+    """Cells with their estimates, and excluded cells with the reason."""
     return {
         "preset": plan.preset.name,
         "repeats": plan.repeats,
@@ -103,10 +103,10 @@ def plan_document(plan: Plan) -> Document:
 
 
 def print_plan(plan: Plan) -> None:
-    """Table of the plan."""
+    """Print the plan as a table."""
     console = Console()
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
-    # On a narrow terminal names go on in a second line.
+    # On a narrow terminal, names wrap to a second line.
     for heading in ("workload", "on"):
         table.add_column(heading, overflow="fold")
     for heading in ("recipe", "precision", "memory", "a repeat"):
@@ -141,7 +141,7 @@ def print_plan(plan: Plan) -> None:
 
 
 def left_out(plan: Plan) -> list[str]:
-    """A line for each reason why cells are not run."""
+    """One line for each reason why cells are not run."""
     by_reason: dict[str, list[str]] = {}
     for item in plan.excluded:
         by_reason.setdefault(item.reason, []).append(item.what)
@@ -152,7 +152,7 @@ def left_out(plan: Plan) -> list[str]:
 
 
 def plan_warnings(plan: Plan) -> list[str]:
-    """What is to be doubted about the plan, and what mends it."""
+    """Warnings about the plan, each with the remedy."""
     warnings = [f"Warning: {_disturbed(w)}; on an idle machine plan again" for w in plan.warnings]
     if plan.estimate_seconds > LONG_PLAN_SECONDS:
         warnings.append(
@@ -180,7 +180,7 @@ def summary_document(summary: RunSummary) -> Document:
 
 
 def result_document(result: Result) -> Document:
-    """One repeat: its cell, outcome, speed and what is doubtful about it."""
+    """One repeat: cell, outcome, speed and warnings."""
     outcome = result.outcome
     failed = isinstance(outcome, Failed)
     evaluation = outcome.measurement.evaluation if outcome.measurement else None
@@ -206,7 +206,7 @@ def result_document(result: Result) -> Document:
 
 
 def status_document(home: Home, outbox: Outbox) -> Document:
-    """The outbox: what waits, what was sent with the server's answer, what was refused."""
+    """The outbox: pending results, sent ones with the server's answer, refused ones."""
     return {
         "home": str(home.root),
         "pending": [_entry_document(entry) for entry in outbox.pending()],

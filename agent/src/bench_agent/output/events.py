@@ -1,4 +1,4 @@
-"""A run as JSON lines: one event a line while it happens, for programs that follow along."""
+"""A run as JSON lines: one event per line as it happens, for programs."""
 
 import json
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from .documents import Document, result_document
 
 
 class EventLines:
-    """Reports a run on a stream; a context manager like the display it stands in for."""
+    """Writes a run's events to a stream; a context manager like the display it replaces."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -54,11 +54,11 @@ class EventLines:
         self._write("unreachable", detail=str(error))
 
     def note(self, text: str) -> None:
-        """Something said to the person at the keyboard."""
+        """A message to the user."""
         self._write("note", text=text)
 
     def summary(self, document: Document) -> None:
-        """The last line: what ``--json`` prints as a whole."""
+        """The last line: the document of ``--json``."""
         self._write("summary", **document)
 
     def _write(self, event: str, **members: Any) -> None:

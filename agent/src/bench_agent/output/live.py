@@ -1,4 +1,4 @@
-"""What a person sees of a run: a live table at a terminal, plain lines elsewhere."""
+"""Live progress of a run: a table at a terminal, plain lines elsewhere."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -30,7 +30,7 @@ PHASES = {
     "timing": "timing",
     "evaluate": "evaluating",
 }
-# What of the sensors is shown, where it is known.
+# The sensors that are shown, if known.
 SENSORS: dict[str, Callable[[float], str]] = {
     "load_average": lambda value: f"load {value:.1f}",
     "cpu_utilisation_percent": lambda value: f"processor {value:.0f} %",
@@ -40,13 +40,13 @@ SENSORS: dict[str, Callable[[float], str]] = {
     "gpu_temperature_celsius": lambda value: f"GPU {value:.0f} °C",
     "gpu_power_watts": lambda value: f"GPU {value:.0f} W",
 }
-# So much of the estimate is believed before the run's own pace counts.
+# Weight of the plan's estimate against the run's own pace.
 BELIEF_SECONDS = 60.0
 
 
 @dataclass
 class Progress:
-    """Where a run is. ``estimate_seconds``: of what it began with left to measure."""
+    """Progress of a run. ``estimate_seconds``: of all repeats that were missing at its start."""
 
     total: int
     estimate_seconds: float
@@ -60,7 +60,7 @@ class Progress:
     reading: Reading = field(default_factory=dict)
 
     def left_seconds(self, now: float) -> float:
-        """The plan's estimate of what is left, corrected by how the estimate held so far."""
+        """The plan's estimate of the rest, corrected by the run's pace so far."""
         share = self.share_done * self.current.estimate_seconds if self.current else 0.0
         done = self.estimate_done + share
         left = max(0.0, self.estimate_seconds - done)
@@ -68,7 +68,7 @@ class Progress:
 
 
 class LiveDisplay:
-    """Reports a run on a console; a context manager, so that the live table ends cleanly."""
+    """Shows a run on a console; a context manager, so that the live table ends cleanly."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
@@ -87,7 +87,7 @@ class LiveDisplay:
         self._live.stop()
 
     def planned(self, plan: Plan, left: Sequence[PlannedCell]) -> None:
-        """Say how much there is to measure; less than the plan where a run goes on."""
+        """Print how much there is to measure; less than the plan if a run resumes."""
         seconds = sum(planned.estimate_seconds for planned in left)
         self._state = Progress(len(plan), seconds, self._clock())
         total = f"{len(plan)} measurement{'s' * (len(plan) != 1)}"
@@ -95,7 +95,7 @@ class LiveDisplay:
         self.note(f"{what}, about {people.rough(seconds)}")
 
     def skipped(self, planned: PlannedCell) -> None:
-        """Count a repeat that an earlier start of this run has measured."""
+        """Count a repeat that this run had already measured before it was resumed."""
         if self._state:
             self._state.count += 1
 
@@ -139,7 +139,7 @@ class LiveDisplay:
             self.note(f"the server refused a result: {detail}")
 
     def note(self, text: str) -> None:
-        """Say something beside the progress."""
+        """Print a message beside the progress."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def unreachable(self, error: ServerUnreachable) -> None:
@@ -172,7 +172,7 @@ def view(state: Progress, now: float) -> Table:
 
 
 def sensor_words(reading: Reading) -> str:
-    """The sensors that are known and worth showing, in a line."""
+    """The known sensors in one line."""
     readings = ((words, reading.get(sensor)) for sensor, words in SENSORS.items())
     return ", ".join(words(value) for words, value in readings if value is not None)
 
@@ -182,7 +182,7 @@ def _bar(done: float, total: float) -> ProgressBar:
 
 
 def one_line(result: Result) -> str:
-    """Outcome of a repeat in a few words."""
+    """The outcome of a repeat in a few words."""
     if isinstance(result.outcome, Failed):
         return failure(result.outcome)
     rate = people.rate(samples_per_second(result.outcome.measurement, result.cell.batch_size))

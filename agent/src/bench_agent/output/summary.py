@@ -1,4 +1,4 @@
-"""What a run gave, for the person who started it: a table, and what to do next."""
+"""The end of a run for its user: summary table, remarks, next steps."""
 
 from rich import box
 from rich.console import Console
@@ -16,11 +16,11 @@ WIDE_ENOUGH = 100
 
 
 def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
-    """Print what a run gave and what to do next; ``server``: the one it was to send to."""
+    """Print the summary and the next steps; ``server``: where the results should go."""
     lines = what_next(summary, home, server)
     if summary.results:
         report = report_of(summary.results)
-        # Into a file the table is not squeezed.
+        # In a file the table keeps its full width.
         width = None if console.is_terminal else WIDE_ENOUGH
         console.print(summary_table(report), width=width)
         lines = [*remarks(report), *lines]
@@ -29,8 +29,8 @@ def show_end(console: Console, summary: RunSummary, home: Home, server: str | No
 
 
 def summary_table(report: Report) -> Table:
-    """One row a cell, medians over its repeats: rate, epoch, spread, and how it beats naive; with a
-    question mark at what is in doubt."""
+    """One row per cell, medians over its repeats: rate, epoch, spread, speed-up over naive. A
+    question mark follows figures in doubt."""
     table = Table(
         title="Training speed of this machine",
         title_justify="left",
@@ -40,7 +40,7 @@ def summary_table(report: Report) -> Table:
         pad_edge=False,
         show_edge=False,
     )
-    # On a narrow terminal names go on in a second line.
+    # On a narrow terminal, names wrap to a second line.
     for heading in ("workload", "on"):
         table.add_column(heading, overflow="fold")
     table.add_column("recipe", no_wrap=True)
@@ -67,7 +67,7 @@ def summary_table(report: Report) -> Table:
 
 
 def remarks(report: Report) -> list[str]:
-    """What is to be said of the figures, and what gave none."""
+    """Remarks on the figures, and the cells without one."""
     failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
     several = any(len(figures.rates) > 1 for figures in report.cells)
     return [
@@ -81,7 +81,7 @@ def remarks(report: Report) -> list[str]:
 
 
 def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
-    """Where the results are, and how to go on."""
+    """Where the results are, and the next commands."""
     stored = len(summary.results)
     lines = [
         f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
@@ -94,12 +94,12 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
         lines.append(f"{summary.waiting} wait: {submit} sends them.")
     if summary.interrupted:
         resume = home.command("run --resume")
-        lines.append(f"Interrupted: {resume} goes on with what is missing.")
+        lines.append(f"Interrupted: {resume} continues it.")
     return lines
 
 
 def device_lines(report: Report) -> list[str]:
-    """Where both were measured, how many times as fast as the CPU a GPU is, each at its best."""
+    """Speed of a GPU divided by the CPU's, each in its fastest set-up, if both were measured."""
     return [
         f"{group.title}: {bar.label} is {bar.note}"
         for group in charts_of(report).devices

@@ -1,6 +1,5 @@
-"""How long repeats take on this machine: noted after each, read when the next run is planned.
-
-Only for estimates: no figure of a result comes from here.
+"""Estimates of how long repeats take on this machine, from the times of earlier repeats. No figure
+of a result comes from here.
 """
 
 import math
@@ -18,26 +17,26 @@ from bench_protocol.workloads import Workload
 from ..base.home import write_durably
 from ..base.messages import Timing
 
-# Seconds of a repeat beside its steps, before this machine has been measured.
+# Assumed seconds of a repeat without its steps, before this machine has been measured.
 OVERHEAD_SECONDS: Mapping[str, float] = {"tensorflow": 8.0, "mlx": 3.0, "jax": 5.0, "torch": 6.0}
 UNKNOWN_OVERHEAD_SECONDS = 8.0
 # Sustained FLOP/s assumed before this machine has been measured.
 ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda": 5e12}
-# Share of a matrix product's FLOP/s at which the arithmetic of a step is assumed to run (0.09 to
-# 0.7 of it were seen); the rest of a step's time does not grow with the step.
+# A step's arithmetic is assumed to reach this share of a matrix product's FLOP/s (0.09 to 0.7 were
+# measured). The rest of a step's time does not grow with the step.
 BULK_EFFICIENCY = 0.2
-# What a repeat spends, in steps, on its first step, its compilation and its conformance traces.
+# Cost of a repeat's first step, compilation and conformance traces, in steps.
 OVERHEAD_STEPS = 4
 
 
 class CellTimes(Wire):
-    """How the latest repeat of a cell went.
+    """Times of the latest repeat of a cell.
 
-    ``overhead_seconds``: the whole repeat less warm-up and timed part. ``settled_seconds``: what
-    its blocks took to settle, None where the budget ended first; ``tried_to_settle`` is false
-    where whole epochs were asked for, or the budget left no time for enough blocks.
-    ``warnings``: a calibration's, whose machine was busy or hot; it counts until the next pace of
-    its framework and device.
+    ``overhead_seconds``: the whole repeat without warm-up and timed part. ``settled_seconds``: how
+    long its blocks took to settle, None if the budget ended first; ``tried_to_settle`` is false if
+    whole epochs were timed, or the budget was too short for enough blocks. ``warnings``: of a
+    calibration on a busy or hot machine; it counts until the next repeat of its framework and
+    device.
     """
 
     framework: str
@@ -51,7 +50,7 @@ class CellTimes(Wire):
     warnings: tuple[Warn, ...] = ()
 
     def seconds_of_step(self, flops: float) -> float:
-        """Expected seconds of another step on the same device, of ``flops`` operations."""
+        """Expected seconds of a step of ``flops`` operations on the same device."""
         own_flops = self.step_flops / self.step_seconds
         bulk_flops = BULK_EFFICIENCY * (self.gemm_flops or 0.0)
         if own_flops >= bulk_flops:
@@ -61,31 +60,31 @@ class CellTimes(Wire):
 
     @property
     def base_seconds(self) -> float:
-        """Overhead without what grows with the length of a step."""
+        """The part of the overhead that does not grow with the length of a step."""
         return max(0.0, self.overhead_seconds - OVERHEAD_STEPS * self.step_seconds)
 
 
 class MeasuredTimes(Wire):
-    """What is known of this machine, by the digest of the cell."""
+    """Times of this machine's cells, by the cell's digest."""
 
     cells: dict[str, CellTimes] = Field(default={})
 
     def knows(self, framework: str, device: Device) -> bool:
-        """Whether any repeat of this framework on this device was noted, undisturbed."""
+        """Whether an undisturbed repeat of this framework on this device is stored."""
         return bool(self._of(framework, device)) and not self.warnings(framework, device)
 
     def warnings(self, framework: str, device: Device) -> tuple[Warn, ...]:
-        """What was in the way when this framework and device were calibrated."""
-        return tuple(warn for pace in self._of(framework, device) for warn in pace.warnings)
+        """Warnings of the calibration of this framework and device."""
+        return tuple(warn for times in self._of(framework, device) for warn in times.warnings)
 
     def overhead_seconds(self, cell: Cell, workload: Workload) -> float:
-        """Expected seconds of a repeat beside its warm-up and timed part."""
+        """Expected seconds of a repeat without its warm-up and timed part."""
         if measured := self.cells.get(cell.digest):
             return measured.overhead_seconds
         similar = self._of(cell.framework, cell.device)
         base = OVERHEAD_SECONDS.get(cell.framework, UNKNOWN_OVERHEAD_SECONDS)
         if similar:
-            base = median(pace.base_seconds for pace in similar)
+            base = median(times.base_seconds for times in similar)
         return base + OVERHEAD_STEPS * self._step_seconds(cell, workload)
 
     def repeat_seconds(self, cell: Cell, workload: Workload, timing: Timing) -> float:
@@ -107,18 +106,21 @@ class MeasuredTimes(Wire):
         flops = step_flops(cell, workload)
         if not similar:
             return flops / ASSUMED_FLOPS[cell.device.kind]
-        return median(pace.seconds_of_step(flops) for pace in similar)
+        return median(times.seconds_of_step(flops) for times in similar)
 
     def _until_settled(self, cell: Cell, budget_seconds: float) -> float:
-        """Expected length of the timed part: of this cell, else the mean over all that tried."""
-        tried = {digest: pace for digest, pace in self.cells.items() if pace.tried_to_settle}
+        """Expected seconds of the timed part: of this cell, else the mean over all that tried to
+        settle."""
+        tried = {digest: times for digest, times in self.cells.items() if times.tried_to_settle}
         similar = [tried[cell.digest]] if cell.digest in tried else tried.values()
-        ends = [min(pace.settled_seconds or budget_seconds, budget_seconds) for pace in similar]
+        ends = [min(times.settled_seconds or budget_seconds, budget_seconds) for times in similar]
         return fmean(ends) if ends else budget_seconds
 
     def _of(self, framework: str, device: Device) -> list[CellTimes]:
         all_times = self.cells.values()
-        return [pace for pace in all_times if (pace.framework, pace.device) == (framework, device)]
+        return [
+            times for times in all_times if (times.framework, times.device) == (framework, device)
+        ]
 
 
 def step_flops(cell: Cell, workload: Workload) -> float:
@@ -126,14 +128,14 @@ def step_flops(cell: Cell, workload: Workload) -> float:
     return cell.batch_size * workload.training_flops_per_sample
 
 
-def pace_of(
+def cell_times_of(
     cell: Cell, workload: Workload, measurement: Measurement, timing: Timing, wall_seconds: float
 ) -> CellTimes:
-    """What a repeat tells of the next one.
+    """The times of a repeat, for estimates.
 
     Args:
-        timing: what the repeat was asked for.
-        wall_seconds: of the whole repeat, from before its process started.
+        timing: the repeat's stopping rule.
+        wall_seconds: length of the whole repeat, from before its process started.
     """
     blocks = measurement.blocks
     timed_seconds = blocks.total_ns / 1e9
@@ -152,24 +154,25 @@ def pace_of(
 
 
 def load(path: Path) -> MeasuredTimes:
-    """What was noted; nothing where the file is absent, damaged or of another version."""
+    """Read the stored times; empty if the file is absent, damaged or of another version."""
     try:
         return MeasuredTimes.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):
         return MeasuredTimes()
 
 
-def note(path: Path, cell: Cell, pace: CellTimes) -> None:
-    """Keep a cell's pace in place of its last one, and of a disturbed calibration.
+def note(path: Path, cell: Cell, new: CellTimes) -> None:
+    """Store a cell's times. They replace its last ones and disturbed calibrations of the same
+    device.
 
     Raises:
         HomeProblem: it cannot be written.
     """
-    place = (pace.framework, pace.device)
+    place = (new.framework, new.device)
     remaining = {
         digest: times
         for digest, times in load(path).cells.items()
         if not (times.warnings and (times.framework, times.device) == place)
     }
-    paces = MeasuredTimes(cells={**remaining, cell.digest: pace})
-    write_durably(path, paces.model_dump_json().encode())
+    measured_times = MeasuredTimes(cells={**remaining, cell.digest: new})
+    write_durably(path, measured_times.model_dump_json().encode())

@@ -1,7 +1,7 @@
-"""How much memory a training needs, from the workload's literal, and what fits into this machine.
+"""Memory fit: how much memory a training needs, and whether a cell fits into this machine.
 
-For deciding what cannot fit, so it counts only what every framework has to hold, and what a worker
-takes beside the training. Scratch space of kernels comes on top.
+A lower limit, computed from the workload: the arrays that every framework must hold, and the memory
+of a worker without training. Scratch space of kernels is not counted.
 """
 
 import math
@@ -18,12 +18,12 @@ from ..machine import MachineFacts
 
 FLOAT_BYTES = 4
 HALF_BYTES = 2
-# Values that an optimiser keeps for each weight: RMSprop's mean of squares, Adam's two moments,
+# Values that an optimiser stores for each weight: RMSprop's mean of squares, Adam's two moments,
 # SGD's momentum.
 OPTIMIZER_SLOTS = {"rmsprop": 1, "adam": 2, "sgd": 1}
 LSTM_VALUES = 6  # four gates, the cell and the output, of each unit at each step
-# What a worker takes beside the training on a Linux CPU: the framework, NumPy, the agent
-# (docs/methodology.md tells how it was measured).
+# Memory of a worker without training on a Linux CPU: framework, NumPy, agent (docs/methodology.md
+# says how it was measured).
 FRAMEWORK_BYTES: Mapping[str, int] = {
     "mlx": 350_000_000,
     "torch": 500_000_000,
@@ -35,7 +35,7 @@ UNKNOWN_FRAMEWORK_BYTES = 350_000_000
 
 @dataclass(frozen=True)
 class MemoryNeed:
-    """Memory that a repeat needs, in bytes. Where the two are one memory, both say the sum."""
+    """Memory that a repeat needs, in bytes. With unified memory both are the sum."""
 
     device_bytes: int
     host_bytes: int
@@ -43,16 +43,16 @@ class MemoryNeed:
 
 @dataclass(frozen=True)
 class FreeMemory:
-    """Memory there is, in bytes; None where the system does not tell.
+    """Memory of a machine, in bytes; None if unknown.
 
-    ``gpu_bytes``: of NVIDIA GPUs, by their index; Apple's share the host's.
+    ``gpu_bytes``: of NVIDIA GPUs, by index; Apple's share the host's memory.
     """
 
     host_bytes: int | None = None
     gpu_bytes: Mapping[int, int | None] | None = None
 
     def why_not(self, cell: Cell, workload: Workload) -> str | None:
-        """Reason why a cell cannot fit, or None."""
+        """The reason why a cell cannot fit, or None."""
         need = need_of(cell, workload)
         on_gpu = (self.gpu_bytes or {}).get(cell.device.index)
         if cell.device.kind == "cuda" and on_gpu and need.device_bytes > on_gpu:
@@ -63,7 +63,7 @@ class FreeMemory:
 
 
 def free_memory_of(facts: MachineFacts) -> FreeMemory:
-    """The memory of a machine; in a container what that grants."""
+    """The memory of a machine, or of its container."""
     return FreeMemory(
         host_bytes=facts.memory_bytes,
         gpu_bytes={gpu.index: gpu.memory_bytes for gpu in facts.gpus if gpu.kind == "cuda"},
@@ -71,7 +71,7 @@ def free_memory_of(facts: MachineFacts) -> FreeMemory:
 
 
 def need_of(cell: Cell, workload: Workload) -> MemoryNeed:
-    """Memory that a repeat of a cell needs at least."""
+    """The least memory that a repeat of a cell needs."""
     training = training_memory(workload, cell.batch_size, cell.precision)
     framework = FRAMEWORK_BYTES.get(cell.framework, UNKNOWN_FRAMEWORK_BYTES)
     beside = framework + training.samples
@@ -89,7 +89,7 @@ def _too_little(need_bytes: int, there_bytes: int, where: str) -> str:
 
 @dataclass(frozen=True)
 class TrainingMemory:
-    """What has to be held, in bytes. ``samples``: the whole data set as it lies on the host."""
+    """Memory of a training by purpose, in bytes. ``samples``: the whole data set on the host."""
 
     weights: int
     gradients: int
@@ -99,7 +99,7 @@ class TrainingMemory:
 
     @property
     def on_device(self) -> int:
-        """All that the device needs at once."""
+        """Bytes that the device must hold at once."""
         return self.weights + self.gradients + self.optimizer_state + self.activations
 
 
@@ -109,9 +109,9 @@ def training_memory(
     """Memory of one training step.
 
     Weights, their gradients and the optimiser's state are float32 in every precision. Activations
-    are what the layers keep of a batch for the backward pass, in half the bytes with mixed
-    precision, and the gradient of the largest of them beside. Frozen layers keep nothing: two
-    neighbours are there at once.
+    are the values of a batch that layers store for the backward pass (half the bytes in mixed
+    precision), and the gradient of the largest. Frozen layers store nothing: only two neighbours
+    exist at once.
     """
     frozen, trained = _weights(workload)
     kept_bytes = HALF_BYTES if precision.startswith("mixed") else FLOAT_BYTES
@@ -125,7 +125,7 @@ def training_memory(
 
 
 def _weights(workload: Workload) -> tuple[int, int]:
-    """Numbers of frozen and of trained weights."""
+    """Counts of frozen and of trained weights."""
     counts = [
         sum(math.prod(shape) for shape in layer.weight_shapes(inputs).values())
         for layer, inputs in zip(workload.layers, workload.shapes[:-1], strict=True)
@@ -139,7 +139,7 @@ def _slots(optimizer: Optimizer) -> int:
 
 
 def _kept_values(workload: Workload) -> int:
-    """Values of one sample that are there at once in the worst moment of a step."""
+    """The largest number of one sample's values that exist at once during a step."""
     sizes = [math.prod(shape) for shape in workload.shapes]
     border = workload.frozen_layers
     passing = max((sum(pair) for pair in pairwise(sizes[: border + 1])), default=0)
@@ -151,7 +151,7 @@ def _kept_values(workload: Workload) -> int:
 
 
 def _layer_values(layer: Layer, inputs: Shape) -> int:
-    """Values of one sample that a layer keeps for its backward pass: its outputs, and within."""
+    """Values of one sample that a layer stores for its backward pass: outputs and inner values."""
     if isinstance(layer, Residual):
         return sum(_layer_values(part.layer, part.inputs) for part in layer.parts(inputs))
     if isinstance(layer, LSTM):

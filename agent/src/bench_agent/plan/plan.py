@@ -1,4 +1,4 @@
-"""Which cells to run, in which order, about how long that takes, and what is left out and why."""
+"""The plan of a run: cells, their order, estimated time, and excluded cells with the reason."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ UNKNOWN_MEMORY = FreeMemory()
 
 @dataclass(frozen=True)
 class Selection:
-    """Filters; an empty one lets everything through."""
+    """Filters of a run; an empty one selects everything."""
 
     workloads: tuple[str, ...] = ()
     frameworks: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class PlannedCell:
-    """One cell with how it is timed and how long one repeat is expected to take."""
+    """One cell, its stopping rule, and the estimated seconds of one repeat."""
 
     cell: Cell
     workload: Workload
@@ -52,7 +52,7 @@ class PlannedCell:
 
 @dataclass(frozen=True)
 class Excluded:
-    """What is not run, and why."""
+    """A cell that is not run, and why."""
 
     what: str
     reason: str
@@ -62,8 +62,8 @@ class Excluded:
 class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
-    An accuracy pass is one more repeat of its cell, over the workload's own number of epochs.
-    ``warnings``: what disturbed the calibration that the estimates rest on, each kind once.
+    An accuracy pass is an additional repeat over the workload's number of epochs. ``warnings``:
+    disturbances of the calibration behind the estimates, each kind once.
     """
 
     preset: Preset
@@ -81,7 +81,7 @@ class Plan:
         return self.repeats * len(self.cells) + len(self.accuracy_passes)
 
     def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
-        """(repeat, cell): all cells once, then all again, so that drift meets every cell alike."""
+        """(repeat, cell): all cells once, then all again, so that drift affects all alike."""
         for repeat in range(1, self.repeats + 1):
             for planned in self.cells:
                 yield repeat, planned
@@ -94,18 +94,18 @@ def make_plan(
     selection: Selection,
     probes: Mapping[str, Probe],
     catalogue: tuple[Workload, ...] = CATALOGUE,
-    paces: MeasuredTimes = NOTHING_KNOWN,
+    measured_times: MeasuredTimes = NOTHING_KNOWN,
     free_memory: FreeMemory = UNKNOWN_MEMORY,
 ) -> Plan:
     """Lay out the matrix.
 
     Args:
-        probes: what each framework said about its devices on this machine.
-        paces: how long repeats took here so far, for the estimates.
-        free_memory: memory there is; what cannot fit is left out.
+        probes: each framework's answer about its devices on this machine.
+        measured_times: how long repeats took here so far, for the estimates.
+        free_memory: this machine's memory; cells that cannot fit are left out.
 
     Raises:
-        UsageProblem: a filter names nothing there is, or nothing is left to run.
+        UsageProblem: a filter matches nothing, or no cell is left to run.
     """
     check_names(selection, catalogue)
     _check_devices(selection.devices, probes)
@@ -123,20 +123,20 @@ def make_plan(
                         excluded.append(planned)
                     else:
                         cells.append(planned)
-    cells = _share_budget(cells, preset, selection, paces)
+    cells = _share_budget(cells, preset, selection, measured_times)
     cells.sort(key=lambda planned: _position(planned, catalogue))
     repeats = selection.repeats or preset.repeats
-    passes = _accuracy_passes(cells, paces) if preset.accuracy_pass else ()
+    passes = _accuracy_passes(cells, measured_times) if preset.accuracy_pass else ()
     places = {(planned.cell.framework, planned.cell.device): None for planned in cells}
-    warnings = {warn.code: warn for place in places for warn in paces.warnings(*place)}
+    warnings = {warn.code: warn for place in places for warn in measured_times.warnings(*place)}
     return Plan(preset, tuple(cells), tuple(excluded), repeats, passes, tuple(warnings.values()))
 
 
 def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGUE) -> None:
-    """Hold the filters against what there can be on any machine, before frameworks are asked.
+    """Check the names in the filters, before frameworks are probed.
 
     Raises:
-        UsageProblem: a name is unknown; the message lists those that are known.
+        UsageProblem: a name is unknown; the message lists the known ones.
     """
     try:
         for name in selection.workloads:
@@ -163,7 +163,7 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
-    """The wanted values as values of the known kind."""
+    """The wanted values, as members of the choices."""
     for name in wanted:
         if name not in choices:
             raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
@@ -236,20 +236,22 @@ def _points(
     yield from product(recipes or preset.recipes, batches)
 
 
-def _accuracy_passes(cells: list[PlannedCell], paces: MeasuredTimes) -> tuple[PlannedCell, ...]:
-    """One cell a workload, framework and device: its last recipe, default batch, float32.
+def _accuracy_passes(
+    cells: list[PlannedCell], measured_times: MeasuredTimes
+) -> tuple[PlannedCell, ...]:
+    """One cell per workload, framework and device: its last recipe, default batch size, float32.
 
-    With a time budget instead of epochs there is none: accuracy is that of whole epochs.
+    None with a time budget instead of epochs: accuracy is defined after whole epochs.
     """
     chosen: dict[tuple[str, str, Device], PlannedCell] = {}
     for planned in cells:
         cell, workload = planned.cell, planned.workload
         default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
         if default and planned.timing.epochs:
-            # Its accuracy is that of exactly so many epochs.
+            # Its accuracy is that of exactly this number of epochs.
             whole = {"epochs": workload.epochs, "least_seconds": 0.0}
             timing = planned.timing.model_copy(update=whole)
-            estimate = paces.repeat_seconds(cell, workload, timing)
+            estimate = measured_times.repeat_seconds(cell, workload, timing)
             key = (cell.workload, cell.framework, cell.device)
             chosen[key] = PlannedCell(cell, workload, timing, estimate)
     return tuple(chosen.values())
@@ -266,12 +268,14 @@ def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
 
 
 def _share_budget(
-    cells: list[PlannedCell], preset: Preset, selection: Selection, paces: MeasuredTimes
+    cells: list[PlannedCell], preset: Preset, selection: Selection, measured_times: MeasuredTimes
 ) -> list[PlannedCell]:
     """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds
     if budget is None and preset.total_seconds is not None and cells:
-        overhead = sum(paces.overhead_seconds(planned.cell, planned.workload) for planned in cells)
+        overhead = sum(
+            measured_times.overhead_seconds(planned.cell, planned.workload) for planned in cells
+        )
         share = (preset.total_seconds - overhead) / len(cells)
         budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
     shared = []
@@ -279,7 +283,7 @@ def _share_budget(
         timing = planned.timing
         if budget is not None:
             timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
-        estimate = paces.repeat_seconds(planned.cell, planned.workload, timing)
+        estimate = measured_times.repeat_seconds(planned.cell, planned.workload, timing)
         shared.append(replace(planned, timing=timing, estimate_seconds=estimate))
     return shared
 
@@ -293,7 +297,7 @@ def _chosen_devices(
 
 
 def _names(device: FoundDevice) -> set[str]:
-    """What a person may call a device: its kind, or kind and index."""
+    """The names of a device in filters: its kind, or kind and index."""
     return {device.kind, f"{device.kind}:{device.index}"}
 
 
@@ -308,7 +312,7 @@ def _chosen_workloads(
 
 
 def _position(planned: PlannedCell, catalogue: tuple[Workload, ...]) -> tuple[int, str, str]:
-    """Cells of one workload stand together, so that its figures can be compared at a glance."""
+    """Sort key: cells of one workload are adjacent, so that its figures can be compared."""
     return (
         catalogue.index(planned.workload),
         planned.cell.framework,

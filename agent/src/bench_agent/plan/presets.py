@@ -16,9 +16,9 @@ ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
 
 @dataclass(frozen=True)
 class Published:
-    """What someone else published: which workloads, in which recipe, at which batch sizes.
+    """A published benchmark: its workloads, recipes and batch sizes.
 
-    ``corrections``: where we train otherwise than they did, and why figures may differ.
+    ``corrections``: how our training differs from theirs, and why figures may differ.
     """
 
     points: tuple[tuple[str, Recipe, int], ...]
@@ -26,7 +26,7 @@ class Published:
     corrections: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Its points in a line."""
+        """All points in one line."""
         sizes_by_pair: dict[tuple[str, Recipe], list[int]] = {}
         for workload, recipe, batch_size in self.points:
             sizes_by_pair.setdefault((workload, recipe), []).append(batch_size)
@@ -38,13 +38,13 @@ class Published:
 
 @dataclass(frozen=True)
 class Preset:
-    """What a name like ``quick`` stands for.
+    """The settings of a preset like ``quick``.
 
-    ``workloads`` None means the whole catalogue. ``total_seconds``, where set, is shared out
-    among the cells: each gets its share for timing, within ``shortest`` and ``longest``.
-    ``accuracy_pass`` adds one repeat over each workload's own number of epochs per framework and
-    device; with ``published`` set every repeat has that many. ``least_seconds``: no repeat is timed
-    for less, by kind of device; none where a kind is left out.
+    ``workloads`` None means the whole catalogue. ``total_seconds``, if set, is divided among the
+    cells: each gets its share for timing, between ``shortest`` and ``longest``. ``accuracy_pass``
+    adds one repeat over each workload's number of epochs per framework and device; with
+    ``published`` every repeat has that many. ``least_seconds``: the shortest timed part of a
+    repeat, by kind of device; a kind that is not listed has none.
     """
 
     name: str
@@ -104,7 +104,7 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-# What is measured like others measured it: their models, epochs, batch sizes and splits.
+# Presets of ``--like``: the models, epochs, batch sizes and splits of published benchmarks.
 LIKE: dict[str, Preset] = {
     preset.name: preset
     for preset in (
@@ -167,7 +167,7 @@ def preset_named(name: str) -> Preset:
 
 
 def like_named(name: str) -> Preset:
-    """Find the preset that measures as a source did.
+    """Find the preset of a published benchmark.
 
     Raises:
         UsageProblem: there is none of this name.
@@ -176,7 +176,7 @@ def like_named(name: str) -> Preset:
 
 
 def corrections(name: str | None) -> tuple[str, ...]:
-    """Where a run of a preset trains otherwise than the source that it is like; none for ours."""
+    """How a ``--like`` preset's training differs from its source; empty for our own presets."""
     published = LIKE[name].published if name in LIKE else None
     return published.corrections if published else ()
 

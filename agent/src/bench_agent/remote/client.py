@@ -1,4 +1,4 @@
-"""Talks to a server: enrolls the key, posts what waits in the outbox."""
+"""The HTTP client of a server: enroll the key, post the outbox, send acts."""
 
 import base64
 import secrets
@@ -20,12 +20,12 @@ from bench_protocol.result import Challenge
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from .connection import Connection
-from .log_witness import KnownServer, LogWitness
+from .log_witness import LogWitness, ServerState
 from .outbox import Entry, Outbox
 
-# Worth trying again later; every other 4xx means that this envelope will never be taken.
+# Worth a retry; every other 4xx means that the server will never accept this envelope.
 TRANSIENT = {408, 425, 429}
-# Refusals of the key, not of the result: the operator or an invitation mends them.
+# Refusals of the key, not of the result: the operator or an invitation resolves them.
 WAITING = {"key_not_active", "not_invited"}
 
 
@@ -42,7 +42,7 @@ class ServerRefused(Exception):
 
 @dataclass(frozen=True)
 class IssuedChallenge:
-    """A server's nonce, and how long it is fresh."""
+    """A server's nonce, and how long it is valid."""
 
     challenge: Challenge
     fresh_seconds: float
@@ -50,27 +50,27 @@ class IssuedChallenge:
 
 @dataclass(frozen=True)
 class Delivery:
-    """What became of one envelope."""
+    """The outcome of posting one envelope."""
 
     entry: Entry
     state: Literal["sent", "refused"]
     answer: dict[str, Any]
 
     def address(self, server: str) -> str:
-        """Where what was sent can be looked at."""
+        """The address of the result's page."""
         return f"{server}/results/{self.answer.get('id')}"
 
 
 def utc_text(moment: datetime) -> str:
-    """The wire's form of a time: RFC 3339, UTC, microseconds."""
+    """A time in the wire's form: RFC 3339, UTC, microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 class Client:
     """One server, one key; without a key it can only read.
 
-    With a ``home`` the client is a witness of the server's log: it takes no answer to a result
-    without a receipt that holds, and none from a log that contradicts what it saw before.
+    With a ``home`` the client is a witness of the server's log: it accepts no answer without a
+    valid receipt, and none from a log that contradicts an earlier state.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class Client:
         return self._own_key
 
     def knock(self) -> None:
-        """See whether the server answers.
+        """Check that the server answers.
 
         Raises:
             ServerUnreachable: it does not.
@@ -131,7 +131,7 @@ class Client:
         return self._post_event(sealed, display_name, invite)
 
     def rotate(self, new: Ed25519PrivateKey) -> dict[str, Any]:
-        """Put a new key into the place of this one: signed by both.
+        """Replace this key with a new one; both sign.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -146,10 +146,10 @@ class Client:
         return self._post_event(self._sealed_event(acts.payload(event), self._key, new))
 
     def revoke(self, key_id: str, reason: str, since: int | None) -> dict[str, Any]:
-        """End a key of one's own.
+        """Revoke one of this owner's keys.
 
         Args:
-            since: log index from which on its results shall not count.
+            since: results from this log index on no longer count.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -171,7 +171,7 @@ class Client:
     def act(
         self, kind: acts.OwnAct, result: str | None = None, display_name: str | None = None
     ) -> dict[str, Any]:
-        """List, export, hide, show or withdraw one's own results, or change the name shown.
+        """List, export, hide, show or withdraw this key's results, or change the displayed name.
 
         Raises:
             ServerUnreachable, ServerRefused, LogContradiction: see there.
@@ -240,18 +240,18 @@ class Client:
         return self._connection.content(path)
 
     def submit(self, outbox: Outbox, machine_hash: str | None = None) -> Iterator[Delivery]:
-        """Post every waiting envelope, enrolling the key if the server does not know it yet.
+        """Post every pending envelope; enroll the key first if the server does not know it.
 
-        An envelope leaves ``pending/`` only after the server's answer, so stopping anywhere and
-        calling again sends each one until it was answered; the server takes each once.
+        An envelope leaves ``pending/`` only after the server's answer. After an interruption the
+        next call sends the rest; the server stores each envelope once.
 
         Raises:
             ServerUnreachable: the rest stays in the outbox.
-            LogContradiction: the server's log contradicts itself; so does it then.
+            LogContradiction: the server's log contradicts itself; the rest stays in the outbox.
         """
         if self.witness and self.witness.meet().license is None:
             raise ServerUnreachable(
-                f"nobody has agreed to the licence of {self.server} yet: bench-agent submit asks"
+                f"the licence of {self.server} has not been accepted yet: bench-agent submit asks"
             )
         for entry in list(outbox.pending()):
             try:
@@ -280,7 +280,7 @@ class Client:
             self.witness.check(raw, answer.get("receipt") or {})
         return answer
 
-    def _meet(self) -> KnownServer:
+    def _meet(self) -> ServerState:
         if self.witness is None:
             raise ValueError("a client without a home signs nothing for a server")
         return self.witness.meet()

@@ -14,7 +14,7 @@ from .. import __version__
 from ..base.errors import ServerUnreachable, UsageProblem
 
 TIMEOUT_SECONDS = 20.0
-# A server that limits requests asks for a minute at most; longer waits are left to the next run.
+# A rate-limited server asks for at most a minute; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
 ASKS_TO_WAIT = {429, 503}
 TOKEN_SETTING = "BENCH_SERVER_TOKEN"  # noqa: S105 - its name
@@ -24,7 +24,7 @@ def checked_address(server: str) -> str:
     """A server's address without a slash at its end.
 
     Raises:
-        UsageProblem: it is no web address, or holds a password.
+        UsageProblem: it is no web address, or contains a password.
     """
     try:
         parts = urlsplit(server)
@@ -47,8 +47,8 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
     """The read token to send to a server.
 
     Args:
-        named: the server was given with ``--server``, and did not come out of an address to look
-            at. With BENCH_SERVER set, the token belongs to that server alone.
+        named: the server was given with ``--server``, not taken from a result's address. If
+            BENCH_SERVER is set, the token is sent only to that server.
     """
     token = environ.get(TOKEN_SETTING)
     home = environ.get("BENCH_SERVER")
@@ -58,10 +58,10 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
 
 
 class Connection:
-    """Requests to one server. Redirects are not followed, so the token stays with its origin.
+    """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
 
     Args:
-        say: shows a line to a person, here how long the server asks to wait.
+        say: shows the user how long the server asks to wait.
     """
 
     def __init__(
@@ -90,11 +90,11 @@ class Connection:
         self._http.close()
 
     def request(self, method: str, path: str, content: bytes | None = None) -> httpx.Response:
-        """The answer to a request, once the server no longer asks to wait.
+        """Send a request; wait and repeat it while the server asks to (Retry-After).
 
         Raises:
-            ServerUnreachable: there is none, the server wants another token, or it asks to wait
-                for longer than LONGEST_WAIT_SECONDS in all.
+            ServerUnreachable: no answer, a wrong token, or the server asks for more than
+            LONGEST_WAIT_SECONDS in total.
         """
         headers = {"Content-Type": "application/json"} if content is not None else {}
         waited = 0.0
@@ -140,7 +140,7 @@ class Connection:
 
 
 def retry_after_seconds(response: httpx.Response, now: datetime) -> float | None:
-    """How long a server asks to wait (RFC 9110, section 10.2.3); None where it does not ask."""
+    """Seconds that a server asks to wait (RFC 9110, section 10.2.3), or None."""
     value = response.headers.get("Retry-After", "").strip()
     if response.status_code not in ASKS_TO_WAIT or not value:
         return None
@@ -161,6 +161,6 @@ def _origin(address: str) -> tuple[str, str | None, int | None]:
 
 
 def _words(error: Exception) -> str:
-    """What went wrong, on one line, without the system's number for it."""
+    """The error on one line, without the system's error number."""
     text = re.sub(r"^\[Errno -?\d+\] ", "", str(error)).partition("\n")[0]
     return text or type(error).__name__

@@ -1,7 +1,6 @@
-"""What a log says of a key: each entry signed by who may say so, in the log, and in its order.
-
-The rules are those by which a server takes the same events (docs/protocol.md, Keys), so a server
-cannot show a history that it should have refused.
+"""Verify a key's history in a log: each entry is in the log, in order, and signed by an authorised
+key. The rules are those of a server (docs/protocol.md, Keys), so a server cannot show a history
+that it should have refused.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,11 +16,9 @@ from bench_protocol.errors import BadSignature, UnknownKey
 
 @dataclass
 class KeyHistory:
-    """Keys by their ids, as far as the entries told.
-
-    ``owners``: whose each is. ``ended``: the entry that rotated or revoked it.
-    ``compromised_since``: the entry from which what it signed does not count. ``kinds``: what the
-    entries were.
+    """State of the keys after the entries so far, by key id. ``owners``: the owner of each.
+    ``ended``: the entry that rotated or revoked it. ``compromised_since``: its results from this
+    entry on do not count. ``kinds``: the kinds of the entries.
     """
 
     operator: Ed25519PublicKey
@@ -32,14 +29,15 @@ class KeyHistory:
     kinds: list[str] = field(default_factory=list)
 
     def find(self, key_id: str) -> Ed25519PublicKey:
-        """Raises UnknownKey where no entry brought it."""
+        """The public key of an id. Raises UnknownKey if no entry enrolled it."""
         return among(self.public_keys)(key_id)
 
     def require_counting(self, key_id: str, index: int) -> None:
         """Check that a result which this key signed counts.
 
         Raises:
-            BadSignature: by the log, the key could not sign entry ``index`` any more.
+            BadSignature: the key had ended before entry ``index``, or its results from there on do
+            not count.
         """
         since = self.compromised_since.get(key_id)
         if since is not None and index >= since:
@@ -49,10 +47,10 @@ class KeyHistory:
             raise BadSignature(f"its key ended with entry {ended}, and this is entry {index}")
 
     def apply(self, opened: Envelope, index: int) -> None:
-        """Go on by one entry.
+        """Apply the next entry.
 
         Raises:
-            ProtocolError: its signers may not say this.
+            ProtocolError: its signers are not authorised for this event.
         """
         if opened.payload_type == acts.ACT_PAYLOAD_TYPE:
             self._decided(opened)
@@ -123,11 +121,11 @@ class KeyHistory:
 def replay(
     events: Sequence[dict[str, Any]], trusted: note.NoteKey, operator: Ed25519PublicKey
 ) -> KeyHistory:
-    """Replay a key's history, as ``GET /api/v1/keys/{id}`` gives its ``events``.
+    """Replay a key's history, the ``events`` of ``GET /api/v1/keys/{id}``.
 
     Raises:
-        ProtocolError: an entry is not in the log, not in its order, or not for its signers to say.
-        KeyError, TypeError, ValueError: not of the form.
+        ProtocolError: an entry is not in the log, out of order, or not signed by an authorised key.
+        KeyError, TypeError, ValueError: the events are malformed.
     """
     history = KeyHistory(operator)
     last = -1
@@ -144,7 +142,7 @@ def replay(
 
 
 def among(public_keys: Mapping[str, Ed25519PublicKey]) -> Callable[[str], Ed25519PublicKey]:
-    """Looks keys up; what it gives raises UnknownKey for any other."""
+    """A look-up function over these keys; it raises UnknownKey for any other."""
 
     def find(key_id: str) -> Ed25519PublicKey:
         if key_id not in public_keys:

@@ -1,8 +1,8 @@
-"""What this machine remembers of each server's log, and its refusal of a log that contradicts it.
+"""Log witness: store each server's last checkpoint and refuse a log that contradicts it.
 
-Every agent is a witness: it keeps the last checkpoint it saw and takes a newer one only with a
-proof that the log grew from it. A server that rewrites its past, or shows different pasts to
-different people, is found out by the first of them who comes back.
+Every agent is a witness: it stores the last checkpoint and accepts a newer one only with a proof
+that the log grew from it. A server that rewrites its past, or shows different pasts to different
+clients, is detected by the first client that returns.
 """
 
 import hashlib
@@ -21,10 +21,9 @@ from ..base.home import Home, private_folder, write_durably
 
 
 @dataclass(frozen=True)
-class KnownServer:
-    """What was learnt at the first contact, and the newest checkpoint since.
-
-    ``license``: what was agreed to, None before that.
+class ServerState:
+    """Origin and key from the first contact, and the newest checkpoint. ``license``: the licence
+    that the user agreed to, or None.
     """
 
     origin: str
@@ -33,32 +32,34 @@ class KnownServer:
     license: str | None = None
 
 
-def server_of(home: Home, checkpoint: str) -> tuple[str, KnownServer]:
-    """The server whose log signed a checkpoint: its address, and what is remembered of it.
+def server_of(home: Home, checkpoint: str) -> tuple[str, ServerState]:
+    """Find the server whose log signed a checkpoint: its address and stored state.
 
     Raises:
-        InvalidProof: no log that this machine has seen signed it.
+        InvalidProof: no known log signed it.
     """
     for path in sorted(home.servers.glob("*.json")):
         document = json.loads(path.read_bytes())
-        server = KnownServer(**document["known"])
+        server = ServerState(**document["known"])
         with suppress(ProtocolError):
             receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
             return str(document["server"]), server
-    raise InvalidProof("its receipt is of no log that this machine has seen", field="receipt")
+    raise InvalidProof(
+        "its receipt comes from a log that this machine does not know", field="receipt"
+    )
 
 
 def known_servers(home: Home) -> list[str]:
-    """Addresses of the servers that this machine has met."""
+    """Addresses of the servers with a stored state."""
     return [str(json.loads(path.read_bytes())["server"]) for path in home.servers.glob("*.json")]
 
 
 class LogWitness:
-    """One server's log as this machine saw it.
+    """The witness of one server's log.
 
     Args:
         server: the server's address.
-        fetch: gives the bytes at a path of the server.
+        fetch: returns the bytes at a path of the server.
     """
 
     def __init__(self, home: Home, server: str, fetch: Callable[[str], bytes]) -> None:
@@ -67,22 +68,22 @@ class LogWitness:
         self._fetch = fetch
 
     @property
-    def stored_server(self) -> KnownServer | None:
-        """What is remembered, None before the first contact."""
+    def stored_server(self) -> ServerState | None:
+        """The stored state, None before the first contact."""
         if not self._path.exists():
             return None
-        return KnownServer(**json.loads(self._path.read_bytes())["known"])
+        return ServerState(**json.loads(self._path.read_bytes())["known"])
 
-    def meet(self) -> KnownServer:
-        """Look at the log's newest checkpoint, and hold it against what is remembered.
+    def meet(self) -> ServerState:
+        """Fetch the log's newest checkpoint and compare it with the stored one.
 
         Raises:
-            ServerUnreachable: it does not say.
-            LogContradiction: another key signs it, or it did not grow from what was seen.
+            ServerUnreachable: the server does not answer.
+            LogContradiction: another key signs it, or it does not extend the stored one.
         """
         try:
             state: dict[str, Any] = json.loads(self._fetch("/api/v1/log"))
-            seen = KnownServer(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
+            seen = ServerState(str(state["origin"]), str(state["key"]), str(state["checkpoint"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
         stored = self.stored_server
@@ -101,11 +102,11 @@ class LogWitness:
             )
         return self.see(seen.checkpoint)
 
-    def see(self, checkpoint: str) -> KnownServer:
-        """Take a checkpoint of the log, if the remembered one and it are of one history.
+    def see(self, checkpoint: str) -> ServerState:
+        """Store a checkpoint if it and the stored one belong to one history.
 
         Raises:
-            LogContradiction: they are not.
+            LogContradiction: they do not.
         """
         stored = self._server_state()
         old, new = self._open(stored, stored.checkpoint), self._open(stored, checkpoint)
@@ -115,15 +116,15 @@ class LogWitness:
         except ProtocolError as error:
             raise self._contradiction(error.detail, checkpoint) from None
         if new.size > old.size:
-            stored = KnownServer(stored.origin, stored.key, checkpoint, stored.license)
+            stored = ServerState(stored.origin, stored.key, checkpoint, stored.license)
             self._remember(stored)
         return stored
 
     def check(self, raw: bytes, receipt: dict[str, Any]) -> Checkpoint:
-        """Check a receipt for an envelope that was sent.
+        """Check the receipt for an envelope.
 
         Raises:
-            LogContradiction: it proves nothing, or its checkpoint is of another history.
+            LogContradiction: the receipt is invalid, or its checkpoint belongs to another history.
         """
         server = self._server_state()
         key = note.parse_key(server.key)
@@ -136,15 +137,15 @@ class LogWitness:
         return checkpoint
 
     def agree(self, license: str) -> None:
-        """Remember that a person agreed to publish under this licence."""
+        """Store that the user agreed to publish under this licence."""
         server = self._server_state()
-        self._remember(KnownServer(server.origin, server.key, server.checkpoint, license))
+        self._remember(ServerState(server.origin, server.key, server.checkpoint, license))
 
-    def _server_state(self) -> KnownServer:
+    def _server_state(self) -> ServerState:
         stored = self.stored_server
         return stored if stored is not None else self.meet()
 
-    def _open(self, server: KnownServer, checkpoint: str) -> Checkpoint:
+    def _open(self, server: ServerState, checkpoint: str) -> Checkpoint:
         try:
             return receipts.open_checkpoint(checkpoint, note.parse_key(server.key))
         except ProtocolError as error:
@@ -155,7 +156,7 @@ class LogWitness:
         nodes = tiles.fetch_nodes(self._fetch, new, merkle.nodes_of(ranges))
         return [merkle.range_hash(nodes, *each) for each in ranges]
 
-    def _remember(self, server: KnownServer) -> None:
+    def _remember(self, server: ServerState) -> None:
         private_folder(self._path.parent)
         document = {"server": self.server, "known": asdict(server)}
         write_durably(self._path, json.dumps(document, indent=1).encode())
@@ -168,7 +169,7 @@ class LogWitness:
         write_durably(evidence, f"{why}\n\n{remembered}\n{shown}".encode())
         return LogContradiction(
             f"THE LOG OF {self.server} CONTRADICTS WHAT THIS MACHINE SAW OF IT: {why}. Nothing "
-            f"more is sent. Both checkpoints are in {evidence}: show them to whoever runs the "
-            "server, and to others. If the server was set up anew on purpose, remove "
+            f"more is sent. Both checkpoints are in {evidence}: show them to the operator of the "
+            "server, and to others. If the server was reinstalled on purpose, remove "
             f"{self._path}"
         )

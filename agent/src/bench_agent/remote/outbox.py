@@ -1,8 +1,8 @@
-"""Signed results wait here, on disk, until a server has answered for them.
+"""The outbox: signed results on disk, until a server has answered for each.
 
-``pending/`` holds envelopes to send, ``sent/`` those a server took with its receipt beside each,
-``refused/`` those a server would not take with its reason beside each. A file is named by run, cell
-and repeat, so that each repeat is there once, and a resumed run sees which ones are done.
+``pending/`` holds envelopes to send; ``sent/`` accepted ones, each with the server's receipt;
+``refused/`` refused ones, each with the server's reason. A file is named by run, cell and repeat,
+so that each repeat is stored once and a resumed run knows which are done.
 """
 
 import json
@@ -24,16 +24,16 @@ STATES = ("pending", "sent", "refused")
 
 @dataclass(frozen=True)
 class Entry:
-    """An envelope on disk, and the server's answer where there is one."""
+    """An envelope on disk, and the server's answer if there is one."""
 
     path: Path
 
     @property
     def raw(self) -> bytes:
-        """The bytes, wherever another process has moved the file meanwhile.
+        """The bytes, even if another process has moved the file to another state.
 
         Raises:
-            FileNotFoundError: the envelope is in no state.
+            FileNotFoundError: the envelope is in none of the three folders.
         """
         outbox = self.path.parent.parent
         for folder in (self.path.parent, *(outbox / state for state in STATES)):
@@ -43,35 +43,35 @@ class Entry:
 
     @property
     def answer(self) -> dict[str, Any] | None:
-        """The server's answer; None where it has not answered."""
+        """The server's answer, or None."""
         with suppress(FileNotFoundError):
             answer: dict[str, Any] = json.loads(self.path.with_suffix(ANSWER_SUFFIX).read_bytes())
             return answer
         return None
 
     def document(self) -> Any:
-        """What the envelope's payload says, for a person to read before it is sent."""
+        """The envelope's payload, to show to the user before it is sent."""
         return json.loads(envelope.read(self.raw).payload)
 
     def result(self) -> Result:
-        """The result inside (our own file: the signature is not verified again)."""
+        """The result inside. The signature is not verified again: it is our own file."""
         return statement.parse_result(envelope.read(self.raw).payload)
 
 
 class Outbox:
-    """The folder with its three states."""
+    """The outbox folder with its three states."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
     def find(self, run_id: str, cell: Cell, repeat: int) -> Entry | None:
-        """The envelope of this repeat of a run, in whatever state; None if it was not measured."""
+        """The envelope of this repeat in any state; None if it was not measured."""
         name = file_name(run_id, cell, repeat)
         paths = (self.root / state / name for state in STATES)
         return next((Entry(path) for path in paths if path.exists()), None)
 
     def put(self, raw: bytes) -> Entry:
-        """Keep the envelope of a result; it is on disk when this returns.
+        """Store the envelope of a result; it is on disk when this returns.
 
         Raises:
             HomeProblem: the disk is full or the folder cannot be written.
@@ -83,19 +83,19 @@ class Outbox:
         return Entry(path)
 
     def pending(self) -> Iterator[Entry]:
-        """Envelopes still to send, oldest first."""
+        """Pending envelopes, oldest first."""
         return self._entries("pending")
 
     def sent(self) -> Iterator[Entry]:
-        """Envelopes a server took, oldest first."""
+        """Accepted envelopes, oldest first."""
         return self._entries("sent")
 
     def refused(self) -> Iterator[Entry]:
-        """Envelopes a server would not take, oldest first."""
+        """Refused envelopes, oldest first."""
         return self._entries("refused")
 
     def last_run(self) -> list[Entry]:
-        """Every envelope of the run that was measured last, in whatever state."""
+        """Every envelope of the latest run, in any state."""
         # By name: another process may move an envelope while the states are listed.
         entries = {
             entry.path.name: (changed_ns, entry)
@@ -121,7 +121,7 @@ class Outbox:
             yield entry
 
     def _dated(self, state: str) -> list[tuple[int, Entry]]:
-        """Envelopes with the nanosecond of their last change, oldest first."""
+        """Envelopes with their modification time in nanoseconds, oldest first."""
         dated = []
         for path in (self.root / state).glob("*.json"):
             with suppress(FileNotFoundError):  # another process has just moved it
@@ -137,5 +137,5 @@ class Outbox:
 
 
 def file_name(run_id: str, cell: Cell, repeat: int) -> str:
-    """Name of a repeat's envelope."""
+    """The file name of a repeat's envelope."""
     return f"{run_id}-{cell.digest[:16]}-{repeat}.json"

@@ -1,7 +1,7 @@
-"""Verifies a result without trusting whoever shows it: envelope, key history, inclusion.
+"""Verify a result without trusting its source: envelope, key history, inclusion in the log.
 
-Everything needed is one document, a *bundle*, made of what a server answers; with it at hand no
-server is asked. It proves who signed what and that the log holds it, not that it is true.
+A *bundle* is one document of server answers with everything needed; verifying it asks no server. It
+proves who signed what and that the log contains it, not that it is true.
 """
 
 import re
@@ -23,13 +23,13 @@ from .outbox import ANSWER_SUFFIX, Entry
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
 MAX_BUNDLE_BYTES = 8 * 1024 * 1024
-# Gives the document at a path of a server.
+# Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found to hold. ``log_index`` is None where no receipt was at hand."""
+    """A verified result. ``log_index`` is None without a receipt."""
 
     key_id: str
     log_index: int | None
@@ -37,10 +37,10 @@ class Verified:
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
-    """Server and id of a result's address, or None where it is no address at all.
+    """Server and id of a result's address, or None if the text is no address.
 
     Raises:
-        UsageProblem: an address, but of no result.
+        UsageProblem: the address is not that of a result.
     """
     match = RESULT_PATH.fullmatch(text)
     if match is None and text.startswith(("http://", "https://")):
@@ -52,13 +52,13 @@ def parse_address(text: str) -> tuple[str, str] | None:
 
 
 def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
-    """Put together what verifies a result, from a server's answers."""
+    """Fetch a result's bundle from a server."""
     sealed = read(f"/api/v1/results/{result_id}/envelope")
     return complete_bundle(sealed, read(f"/api/v1/results/{result_id}/receipt"), read)
 
 
 def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
-    """Put what a server answers about key and log to an envelope and its receipt."""
+    """Complete an envelope and its receipt with the server's answers about key and log."""
     key_id = sealed["signatures"][0]["keyid"]
     return {
         "envelope": sealed,
@@ -69,7 +69,7 @@ def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read)
 
 
 def read_file(path: Path) -> dict[str, Any] | Entry:
-    """A bundle, or an envelope as the outbox keeps it, with its receipt beside it.
+    """Read a bundle, or an envelope of the outbox with its receipt.
 
     Raises:
         UsageProblem: the file is neither.
@@ -101,7 +101,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     """Check a bundle.
 
     Args:
-        log_key: the verifier key of the log that is trusted; the bundle's own where None.
+        log_key: the verifier key of the trusted log; None takes the bundle's own.
 
     Raises:
         ProtocolError: something does not hold; it says what.
@@ -129,7 +129,7 @@ def verify_own(
     receipt: Receipt | None = None,
     log_key: str | None = None,
 ) -> Verified:
-    """Check an envelope of the machine's own key, with nothing of a server's but the receipt.
+    """Check an envelope of this machine's key with the receipt alone, without a server.
 
     Args:
         log_key: the verifier key of the receipt's log; needed with ``receipt``.
@@ -143,10 +143,10 @@ def verify_own(
     if key is None or signer != keys.key_id(key):
         raise UsageProblem(
             f"key {signer} signed it, which is not this machine's: only a server that knows the "
-            "key can tell more, bench-agent verify http://SERVER/results/ID"
+            "key can verify it, bench-agent verify http://SERVER/results/ID"
         )
     key_id, signed = _signed(opened, key_history.among({signer: key}))
-    said = ["the key is this machine's own", signed]
+    said = ["this machine's own key signed it", signed]
     if receipt is None or log_key is None:
         return Verified(key_id, None, tuple(said))
     said.append(_logged(opened, receipt, note.parse_key(log_key)))
@@ -154,10 +154,10 @@ def verify_own(
 
 
 def parse_receipt(document: Any) -> Receipt:
-    """Read a receipt as servers answer it.
+    """Read a receipt from a server's answer.
 
     Raises:
-        InvalidProof: it is none.
+        InvalidProof: the document is no receipt.
     """
     try:
         return receipts.parse_proof(bytes.fromhex(document["salt"]), document["proof"])

@@ -145,7 +145,9 @@ def _value(field: str, text: str) -> str | tuple[str] | tuple[int]:
     return (int(text),)
 
 
-def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: MeasuredTimes) -> Side:
+def side(
+    name: str, choice: Choice, probes: Mapping[str, Probe], measured_times: MeasuredTimes
+) -> Side:
     """The cell of a side. If no device is named, the first one that is not the CPU.
 
     Args:
@@ -157,7 +159,7 @@ def side(name: str, choice: Choice, probes: Mapping[str, Probe], paces: Measured
     selection = choice.selection
     if not selection.recipes:
         selection = replace(selection, recipes=(DEFAULT_RECIPE,))
-    plan = make_plan(AB, selection, probes, paces=paces)
+    plan = make_plan(AB, selection, probes, measured_times=measured_times)
     cells = sorted(plan.cells, key=lambda planned: planned.cell.device.kind == "cpu")
     if not selection.devices:
         cells = [planned for planned in cells if planned.cell.device == cells[0].cell.device]
@@ -250,6 +252,6 @@ def pairs(
         yield Pair(speed_a, speed_b, tuple(doubted))
 
 
-def judge(done: list[Pair]) -> SpeedVerdict:
+def compare_sides(done: list[Pair]) -> SpeedVerdict:
     """The speed of B divided by that of A over all pairs, with interval and verdict."""
     return compare_pairs([1 / pair.b for pair in done], [1 / pair.a for pair in done])

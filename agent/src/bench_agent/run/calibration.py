@@ -34,7 +34,7 @@ def is_worth_it(plan: Plan) -> bool:
 
 def unknown(plan: Plan, home: Home) -> list[PlannedCell]:
     """The quickest planned cell of each framework and device without a measured time."""
-    measured_times = estimates.load(home.paces)
+    measured_times = estimates.load(home.measured_times)
     quickest: dict[tuple[str, str], PlannedCell] = {}
     for planned in sorted(plan.cells, key=lambda p: estimates.step_flops(p.cell, p.workload)):
         cell = planned.cell
@@ -70,6 +70,8 @@ def calibrate(
         measurement = run_job(job, log).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
-            pace = estimates.pace_of(cell, planned.workload, measurement, SHORT, wall_seconds)
-            pace = pace.model_copy(update={"warnings": tuple(doubts_before)})
-            estimates.note(home.paces, cell, pace)
+            times = estimates.cell_times_of(
+                cell, planned.workload, measurement, SHORT, wall_seconds
+            )
+            times = times.model_copy(update={"warnings": tuple(doubts_before)})
+            estimates.note(home.measured_times, cell, times)

@@ -96,7 +96,7 @@ class IdleGate:
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
         if self.strict and remaining:
             raise UsageProblem(
-                f"{_texts(remaining)}; without --strict the run goes on and keeps it as a warning"
+                f"{_texts(remaining)}; without --strict the run continues and records a warning"
             )
         waited_ns = round((self.clock() - began) * 1e9)
         return conditions.model_copy(update={"waited_ns": waited_ns})

@@ -129,7 +129,7 @@ def run_plan(
                 result = _one_repeat(run, planned, repeat, log, run_job, reporter, before)
                 measured_here = True
                 outbox.put(sign(result, key))
-                _note_pace(home, planned, result)
+                _note_times(home, planned, result)
                 summary.results.append(result)
                 reporter.finished(result)
                 post.waiting()
@@ -172,13 +172,13 @@ def _one_repeat(
     return make_result(run, cell, repeat, seen, started, finished, before, watch.telemetry())
 
 
-def _note_pace(home: Home, planned: PlannedCell, result: Result) -> None:
+def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:
     if measurement := result.measurement:
         wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
-        pace = estimates.pace_of(
+        times = estimates.cell_times_of(
             planned.cell, planned.workload, measurement, planned.timing, wall_seconds
         )
-        estimates.note(home.paces, planned.cell, pace)
+        estimates.note(home.measured_times, planned.cell, times)
 
 
 class Posting:

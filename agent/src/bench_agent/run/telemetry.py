@@ -92,7 +92,9 @@ class Sampler:
                         reading |= reader()
                     except Exception as error:
                         readers.remove(reader)
-                        LOG.warning("sensors are read no more: %s: %s", type(error).__name__, error)
+                        LOG.warning(
+                            "sensors are no longer read: %s: %s", type(error).__name__, error
+                        )
                 self._at_ns.append(self._clock_ns())
                 self._readings.append(reading)
                 self._listener(reading)

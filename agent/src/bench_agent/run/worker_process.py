@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from bench_protocol.result import Failed, FailureKind, Phase
 
 from ..base.errors import HomeProblem
-from ..base.home import MAKE_ROOM, private_folder
+from ..base.home import FREE_SPACE, private_folder
 from ..base.messages import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, TraceAnswer
 from ..worker.environment import worker_environment
 from . import exit_cause
@@ -211,7 +211,7 @@ def _new_log(path: Path) -> BinaryIO:
     try:
         return path.open("wb")
     except OSError as error:
-        raise HomeProblem(f"cannot write {path}: {error.strerror}; {MAKE_ROOM}") from error
+        raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
 def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:

@@ -1,16 +1,16 @@
-"""Makes the reference traces again: float64, on the CPU, with formulas written out.
+"""Compute the reference traces of conformance: float64, on the CPU, from written-out formulas.
 
 ``python -m bench_agent.tools.reference_traces [WORKLOAD...]`` writes ``reference_traces.json``.
 
 A loss in float32 agrees with one in float64 only while no ReLU and no maximum is decided by
-rounding: one unit that is on here and off there moves a gradient by parts in a thousand. So each
-trace's seed is the first one whose losses stay put when every starting weight moves by a few
-roundings, or the steadiest of a few; how far they moved stands in the reference. The float64
-computation alone decides that, no framework is asked.
+rounding: a unit that is on in one and off in the other changes a gradient by parts in a thousand.
+So each trace uses the first seed whose losses do not change when every starting weight moves by a
+few roundings, or else the steadiest of a few seeds. The reference records the change. Only the
+float64 computation decides this, no framework.
 
 It shares no layer, loss or optimiser with an engine: convolutions, pooling and derivatives are
 PyTorch's in float64, everything else is written here from the definitions in ``bench_protocol``.
-Float32 enters in three places, because that is the arithmetic the definition means: the starting
+Float32 enters in three places, as the definition requires: the starting
 weights, the pictures (uint8 / 255), and Adam's bias correction, whose ``1 - beta**t`` every
 framework takes from beta as float32 (1.3e-5 off the decimal 0.999).
 """
@@ -41,14 +41,14 @@ from bench_protocol.layers import (
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 Values = dict[str, Any]
-# Starting weights are moved by this share, about four roundings of float32, this many times.
+# Starting weights are changed by this share, about four roundings of float32, this many times.
 NUDGE, NUDGES = 5e-7, 3
-# A trace is steady when no loss moves by more than this share then. So many seeds are tried.
+# A trace is steady if no loss changes by more than this share. SEEDS is the number of seeds tried.
 STEADY, SEEDS = 2.5e-6, 4
 
 
 def main(names: Sequence[str]) -> int:
-    """Make the traces of the workloads named, or of all; the file has one a line."""
+    """Compute the traces of the named workloads, or of all; the file has one per line."""
     path = Path(conformance.__file__).with_name("reference_traces.json")
     references = dict(conformance.references())
     for workload in [workload_named(name) for name in names] or CATALOGUE:
@@ -65,7 +65,7 @@ def main(names: Sequence[str]) -> int:
 
 
 def reference(workload: Workload, optimizer: conformance.TracedOptimizer) -> conformance.Reference:
-    """The right losses of one trace, from the first steady seed or the steadiest one."""
+    """The reference losses of one trace, from the first steady seed or the steadiest one."""
     traced = conformance.trace_workload(workload, optimizer)
     batch_size = conformance.trace_batch_size(workload)
     tried: list[conformance.Reference] = []
@@ -101,9 +101,8 @@ def trained(
     """Losses of each step, and |w - w_0| of each trained tensor after the last one.
 
     Args:
-        nudge: 0 for the weights as they are, else which random change of them by ``NUDGE``.
-        steps: those of the first epoch if not given. Each epoch has the order that the seed gives
-            it.
+        nudge: 0 for unchanged weights, else the number of their random change by ``NUDGE``.
+        steps: by default those of the first epoch. Each epoch has the order of the seed.
     """
     import torch
 
@@ -232,7 +231,7 @@ def _lstm(values: Values, x: Any) -> Any:
 
 
 def _change(settings: Optimizer, gradient: Any, state: list[Any], step: int) -> Any:
-    """What the optimiser adds to a weight; formulas in ``bench_protocol.workloads``."""
+    """The optimiser's change of a weight; formulas in ``bench_protocol.workloads``."""
     match settings:
         case SGD():
             state[0] = settings.momentum * state[0] - settings.learning_rate * gradient

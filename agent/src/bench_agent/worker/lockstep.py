@@ -32,7 +32,7 @@ PAUSE_SECONDS = 0.0 if CAN_STOP else 0.05
 TURN, READY = b"", b"ready"
 
 
-class Side:
+class TimedWorker:
     """A connected worker."""
 
     def __init__(self, line: Connection) -> None:
@@ -106,11 +106,11 @@ class Lockstep:
                 Client(self.address).close()
 
     def _hand_round(self) -> None:
-        called: list[Side] = []
+        called: list[TimedWorker] = []
         try:
             for _ in range(self._sides):
                 with suppress(EOFError, OSError):
-                    called.append(Side(self._listener.accept()))
+                    called.append(TimedWorker(self._listener.accept()))
                     called[-1].stop()
             waiting = list(called)
             while waiting and not self._ended:

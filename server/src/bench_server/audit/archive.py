@@ -1,5 +1,5 @@
-"""A dump of a log: all that an audit of it fetches, in one file, so that anyone can repeat the
-audit without the server. A ZIP file whose members are named by the addresses they were at.
+"""Log archive: everything that an audit fetches, in one file, so that the audit can be repeated
+without the server. A ZIP file whose members are named by their addresses.
 """
 
 import zipfile
@@ -11,12 +11,12 @@ Fetch = Callable[[str], bytes]
 
 
 class NoDump(ValueError):
-    """The file is not such a dump; the message says why."""
+    """The file is not a dump; the message says why."""
 
 
 @contextmanager
 def keeping(fetch: Fetch, file: Path) -> Iterator[Fetch]:
-    """Fetch as before, and keep all of it in a file, which is there once all went well.
+    """Fetch, and store every answer in a file. The file appears when the block ends without error.
 
     Raises:
         OSError: the file cannot be written.
@@ -41,10 +41,10 @@ def keeping(fetch: Fetch, file: Path) -> Iterator[Fetch]:
 
 @contextmanager
 def reading(file: Path) -> Iterator[Fetch]:
-    """Fetch from a dump.
+    """Fetch from a dump instead of a server.
 
     Raises:
-        NoDump: it is none.
+        NoDump: the file is not a dump.
     """
     try:
         archive = zipfile.ZipFile(file)

@@ -1,9 +1,9 @@
-"""``verify-log``: does the log hold, and does everything shown follow from it?
+"""``verify-log``: verify a server's log, and that its leaderboard follows from the log.
 
-Takes what anyone can fetch from a server (or what a server would answer from a dump) and believes
-none of it: the tree is rebuilt from the entries and held against the tiles and every checkpoint,
-each entry against the envelope it commits to, each envelope against its key, and the whole history
-is replayed into an empty database whose leaderboard must be the one that is shown.
+The input is public answers of a server, or a dump of them, and nothing in it is trusted. The audit
+rebuilds the tree from the entries and compares it with the tiles and every checkpoint, verifies
+each entry's envelope and each envelope's key, and replays the whole history into an empty database.
+Its leaderboard must equal the one shown.
 """
 
 import json
@@ -30,14 +30,14 @@ from ..log.server_keys import Identity
 from ..ranking.figures import Setup
 
 Fetch = Callable[[str], bytes]
-# Figures are computed by the same code from the same integers; the order of sums may differ.
+# The same code computes figures from the same integers; only the order of sums may differ.
 SAME_WITHIN = 1e-9
 FINDING = TypeAdapter(Finding)
 
 
 @dataclass(frozen=True)
 class Fault:
-    """What does not hold. ``log_index`` is the first entry it concerns, None for all of it."""
+    """A fault. ``log_index``: the first entry it concerns, None for the whole log."""
 
     log_index: int | None
     detail: str
@@ -45,7 +45,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Report:
-    """What was looked at, and what was found. ``key``: the verifier key of the log."""
+    """The result of an audit: counts and faults. ``key``: the verifier key of the log."""
 
     origin: str
     key: str
@@ -60,10 +60,10 @@ def audit(fetch: Fetch) -> Report:
     """Audit a server.
 
     Args:
-        fetch: gives the bytes at a path of the server.
+        fetch: returns the bytes at a path of the server.
 
     Raises:
-        ProtocolError: what it answers cannot even be read.
+        ProtocolError: an answer is malformed.
     """
     state = strict_json.loads(fetch("/api/v1/log"))
     key = note.parse_key(state["key"])
@@ -112,10 +112,10 @@ def _tree_faults(
     entries: list[bytes] | Fault,
     records: dict[int, dict[str, Any]],
 ) -> Iterator[Fault]:
-    """Rebuild the tree and hold it against the tiles and every checkpoint that was signed."""
+    """Rebuild the tree and compare it with the tiles and every signed checkpoint."""
     if isinstance(entries, Fault):
         missing = next((i for i in range(checkpoint.size) if i not in records), None)
-        yield Fault(missing, "dropped: the log signed for it and has it no more")
+        yield Fault(missing, "dropped: the log signed it and no longer has it")
         return
     tile_hashes = _leaf_hashes(fetch, checkpoint.size)
     frontier = merkle.Frontier()
@@ -152,19 +152,19 @@ def _leaf_hashes(fetch: Fetch, size: int) -> list[bytes]:
 def _entry_faults(
     size: int, entries: list[bytes] | Fault, records: dict[int, dict[str, Any]]
 ) -> Iterator[Fault]:
-    """Each entry commits to the envelope that is shown for it."""
+    """Check that each entry commits to its envelope."""
     for index in range(size):
         record = records.get(index)
         if record is None:
             if not isinstance(entries, Fault):
-                yield Fault(index, "dropped: the log signed for it and shows nothing")
+                yield Fault(index, "dropped: the log signed it and does not show it")
             continue
         if record["envelope"] is None or record["salt"] is None:
             if record["salt"] is None and record["result_id"] is None:
                 continue  # withdrawn: salt and envelope are erased, the entry stays
             if record["hidden"]:
                 continue
-            yield Fault(index, "dropped: it was not withdrawn, and what it stands for is gone")
+            yield Fault(index, "dropped: its envelope is missing although it was not withdrawn")
             continue
         try:
             opened = envelope.read(strict_json.dumps(record["envelope"]))
@@ -180,7 +180,7 @@ def _entry_faults(
 def _replay(
     records: list[dict[str, Any]], state: dict[str, Any]
 ) -> tuple[dict[str, float], list[Fault]]:
-    """Apply the history to an empty database, and rank what comes out."""
+    """Apply the history to an empty database and compute its leaderboard."""
     store = Store("sqlite:///:memory:")
     Table.metadata.create_all(store.engine)
     identity = Identity(
@@ -211,7 +211,7 @@ def _replay(
 
 
 def _shown(fetch: Fetch) -> dict[str, float]:
-    """Samples per second of every set-up of every hardware on the leaderboard."""
+    """Samples per second of every set-up and hardware on the server's leaderboard."""
     shown: dict[str, float] = {}
     for workload in CATALOGUE:
         cursor = ""
@@ -299,7 +299,7 @@ def _apply(session: Session, identity: Identity, record: dict[str, Any]) -> None
 
 
 def _outlier(record: dict[str, Any]) -> str | None:
-    """What the server says that its outlier check found. It lowers a trust level at most: whether a
-    result counts does not depend on it."""
+    """The verdict of the server's outlier check. It can only lower the trust level, not exclude a
+    result."""
     verdict = record.get("outlier")
     return None if verdict is None else FINDING.validate_python(verdict).as_text()

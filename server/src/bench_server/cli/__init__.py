@@ -1,1 +1,1 @@
-"""The command `bench-server`."""
+"""The command line `bench-server`."""

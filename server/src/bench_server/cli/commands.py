@@ -15,7 +15,7 @@ from . import operator
 from .options import DatabaseUrl
 from .setup import no_answer, open_store, opened, read_settings, stop
 
-# Lines of a paragraph belong together, as in the group that shows these commands.
+# Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
 
 
@@ -40,7 +40,7 @@ def migrate(
             )
         migrations.migrate(store.engine, to)
         after = migrations.current(store.engine)
-        # A step makes derived columns and leaves filling them to the program that reads them.
+        # A migration only adds derived columns; reindexing fills them.
         rebuilt = 0
         if before and before != after == migrations.head():
             rebuilt = reindexing.reindex(store, settings.origin)
@@ -61,7 +61,7 @@ def migrate(
 
 @others.command()
 def reindex(database_url: DatabaseUrl = None) -> None:
-    """Rebuild what is derived from the received payloads."""
+    """Rebuild all derived data from the received payloads."""
     with open_store(database_url) as (store, settings):
         count = reindexing.reindex(store, settings.origin)
         print(f"rebuilt what is derived from {count:,} results")
@@ -69,7 +69,7 @@ def reindex(database_url: DatabaseUrl = None) -> None:
 
 @others.command()
 def import_published(database_url: DatabaseUrl = None) -> None:
-    """Take in the published figures this program brings, at trust level 0."""
+    """Import the published figures of this program's data, at trust level 0."""
     with open_store(database_url) as (store, _), store.writing() as session:
         new, there = published.import_published(session)
     print(f"{new} published figures are new, of {there}")

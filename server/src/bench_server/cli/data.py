@@ -1,4 +1,4 @@
-"""Commands that copy what the server holds: exports, dumps, backups."""
+"""Commands that copy the server's data: export, dump, backup, restore."""
 
 from pathlib import Path
 from typing import Annotated, cast
@@ -44,7 +44,7 @@ def backup(
     to: Annotated[Path, typer.Argument(help="New file; the server may keep running.")],
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Copy the database, as it is at one moment, into a file."""
+    """Write a consistent copy of the database to a file."""
     try:
         with open_store(database_url) as (store, _):
             count = backups.backup(store.engine, to)

@@ -1,7 +1,7 @@
 """``bench-server``: the command line.
 
-It imports little, so that ``serve`` says at once that it starts; on a busy machine the imports of a
-command take seconds.
+It imports little, so that ``serve`` prints immediately that it starts; on a busy machine the
+imports of a command take seconds.
 """
 
 import gc
@@ -15,8 +15,8 @@ from .options import DatabaseUrl
 
 
 class Commands(TyperGroup):
-    """``serve``, and the commands of :mod:`.commands`, which are imported when one is called or
-    all are listed."""
+    """``serve``, and the commands of :mod:`.commands`, imported when one is called or all are
+    listed."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._import_others()
@@ -38,7 +38,7 @@ main = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
-    rich_markup_mode="markdown",  # lines of a paragraph belong together
+    rich_markup_mode="markdown",  # join the lines of a paragraph
     pretty_exceptions_enable=False,
 )
 
@@ -68,7 +68,8 @@ def serve(
 ) -> None:
     """Serve API and pages until interrupted."""
     print("Starting Trainmark's server ...", flush=True)
-    # Until it serves: a start makes hardly any garbage, and searching it takes a sixth of the time.
+    # Off until it serves: a start makes hardly any garbage, and collections take a sixth of the
+    # time.
     gc.disable()
     try:
         from .start import start

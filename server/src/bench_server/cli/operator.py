@@ -1,6 +1,6 @@
-"""What the operator decides: keys, owners, results, invitations; and ``verify-log``.
+"""Operator commands: keys, owners, results, invitations; and ``verify-log``.
 
-Every decision is signed with the operator's key and logged like everything else.
+Every decision is signed with the operator's key and logged.
 """
 
 from collections.abc import Iterator
@@ -50,7 +50,7 @@ def list_keys(database_url: DatabaseUrl = None) -> None:
 
 @keys.command()
 def approve(key: KeyId, database_url: DatabaseUrl = None) -> None:
-    """Let a key that waits for approval send results."""
+    """Approve a pending key, so that it may send results."""
     _decide(database_url, "approve", key=key)
 
 
@@ -63,7 +63,7 @@ def revoke(
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """End a key for good."""
+    """Revoke a key. This cannot be undone."""
     with _acting(database_url) as (store, authority):
         event = acts.Revocation(
             event="revoke",
@@ -81,7 +81,7 @@ def revoke(
 
 @owners.command("list")
 def list_owners(database_url: DatabaseUrl = None) -> None:
-    """List every owner, whether confirmed, and how many keys it has."""
+    """List every owner: confirmed or not, number of keys."""
     with _acting(database_url) as (store, _), store.reading() as session:
         for row in session.exec(select(Owner).order_by(col(Owner.label))):
             word = "confirmed" if row.confirmed else "unconfirmed"
@@ -90,7 +90,7 @@ def list_owners(database_url: DatabaseUrl = None) -> None:
 
 @owners.command()
 def assign(key: KeyId, label: Label, database_url: DatabaseUrl = None) -> None:
-    """Give a key to an owner; its results then count as that owner's."""
+    """Assign a key to an owner; its results then count as that owner's."""
     _decide(database_url, "assign", key=key, owner=label)
 
 
@@ -102,25 +102,25 @@ def confirm(label: Label, database_url: DatabaseUrl = None) -> None:
 
 @owners.command()
 def doubt(label: Label, database_url: DatabaseUrl = None) -> None:
-    """Vouch for an owner no more."""
+    """Withdraw the confirmation of an owner."""
     _decide(database_url, "doubt", owner=label)
 
 
 @results.command()
 def flag(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
-    """Take a result out of every ranking; it stays at the foot, with the reason."""
+    """Exclude a result from every ranking; it stays listed as unranked, with the reason."""
     _decide(database_url, "flag", result=result, reason=reason)
 
 
 @results.command()
 def quarantine(result: ResultId, reason: Reason, database_url: DatabaseUrl = None) -> None:
-    """Hold a result back until it was looked at."""
+    """Withhold a result until it has been reviewed."""
     _decide(database_url, "quarantine", result=result, reason=reason)
 
 
 @results.command()
 def restore(result: ResultId, database_url: DatabaseUrl = None) -> None:
-    """Let a flagged or quarantined result count again, as far as its checks do."""
+    """Let a flagged or quarantined result count again, if its checks allow it."""
     _decide(database_url, "restore", result=result)
 
 
@@ -130,7 +130,7 @@ def withdraw(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Erase a result for whoever sent it and can no longer sign. This cannot be undone."""
+    """Erase a result whose sender can no longer sign. This cannot be undone."""
     question = f"Erase result {result} for good?"
     if not yes and not typer.get_text_stream("stdin").isatty():
         raise stop(f"{question} Say --yes to agree, or answer at a terminal.")
@@ -141,10 +141,10 @@ def withdraw(
 
 def create_invite(
     owner: Annotated[str | None, typer.Option(help="Owner that the key will belong to.")] = None,
-    days: Annotated[float, typer.Option(min=0.01, max=365, help="Good for how long.")] = 14,
+    days: Annotated[float, typer.Option(min=0.01, max=365, help="Period of validity.")] = 14,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Print a code with which one key may enroll."""
+    """Print an invitation code for one key."""
     with _acting(database_url) as (store, _), store.writing() as session:
         print(key_registry.invite(session, utc_now(), owner, timedelta(days=days)))
 
@@ -158,11 +158,11 @@ def verify_log(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Keep all that was looked at as a dump, for others to verify."),
+        typer.Option(help="Save all fetched data as a dump, for others to verify."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Rebuild the log's tree and the leaderboard from what a server shows, and compare."""
+    """Rebuild the log's tree and the leaderboard from a server's public answers, and compare."""
     try:
         with ExitStack() as opened:
             fetch = _fetch(opened, what, database_url)
@@ -172,7 +172,7 @@ def verify_log(
     except URLError as error:
         raise stop(f"the server does not answer: {error.reason}") from None
     except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
-        raise stop(f"not a log that can be read: {error}") from None
+        raise stop(f"unreadable log: {error}") from None
     print(
         f"{report.origin}: {report.size} entries, {report.results} results, "
         f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"
@@ -186,7 +186,7 @@ def verify_log(
 
 
 def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> audit.Fetch:
-    """Where an audit's answers come from, open as long as the stack is."""
+    """The fetch function of an audit: server, dump or database. The stack closes it."""
     if what is None:
         store, authority = opened.enter_context(_acting(database_url))
         session = opened.enter_context(store.reading())
@@ -213,7 +213,7 @@ def _decide(database_url: str | None, kind: acts.OperatorAct, **about: Any) -> N
 
 
 def _require_owner(store: Store, label: str) -> None:
-    """What the log says stays: a wrong label must not get into it."""
+    """Check that the owner exists: a wrong label in the log would be permanent."""
     with store.reading() as session:
         if session.get(Owner, label) is None:
             raise stop(f"no key belongs to {label!r}; bench-server owners list names the owners")

@@ -1,4 +1,4 @@
-"""Options that several commands share. Imports nothing that takes long."""
+"""Options that several commands share. Imports only fast modules."""
 
 from typing import Annotated
 

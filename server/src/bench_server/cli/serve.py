@@ -1,4 +1,4 @@
-"""Listens and serves, from one process or several; one plain line says where."""
+"""Serve with uvicorn from one process or several; one line prints the address."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ START_SECONDS = 60
 
 
 class AnnouncingServer(uvicorn.Server):
-    """Says on standard output where it listens, once it does."""
+    """A uvicorn server that prints its address once it listens."""
 
     def __init__(self, config: uvicorn.Config, address: str) -> None:
         super().__init__(config)
@@ -32,7 +32,7 @@ def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None
     """Serve until a signal ends it.
 
     Args:
-        trusted_proxies: addresses and networks whose X-Forwarded-For is believed, with commas.
+        trusted_proxies: addresses and networks whose X-Forwarded-For is trusted, with commas.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -47,7 +47,7 @@ def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None
 
 
 def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "") -> None:
-    """The same from several processes, each with an application of its own from the environment.
+    """Serve from several processes; each creates its application from the environment.
 
     Raises:
         OSError: the address cannot be listened on.
@@ -61,15 +61,16 @@ def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "")
     tune_collector()
     sockets: list[Any] = [bound]
     if sys.platform == "linux":
-        # Of one socket for all, whoever wakes first would take nearly all that connects at once.
+        # With one shared socket the first worker to wake would take nearly all simultaneous
+        # connections.
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         sockets = [OwnInEachWorker(host, bound.getsockname()[1])]
     AnnouncingWorkers(config, sockets, address).run()
 
 
 class OwnInEachWorker:
-    """Stands for a socket on its way to a worker, where it becomes one of the worker's own; the
-    kernel spreads what connects over all of one address."""
+    """A socket's address, pickled to a worker, which binds its own socket; the kernel distributes
+    connections over all sockets of one address."""
 
     def __init__(self, host: str, port: int) -> None:
         self._address = (host, port)
@@ -79,7 +80,7 @@ class OwnInEachWorker:
 
 
 class AnnouncingWorkers(Multiprocess):
-    """Says on standard output where they listen, once all do."""
+    """A uvicorn supervisor that prints the address once all workers listen."""
 
     def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
         super().__init__(config, sockets)
@@ -109,9 +110,8 @@ def _address(host: str, bound: socket.socket) -> str:
 
 
 def bind(host: str, port: int, shared: bool = False) -> socket.socket:
-    """A TCP socket bound to the address; port 0 takes a free one.
-
-    ``shared``: with others that are too. Who asks for it alone learns that others are there.
+    """A TCP socket bound to the address; port 0 takes a free one. ``shared``: other sockets may be
+    bound to it too; without it, binding a used address is an error.
 
     The protocol is named and TCP_NODELAY set: asyncio sets it only on sockets whose protocol it
     can see, and without it every keep-alive answer waits 40 ms for the client's acknowledgement.

@@ -1,4 +1,4 @@
-"""How commands begin and end: settings, the database, and one line where something is wrong."""
+"""Set-up of commands: settings, database, and one-line error messages."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ from ..settings import PREFIX, Settings, unknown
 
 @contextmanager
 def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
-    """The database at this program's version with the settings, or one line that says what is
-    wrong."""
+    """Open the database at this program's version, with the settings; stop with one line on an
+    error."""
     settings, url_from = read_settings(database_url=database_url)
     store = opened(Store, settings, url_from)
     try:
@@ -36,7 +36,7 @@ Opened = TypeVar("Opened")
 
 
 def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> Opened:
-    """What ``make`` makes of the database's address, or one line that says what is wrong."""
+    """Call ``make`` with the database's address; stop with one line on an error."""
     try:
         return make(settings.database_url)
     except (UnknownDatabase, ArgumentError) as error:
@@ -49,8 +49,8 @@ def opened(make: Callable[[str], Opened], settings: Settings, url_from: str) -> 
 
 
 def read_settings(**options: object) -> tuple[Settings, str]:
-    """The settings, and where the database's address comes from. Options go before variables, and
-    whichever was wrong is named, with what is possible."""
+    """Read the settings, and the source of the database's address. Options override variables. An
+    error names the wrong one and the valid values."""
 
     def source(name: str) -> str:
         variable = f"{PREFIX}{name.upper()}"
@@ -64,7 +64,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        # Nothing but our own checks may quote the value: it can be a secret.
+        # Only our own checks may quote the value: it can be a secret.
         reason = first.get("ctx", {}).get("error", "this value cannot be used")
         possible = Settings.model_fields[name].description
         raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
@@ -75,7 +75,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
 
 
 def no_answer(error: SQLAlchemyError) -> typer.Exit:
-    """What the database's driver says, without the statement and SQLAlchemy's advice."""
+    """The error of the database's driver, without the statement and SQLAlchemy's advice."""
     words = " ".join(str(getattr(error, "orig", None) or error).split())
     return stop(f"the database does not answer: {words}")
 

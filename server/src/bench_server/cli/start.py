@@ -1,4 +1,4 @@
-"""Starts the server: settings, database, keys, then the application."""
+"""Start the server: settings, database, keys, then the application."""
 
 import os
 
@@ -14,10 +14,10 @@ from .setup import no_answer, opened, read_settings, stop
 
 
 def start(host: str | None, port: int | None, database_url: str | None) -> None:
-    """Serve until a signal ends it. Each argument goes before its setting.
+    """Serve until a signal ends it. Each argument overrides its setting.
 
     Raises:
-        typer.Exit: it was interrupted, or what is wrong was printed.
+        typer.Exit: it was interrupted, or the error was printed.
     """
     settings, url_from = read_settings(host=host, port=port, database_url=database_url)
     store = opened(Store, settings, url_from)
@@ -28,7 +28,7 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
             writer.begin(session, authority)
         if settings.workers > 1:
             store.close()
-            # Workers read the environment; options stand in it too.
+            # Workers read the environment, so options are written to it.
             os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url
             serve.serve_workers(
                 settings.host, settings.port, settings.workers, settings.trusted_proxies

@@ -1,4 +1,4 @@
-"""The daily public dump: every result as a file of that day, for whoever wants them all."""
+"""Daily public dumps: every result in one file per format and day."""
 
 import re
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ NAME = re.compile(r"results-(\d{4}-\d{2}-\d{2})\.(csv|jsonl|parquet)")
 
 @dataclass(frozen=True)
 class Dump:
-    """A file of a day."""
+    """A dump file of one day."""
 
     name: str
     day: str
@@ -28,13 +28,13 @@ class Dump:
 
 @dataclass(frozen=True)
 class DumpsAnswer:
-    """The daily dumps there are, the newest day first; ``/dumps/NAME`` is the file."""
+    """The available daily dumps, newest day first; ``/dumps/NAME`` is the file."""
 
     dumps: tuple[Dump, ...]
 
 
 def listed(folder: Path | None) -> DumpsAnswer:
-    """What :func:`write_daily` left in a folder; nothing where there is none."""
+    """List the dumps of :func:`write_daily` in a folder; none without a folder."""
     files = sorted(folder.glob("results-*")) if folder else []
     dumps = [
         Dump(path.name, match[1], match[2], path.stat().st_size)
@@ -45,7 +45,7 @@ def listed(folder: Path | None) -> DumpsAnswer:
 
 
 def find(folder: Path | None, name: str) -> tuple[Path, str]:
-    """A dump's file and its media type.
+    """Find a dump's file and media type.
 
     Raises:
         NotFound: there is no dump of this name.
@@ -59,7 +59,7 @@ def find(folder: Path | None, name: str) -> tuple[Path, str]:
 
 
 def write(store: Store, form: Format, target: Path) -> None:
-    """Every result into one file, which appears once it is complete."""
+    """Write every result to one file, which appears when it is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{target.name}.partial")
     with store.reading() as session, partial.open("wb") as file:
@@ -70,7 +70,7 @@ def write(store: Store, form: Format, target: Path) -> None:
 
 
 def write_daily(store: Store, folder: Path, day: date, keep_days: int) -> list[Path]:
-    """The dump of a day in every format; older ones beyond ``keep_days`` days go.
+    """Write the dump of a day in every format; delete those older than ``keep_days`` days.
 
     Returns:
         The files of the day.

@@ -1,7 +1,7 @@
-"""Any answer as a table: CSV, JSON lines or Parquet, written while it is read.
+"""Export formats: any answer as CSV, JSON lines or Parquet, streamed.
 
-Columns are those of the answer's type, values that are lists or objects as JSON text. In CSV a text
-that a spreadsheet would take for a formula gets an apostrophe before it, as OWASP advises.
+Columns are the fields of the answer's type; lists and objects become JSON text. In CSV a text that
+a spreadsheet would read as a formula gets a leading apostrophe, as OWASP advises.
 """
 
 import csv
@@ -27,7 +27,7 @@ PLAIN = (str, int, float, bool, datetime)
 
 
 def columns_of(answer: type) -> dict[str, type]:
-    """Names and plain types of an answer's fields; what is not plain is text (JSON)."""
+    """Names and plain types of an answer's fields; other types become JSON text."""
     hints = typing.get_type_hints(answer)
     return {field.name: _plain(hints[field.name]) for field in fields(answer)}
 
@@ -35,7 +35,7 @@ def columns_of(answer: type) -> dict[str, type]:
 def stream(
     form: Format, columns: dict[str, type], rows: Iterable[dict[str, Any]]
 ) -> Iterator[bytes]:
-    """Write rows as they come, a batch at a time."""
+    """Write rows in batches as they arrive."""
     waiting = (_row(columns, row) for row in rows)
     write = {"csv": _csv, "jsonl": _jsonl, "parquet": _parquet}[form]
     return write(columns, iter(lambda: list(islice(waiting, BATCH)), []))
@@ -61,7 +61,7 @@ def _jsonl(columns: dict[str, type], batches: Batches) -> Iterator[bytes]:
 
 
 def _parquet(columns: dict[str, type], batches: Batches) -> Iterator[bytes]:
-    import pyarrow as pa  # here: half a second that only Parquet needs
+    import pyarrow as pa  # here: the import takes half a second and only Parquet needs it
     from pyarrow import parquet
 
     kinds = {
@@ -82,7 +82,7 @@ def _parquet(columns: dict[str, type], batches: Batches) -> Iterator[bytes]:
 
 
 class _Sink(io.RawIOBase):
-    """What was written since it was last taken."""
+    """A buffer of the bytes written since the last read."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Every query as rows of one flat type, for the exports."""
+"""Rows of the exports: every query as rows of one flat type."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -17,7 +17,7 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class FlatBoardRow(FigureAnswer):
-    """A place on a board, without the hardware's further set-ups."""
+    """A row of a board, without the hardware's other set-ups."""
 
     workload: str
     rank: int | None
@@ -29,7 +29,7 @@ class FlatBoardRow(FigureAnswer):
 
 @dataclass(frozen=True)
 class FlatComparedCell(comparison.ComparedCell):
-    """One thing in one cell; ``cell_batch_size`` is null across batch sizes."""
+    """One compared item in one cell; ``cell_batch_size`` is null across batch sizes."""
 
     thing: str
     thing_kind: comparison.Kind
@@ -54,25 +54,25 @@ Rows = Iterator[dict[str, Any]]
 
 
 def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
-    """Every result that fits, newest first."""
+    """Every result that matches the filters, newest first."""
     rows = session.execute(queries.results_query(filters).execution_options(yield_per=PAGE))
     return ResultAnswer, (_dumped(result_fields(*row)) for row in rows)
 
 
 def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:
-    """Every row of the boards asked for, whatever the limit of a page."""
+    """Every row of the requested boards, without a page limit."""
     return FlatBoardRow, _board_rows(session, filters)
 
 
 def compare(answer: comparison.CompareAnswer) -> tuple[type, Rows]:
-    """A row for each thing in each cell that it has."""
+    """A row for each compared item in each of its cells."""
     return FlatComparedCell, _compared(answer)
 
 
 def machine_history(
     session: Session, machine_id: str, filters: HistoryFilters
 ) -> tuple[type, Rows]:
-    """The points of a history."""
+    """The points of a machine's history."""
     answer = history(session, machine_id, filters)
     changes = {change.result_id: change.speed_up for change in answer.changes}
     rows = ({**asdict(p), "change": changes.get(p.result_id)} for p in answer.points)
@@ -111,7 +111,7 @@ def _compared(answer: comparison.CompareAnswer) -> Rows:
 
 
 def _dumped(fields: dict[str, Any]) -> dict[str, Any]:
-    """Fields with what is nested as plain data."""
+    """Fields of an answer, with nested objects as plain data."""
     return {
         name: [asdict(item) for item in value] if isinstance(value, tuple) else value
         for name, value in fields.items()

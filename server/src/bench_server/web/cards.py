@@ -1,4 +1,4 @@
-"""What others embed: pictures of a result or a comparison, badges, and the feed of new results."""
+"""Cards, badges and feed for other sites: pictures of results and comparisons, SVG badges, Atom."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,13 +20,13 @@ from .render import FOLDER
 
 CARD_BARS = 6
 FEED_ENTRIES = 50
-# Widths of Verdana 11 px, which badges are set in; what is not listed is as wide as a digit.
+# Character widths of Verdana 11 px, the font of badges; others count as a digit.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
 
 
 @dataclass(frozen=True)
 class CardBar:
-    """A bar of a card; ``share`` of the longest. ``kind``: its device, or ``baseline`` or
+    """A bar of a card; ``share``: of the longest bar. ``kind``: its device, or ``baseline`` or
     ``other`` in a comparison."""
 
     label: str
@@ -37,7 +37,7 @@ class CardBar:
 
 @dataclass(frozen=True)
 class Card:
-    """A picture of 1200 by 630, as links are shown: a title, a line below it, bars."""
+    """A picture of 1200 by 630 for link previews: title, subtitle, bars."""
 
     title: str
     line: str
@@ -47,7 +47,7 @@ class Card:
 
 @dataclass(frozen=True)
 class FeedEntry:
-    """A new result that counts."""
+    """A new ranked result."""
 
     id: str
     title: str
@@ -55,7 +55,8 @@ class FeedEntry:
 
 
 def result_card(session: Session, result_id: str) -> Card:
-    """The result beside the fastest hardware of its board. Raises NotFound where there is none."""
+    """The result beside the fastest hardware of its board. Raises NotFound if there is no such
+    result."""
     _, row = queries.result_with_id(session, result_id)
     line = f"{row.workload}, {row.framework} {row.recipe}, batch {row.batch_size:,}"
     if row.samples_per_second is None or row.status == "failed":
@@ -84,31 +85,31 @@ def compare_card(answer: comparison.CompareAnswer) -> Card:
 
 
 def png(card: Card, site_name: str) -> bytes:
-    """Draw a card."""
+    """Draw a card as PNG."""
     svg = _templates().get_template("card.svg").render(card=card, site_name=site_name)
     return bytes(resvg_py.svg_to_bytes(svg_string=svg))
 
 
 def badge(label: str, value: str) -> str:
-    """An SVG badge of two fields, 20 high."""
+    """An SVG badge with two fields, 20 pixels high."""
     fields = {"label": label, "value": value}
     widths = {f"{name}_width": _text_width(text) + 12 for name, text in fields.items()}
     return _templates().get_template("badge.svg").render(**fields, **widths)
 
 
 def hardware_badge(session: Session, slug: str) -> str:
-    """Raises NotFound where no figure is of this hardware."""
+    """The badge of a hardware. Raises NotFound if it has no figures."""
     answer = hardware.hardware(session, slug)
     return badge("training speed", _badge_value(answer.figures))
 
 
 def machine_badge(session: Session, machine_id: str) -> str:
-    """Raises NotFound where no figure is of this machine."""
+    """The badge of a machine. Raises NotFound if it has no figures."""
     return badge("training speed", _badge_value(hardware.machine(session, machine_id).figures))
 
 
 def feed(session: Session) -> tuple[FeedEntry, ...]:
-    """The newest results that count, newest first."""
+    """The newest ranked results, newest first."""
     filters = ResultPageFilters.model_validate({"rankable": True, "limit": FEED_ENTRIES})
     rows, _ = queries.results(session, filters)
     return tuple(FeedEntry(row.submission_id, _feed_title(row), row.received_at) for _, row in rows)
@@ -133,7 +134,7 @@ def _badge_value(figures: tuple[hardware.CellFigure, ...]) -> str:
 
 
 def _peers(session: Session, row: Measurement) -> list[tuple[str, float, str]]:
-    """Some of the board's other hardware, from its top to its foot."""
+    """Some other hardware of the board, spread from first to last rank."""
     workload = next((w for w in CATALOGUE if w.digest == row.workload_digest), None)
     if workload is None:
         return []
@@ -171,5 +172,5 @@ def _templates() -> Environment:
 
 
 def _plain(text: Any) -> str:
-    """Text without characters that turn it around or that XML does not have."""
+    """Text without bidirectional controls and characters that XML forbids."""
     return "".join(c for c in str(text) if c.isprintable())

@@ -1,4 +1,4 @@
-"""Facts of a result as label and words, for people. What is not known is left out."""
+"""Facts of a result as label and text, for description lists. Unknown facts are left out."""
 
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ class Fact(NamedTuple):
 
 
 def training_facts(result: Result) -> tuple[Fact, ...]:
-    """What the training was and how it ended."""
+    """Facts of the training and its outcome."""
     cell, outcome, measured = result.cell, result.outcome, result.measurement
     facts = [
         Fact("Workload", f"{cell.workload} ({cell.workload_digest[:12]})"),
@@ -55,7 +55,7 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
 
 
 def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
-    """What else the machine was doing before the repeat."""
+    """Facts of the machine's state before the repeat."""
     if conditions is None:
         return ()
     c = conditions
@@ -77,7 +77,7 @@ def condition_facts(conditions: Conditions | None) -> tuple[Fact, ...]:
 
 
 def machine_facts(machine: Machine) -> tuple[Fact, ...]:
-    """Processor, graphics, memory, system."""
+    """Facts of the machine: processor, GPUs, memory, system."""
     cpu, system = machine.cpu, machine.os
     cores = ", ".join(
         f"{count} {word}"
@@ -115,7 +115,7 @@ def machine_facts(machine: Machine) -> tuple[Fact, ...]:
 
 
 def environment_facts(environment: Environment) -> tuple[Fact, ...]:
-    """Versions and the settings that change speed."""
+    """Facts of the software: versions, and settings that change speed."""
     return (
         Fact("Python", environment.python),
         *(Fact(name, value) for name, value in sorted(environment.packages.items())),
@@ -156,5 +156,5 @@ def _gpu(gpu: Gpu) -> str:
 
 
 def _named(kind: str, name: str | None) -> str | None:
-    """``virtual machine (kvm)``; without the name where the system could not tell it."""
+    """``virtual machine (kvm)``; without the name if the system does not report it."""
     return kind if name == "unknown" else name and f"{kind} ({name})"

@@ -4,7 +4,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class HeadRequests:
-    """Turns each HEAD request into a GET and drops the body of the answer."""
+    """Converts each HEAD request to a GET and drops the body of the answer."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -23,4 +23,4 @@ class HeadRequests:
         try:
             await self.app(get, receive, without_body)
         finally:
-            scope["route"] = get.get("route")  # what the metrics count
+            scope["route"] = get.get("route")  # for the metrics

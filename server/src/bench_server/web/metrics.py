@@ -1,4 +1,4 @@
-"""Figures for Prometheus: requests by route and status, how long they took, and the process."""
+"""Prometheus metrics: requests by route and status, their duration, the process."""
 
 import time
 
@@ -18,7 +18,8 @@ SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10
 
 
 class Metrics:
-    """Counts every request. Routes are named by their template, so that ids make no new series."""
+    """Middleware: counts every request. Routes are named by their template, so that ids create no
+    series."""
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
         self.app = app
@@ -58,7 +59,7 @@ class Metrics:
 
 
 def registry() -> CollectorRegistry:
-    """A registry of its own for each application, with the process's memory and time."""
+    """A separate registry for each application, with the process's memory and time."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
     return made

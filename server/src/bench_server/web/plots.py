@@ -1,5 +1,6 @@
-"""Geometry of line charts: numbers for SVG attributes, no markup. Places are percent of the plot,
-from the left and from the top, so that a drawing fits any width and its text keeps its size."""
+"""Geometry of line charts: numbers for SVG attributes, no markup. Positions are percent of the
+plot, from the left and from the top, so that a drawing fits any width and its text keeps its size.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,13 +8,13 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
-TOP_BELOW_MARKS = 14.0  # what is written beside marks stands above the points
+TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
 MOST_TICKS = 6
 COLOURS = 6
 
 
 class Point(NamedTuple):
-    """A value with the words that say it."""
+    """A point with its text."""
 
     x: float
     y: float
@@ -22,15 +23,15 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """Points to be joined, in their order."""
+    """A labelled series of points, in order."""
 
     label: str
     points: tuple[Point, ...]
 
 
 @dataclass(frozen=True)
-class Line:
-    """A series laid out; ``colour`` counts from 1."""
+class PlotLine:
+    """A series with its geometry; ``colour`` counts from 1."""
 
     label: str
     colour: int
@@ -47,11 +48,11 @@ class Tick:
 
 @dataclass(frozen=True)
 class Plot:
-    """Lines in a frame, or points where they are not ``joined``. ``level``: a horizontal line that
-    means something; ``marks`` are vertical ones with a label each."""
+    """Lines in a frame, or points if not ``joined``. ``level``: a horizontal reference line;
+    ``marks``: vertical lines with labels."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[PlotLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     joined: bool = True
@@ -81,10 +82,10 @@ def plot(
     Args:
         x_log, y_log: logarithmic axes, for positive values.
         y_zero: the axis begins at zero.
-        x_ticks: where the x axis is labelled, if not at round values.
-        joined: points of a series follow from one another.
-        level: a value of y that is drawn as a line.
-        marks: values of x that are drawn as a line, and what is written there.
+        x_ticks: values labelled on the x axis; None labels round values.
+        joined: connect the points of a series.
+        level: a value of y to draw as a line.
+        marks: values of x to draw as lines, with their labels.
     """
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
@@ -94,7 +95,7 @@ def plot(
     return Plot(
         title=title,
         lines=tuple(
-            Line(
+            PlotLine(
                 line.label,
                 number % COLOURS + 1,
                 tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),
@@ -110,7 +111,7 @@ def plot(
 
 
 class _Scale(NamedTuple):
-    """From values to places."""
+    """A scale from values to positions."""
 
     low: float
     high: float
@@ -124,7 +125,7 @@ class _Scale(NamedTuple):
         return round(self.start + share * (self.end - self.start), 2)
 
     def ticks(self) -> list[float]:
-        """Round values within the scale: 1, 2 and 5 times powers of ten."""
+        """Round values in the range of the scale: 1, 2 and 5 times powers of ten."""
         if self.log:
             low, high = math.exp(self.low), math.exp(self.high)
             steps = [

@@ -1,6 +1,5 @@
-"""Errors as ``application/problem+json`` (RFC 9457), and as a page where a browser asks for one.
-
-Every refusal has a stable ``code``, the offending ``field`` and what would ``mend`` it.
+"""Error answers: ``application/problem+json`` (RFC 9457), or a page for browsers. Every refusal has
+a stable ``code``, the offending ``field`` and the remedy (``mend``).
 """
 
 from collections.abc import Sequence
@@ -47,18 +46,18 @@ MEND_OF_STATUS = {
     400: "send what docs/protocol.md describes, as one JSON document",
     403: "enroll the key, and sign exactly the bytes that are sent",
     404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
-    410: "what is hidden can be shown again by whoever sent it; what was withdrawn is gone",
+    410: "its sender can show a hidden result again; a withdrawn one is erased",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
     422: "correct the field; /docs lists every parameter with its limits",
-    500: "try again; if it lasts, tell whoever runs this server",
+    500: "try again; if it persists, tell the server's operator",
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 LOST = "The address may be mistyped, or what it names may be on another server."
 
 
 def problem(status: int, code: str, detail: str, field: str = "", mend: str = "") -> Problem:
-    """Fill in the document's members that follow from the others."""
+    """Build a problem; members that follow from others are filled in."""
     return Problem(
         type=f"urn:trainmark:problem:{code}",
         title=HTTPStatus(status).phrase,
@@ -71,36 +70,36 @@ def problem(status: int, code: str, detail: str, field: str = "", mend: str = ""
 
 
 def answer(request: Request, document: Problem, headers: dict[str, str] | None = None) -> Response:
-    """The problem as JSON; as a page where a browser asks for one outside the API."""
+    """The problem as JSON, or as a page if a browser asks outside the API."""
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
-        # What mends a lost address is for programs; the page itself links to the leaderboard.
+        # The remedy for a wrong address is for programs; the page itself links to the leaderboard.
         mend = LOST if document.status == 404 else document.mend
         return error_page(request, document.status, document.title, document.detail, mend)
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
 def problem_of(error: ProtocolError) -> Problem:
-    """A refusal as a problem."""
+    """Convert a refusal to a problem."""
     status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
     return problem(status, error.code, error.detail[:2000], error.field, error.mend)
 
 
 def refusal(request: Request, error: ProtocolError) -> Response:
-    """The answer to what one of the known errors refused."""
+    """The answer for a refusal or a protocol error."""
     wait = getattr(error, "retry_after_seconds", None)
     return answer(request, problem_of(error), {"Retry-After": str(wait)} if wait else None)
 
 
 def install(app: FastAPI) -> None:
-    """Answer every kind of error with a problem."""
+    """Install the exception handlers: every kind of error becomes a problem."""
 
     app.exception_handler(ProtocolError)(refusal)
 
     @app.exception_handler(RequestValidationError)
     def _validation(request: Request, error: RequestValidationError) -> Response:
         errors: Sequence[dict[str, Any]] = error.errors()
-        # A place in an address is a parameter; what follows names pydantic's own alternatives.
+        # The first two parts name the parameter; the rest are pydantic's own alternatives.
         field = str(errors[0]["loc"][:2][-1])
         messages = [item["msg"] for item in errors if str(item["loc"][:2][-1]) == field]
         return answer(
@@ -135,13 +134,13 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:
         # The traceback goes to the log (Starlette raises it again), never to the client.
-        return answer(request, problem(500, "internal_error", "the server made a mistake"))
+        return answer(request, problem(500, "internal_error", "internal server error"))
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method of a path. Each route knows only its own, so every route is asked for each; HEAD
-    works where GET does."""
-    # Within a mount the root path is the mount's.
+    """All methods of a path. Each route knows only its own, so all routes are checked. HEAD is
+    allowed with GET."""
+    # In a mounted application the root path is the mount's.
     root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
 
     def answers(method: str) -> bool:

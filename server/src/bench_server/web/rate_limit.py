@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from ..errors import TooManyRequests
 from . import problems
 
-# Open without a token, for load balancers, proxies and agents that post.
+# Paths open without a token, for load balancers, proxies and agents that post.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
 
 
@@ -29,7 +29,7 @@ class Rate:
         """Count ``cost`` requests of a client.
 
         Raises:
-            TooManyRequests: there is no room for them in the window.
+            TooManyRequests: the window has no capacity for them.
         """
         if self._item is None or self._limiter.hit(self._item, who, cost=cost):
             return
@@ -38,7 +38,7 @@ class Rate:
 
 
 class AccessLimits:
-    """Refuses a request before any other work."""
+    """Middleware: refuses a request before any other work."""
 
     def __init__(self, app: ASGIApp, rate: Rate, read_token: str | None) -> None:
         self.app = app
@@ -60,7 +60,7 @@ class AccessLimits:
             document = problems.problem(
                 401,
                 "unauthorized",
-                "reading this server takes its token",
+                "this server requires its read token",
                 "Authorization",
                 "send Authorization: Bearer TOKEN; browsers ask for it as a password",
             )

@@ -1,4 +1,4 @@
-"""Jinja2: templates in, HTML out. Everything is escaped; formatting is the protocol's."""
+"""Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
 import hashlib
 import re
@@ -17,12 +17,12 @@ from bench_protocol import format as people
 
 from .plots import flops
 
-# In the words of docs/methodology.md.
+# The words of docs/methodology.md.
 UNSTEADY = (
     f"within-run spread above {doubts.UNSTEADY_SPREAD:.0%}: something else was running, or the "
     "machine was throttling"
 ).replace("%", " %")
-# What a meter counts, by energy_scope; another scope is spelt out.
+# The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
 ATTRIBUTE_GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 FOLDER = Path(__file__).resolve().parent
@@ -30,7 +30,7 @@ FOLDER = Path(__file__).resolve().parent
 
 @cache
 def environment() -> Environment:
-    """The templates, with the filters that pages use."""
+    """The template environment with the pages' filters."""
     env = Environment(
         loader=FileSystemLoader(FOLDER / "templates"),
         autoescape=True,
@@ -86,7 +86,7 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
 
 
 def error_page(request: Request, status: int, title: str, detail: str, mend: str) -> HTMLResponse:
-    """A refusal as a page."""
+    """Render a refusal as a page."""
     html = (
         environment()
         .get_template("error.html")
@@ -104,12 +104,13 @@ def error_page(request: Request, status: int, title: str, detail: str, mend: str
 
 
 def _attribute(name: str) -> str:
-    """Words for what differs between two results: ``machine.os.version`` is ``os version``."""
+    """Words for a differing property: ``machine.os.version`` is ``os version``."""
     return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")
 
 
 @cache
 def _static(name: str) -> str:
-    """Address of a static file; it changes with the file, so that no browser keeps an old one."""
+    """Address of a static file; it changes with the content, so that browsers do not use an old
+    one."""
     digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
     return f"/static/{name}?v={digest}"

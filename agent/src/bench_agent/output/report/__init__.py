@@ -1,4 +1,4 @@
-"""``bench-agent report``: the last run as a document worth sending to someone.
+"""``bench-agent report``: the last run as a document to share.
 
-``figures`` derives, ``charts`` chooses what to show, and one module a format writes it.
+``figures`` derives, ``charts`` chooses the comparisons, and one module per format writes.
 """

@@ -1,7 +1,7 @@
-"""Which comparisons a run allows, as data: the formats draw them.
+"""The charts of a report as data: comparisons that a run allows. The formats draw them.
 
-Only cells that differ in what is compared are put side by side: equal workload, batch size,
-precision and data everywhere, and equal framework and device where recipes are compared.
+Compared cells differ only in the compared property: workload, batch size, precision and data are
+always equal, framework and device too when recipes are compared.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,8 +22,8 @@ from .figures import CellFigures, Report, grouped, marked, speed_up
 @dataclass(frozen=True)
 class Bar:
     """One cell. ``share``, ``low`` and ``high`` are shares of the longest bar of its group;
-    ``kind`` chooses the colour; ``note`` says how it compares with the group's first. A question
-    mark ends what is ``in_doubt`` (:data:`.figures.MARK_WORDS`)."""
+    ``kind`` chooses the colour; ``note`` is the comparison with the group's first bar. A question
+    mark follows a figure ``in_doubt`` (:data:`.figures.MARK_WORDS`)."""
 
     label: str
     value: str
@@ -37,7 +37,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarGroup:
-    """Bars that may be compared."""
+    """Bars that are comparable."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -55,7 +55,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Charts:
-    """All there is to draw; what a run does not allow is empty."""
+    """All charts of a report; comparisons that a run does not allow are empty."""
 
     fastest: tuple[BarGroup, ...]
     devices: tuple[BarGroup, ...]
@@ -66,7 +66,7 @@ class Charts:
 
 
 def charts_of(report: Report) -> Charts:
-    """Lay out every comparison the run allows."""
+    """Lay out every comparison that the run allows."""
     cells = _at_one_batch(report.cells)
     return Charts(
         fastest=_groups(cells, _task, _task_name, _place_recipe, _fastest_first, compared=False),
@@ -114,7 +114,7 @@ def _task_name(figures: CellFigures) -> str:
 
 
 def unusual_precision(cell: Cell) -> str:
-    """What follows a name where the precision is not the usual one."""
+    """Suffix of a name if the precision is not float32."""
     return "" if cell.precision == "float32" else f", {cell.precision}"
 
 
@@ -155,7 +155,8 @@ def _by_recipe(figures: CellFigures) -> int:
 
 
 def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
-    """The cells at their workload's own batch size; where it was not measured, at the least."""
+    """The cells at their workload's default batch size, or the smallest measured if that is
+    missing."""
     selected = []
     for group in grouped(cells, lambda figures: figures.cell.workload):
         sizes = {figures.cell.batch_size for figures in group}
@@ -178,8 +179,8 @@ def _groups(
     order: Key,
     compared: bool = True,
 ) -> tuple[BarGroup, ...]:
-    """Bars group by group. Where they are ``compared``, each is held against its group's first, and
-    a group of one is left out."""
+    """Bars by group. If ``compared``, each bar is compared with its group's first, and groups of
+    one are left out."""
     groups = []
     for group in grouped(cells, key):
         if len(group) > 1 or not compared:
@@ -197,7 +198,7 @@ def _bar(
     label: Callable[[CellFigures], str],
 ) -> Bar:
     fastest = max(map(_rate, group))
-    # A wide interval must not make all bars short: it ends at the edge.
+    # A wide interval must not make all bars short: it is cut at the edge.
     longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
     if base and figures is not base:
@@ -215,7 +216,7 @@ def _bar(
 
 
 def base_name(figures: CellFigures, base: CellFigures) -> str:
-    """What tells the base from the cell held against it."""
+    """The properties of the base that differ from the compared cell."""
     cell, base_cell = figures.cell, base.cell
     names = []
     if cell.framework != base_cell.framework:
@@ -228,7 +229,7 @@ def base_name(figures: CellFigures, base: CellFigures) -> str:
 
 
 def comparison(verdict: SpeedVerdict, base: str) -> str:
-    """A speed-up for people, with its interval where there were enough runs for one."""
+    """A speed-up in words, with its interval if there were enough runs."""
     if verdict.kind == "no_difference":
         return f"no credible difference from {base}"
     interval = ""

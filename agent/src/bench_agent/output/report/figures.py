@@ -1,4 +1,4 @@
-"""From the results of a run to what is said of each cell: pure functions."""
+"""Figures of a report: derive each cell's from the results of a run. Pure functions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from ..live import failure
 from .remarks import doubt_lines
 
 Item = TypeVar("Item")
-# What a question mark behind a figure means.
+# The meaning of a question mark after a figure.
 MARK_WORDS = (
     "?: in doubt, slowed by other work or heat, "
     f"or blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
 )
-# What stands for several processes of a cell.
+# How several processes of a cell become one figure.
 MEDIAN_WORDS = (
     "A figure is the median process's; ratios and their intervals (95 %) are of geometric means "
     "over processes."
 )
-# Doubts that say the figure is of a machine that was slowed.
+# Warnings that mean that the machine was slowed down.
 SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
 
 
@@ -37,8 +37,9 @@ class CellFigures:
     """One cell over its measured repeats, one or more.
 
     ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound its geometric mean over
-    processes with 95 % confidence; None with fewer than three. ``slowed``: what else the machine
-    did slowed one of them. ``typical``: the repeat closest to the median, whose blocks are drawn.
+    processes with 95 % confidence; None with fewer than three. ``slowed``: something slowed down
+    the machine during one of them. ``typical``: the repeat closest to the median; its blocks are
+    drawn.
     """
 
     cell: Cell
@@ -60,7 +61,7 @@ class CellFigures:
 
     @property
     def in_doubt(self) -> bool:
-        """It was slowed, or its blocks or processes varied so much that what is said of it is
+        """The machine was slowed down, or blocks or processes varied so much that the figure is
         unsure."""
         apart = max(self.rates) / min(self.rates) - 1
         return self.slowed or max(self.within_run_spread, apart) > UNSTEADY_SPREAD
@@ -68,8 +69,8 @@ class CellFigures:
 
 @dataclass(frozen=True)
 class Report:
-    """A run: its machine, its cells in the order they were measured, those that gave no figure with
-    the reason, and its doubts."""
+    """A run: machine, cells in the order of measurement, cells without a figure and why, and
+    warnings."""
 
     run_id: str
     preset: str | None
@@ -84,14 +85,14 @@ class Report:
 
     @property
     def data(self) -> str:
-        """What was trained on: ``generated``, ``real``, or both."""
+        """The data trained on: ``generated``, ``real``, or both."""
         return " and ".join(sorted({result.cell.data for result in self.results}))
 
 
 def report_of(results: Sequence[Result]) -> Report:
-    """Derive everything from the results of one run, one or more."""
+    """Derive a report from the results (at least one) of a run."""
     by_cell: dict[Cell, list[Result]] = {}
-    # By the wall's clock: the run's own begins anew with each challenge and each resumption.
+    # By wall clock: the run's monotonic clock restarts with each challenge and each resumption.
     results = sorted(results, key=lambda result: result.clocks.started)
     for result in results:
         by_cell.setdefault(result.cell, []).append(result)
@@ -113,18 +114,18 @@ def report_of(results: Sequence[Result]) -> Report:
 
 
 def marked(text: str, *cells: CellFigures) -> str:
-    """What is said of cells, with a question mark where one of them is in doubt."""
+    """A text about cells, with a question mark if one of them is in doubt."""
     return f"{text} ?" if any(figures.in_doubt for figures in cells) else text
 
 
 def speed_up(figures: CellFigures, base: CellFigures) -> SpeedVerdict:
-    """How many times as fast a measured cell is as another, over its repeats."""
+    """Compare a cell's speed with that of the base, over their repeats."""
     times, base_times = ([1 / rate for rate in side.rates] for side in (figures, base))
     return compare(times, base_times)
 
 
 def grouped(items: Iterable[Item], key: Callable[[Item], Any]) -> list[list[Item]]:
-    """Those of equal key together, groups in the order of their first."""
+    """Group by key; groups are in the order of their first member."""
     groups: dict[Any, list[Item]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -141,7 +142,7 @@ def _why(repeats: list[Result]) -> str:
 
 
 def _hardware(machine: Machine, cells: Iterable[Cell]) -> str:
-    """The names of what was measured, accelerators first."""
+    """The names of the measured devices, accelerators first."""
     devices = {(cell.device.kind == "cpu", hardware_name(machine, cell.device)) for cell in cells}
     return " and ".join(name for _, name in sorted(devices))
 

@@ -1,4 +1,4 @@
-"""The report as one HTML file: styles and drawings inside, no script, nothing to load."""
+"""The report as one HTML file with styles and drawings, without scripts or external files."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ MOST_TRACES = 12
 
 
 def html(report: Report) -> str:
-    """The whole page; everything from the results is escaped."""
+    """The page; everything from the results is escaped."""
     templates = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,

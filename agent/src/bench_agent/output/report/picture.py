@@ -1,4 +1,4 @@
-"""The report as one picture to share: each framework and device at its fastest, as bars."""
+"""The report as one picture to share: a bar for each framework and device at its fastest."""
 
 from xml.sax.saxutils import escape
 
@@ -15,7 +15,7 @@ COLOURS = {"cpu": "#6b7684", "cuda": "#2f8f5b", "metal": "#5b62d6"}
 
 
 def svg(report: Report) -> str:
-    """A drawing 1200 wide, as high as it needs to be."""
+    """A drawing 1200 wide; its height depends on the number of bars."""
     y, drawn, groups = 150, [], places_of(report)
     for group in groups:
         drawn.append(_text(MARGIN, y, group.title, 22, weight=600))
@@ -49,7 +49,7 @@ def png(report: Report) -> bytes:
     """The drawing at twice its size.
 
     Raises:
-        UsageProblem: the library that draws is not installed.
+        UsageProblem: the drawing library is not installed.
     """
     try:
         import resvg_py

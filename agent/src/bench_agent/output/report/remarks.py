@@ -1,4 +1,4 @@
-"""What is to be said beside the figures of a run: accuracies and doubts."""
+"""Remarks of a report: accuracies, deviations from a published run, warnings."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from ...plan.presets import corrections
 
 
 def accuracy_lines(results: Sequence[Result]) -> list[str]:
-    """One line an accuracy pass: what was reached, and what that is held against."""
+    """One line for each accuracy pass: the accuracy reached, and its band."""
     lines = []
     for result in results:
         workload, measurement = workload_named(result.cell.workload), result.measurement
@@ -23,12 +23,12 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
 
 
 def published_lines(preset: str | None) -> list[str]:
-    """One line for each way in which a run like a source trains otherwise than that."""
+    """One line for each difference between a ``--like`` run and its source."""
     return [f"otherwise than published: {correction}" for correction in corrections(preset)]
 
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:
-    """One line a kind of doubt: how many measurements have it, and the worst of them."""
+    """One line for each kind of warning: how many measurements have it, and the worst."""
     warnings = ((result.cell, warn) for result in results for warn in result.warnings)
     of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
     lines = []

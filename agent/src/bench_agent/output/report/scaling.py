@@ -1,4 +1,4 @@
-"""Samples per second over batch sizes: where the run measured more than one."""
+"""Line charts of samples per second over batch size, if a run measured several sizes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,8 +34,8 @@ class LineGroup:
 
 
 def line_groups(cells: Iterable[CellFigures]) -> tuple[LineGroup, ...]:
-    """A group a workload; a line a framework and device with two batch sizes or more, in the recipe
-    that was fastest anywhere: a line a recipe would be too many to tell apart."""
+    """One group per workload, one line per framework and device with at least two batch sizes. Only
+    the recipe of the fastest point is drawn: a line for each recipe would be too many."""
     groups = []
     for group in grouped(cells, lambda c: (c.cell.workload, c.cell.precision, c.cell.data)):
         lines = grouped(group, lambda c: (c.cell.framework, c.cell.device, c.cell.recipe))

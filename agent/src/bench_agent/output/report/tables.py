@@ -1,4 +1,4 @@
-"""The figures as rows: Markdown, CSV, JSON, and the table of the HTML."""
+"""The report's figures as Markdown, CSV, JSON, and the rows of the HTML table."""
 
 import csv
 import io
@@ -25,14 +25,14 @@ HEADING = (
 
 @dataclass(frozen=True)
 class Table:
-    """One row a cell, in words."""
+    """One row per cell, as text."""
 
     heading: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
 def table_of(report: Report) -> Table:
-    """All cells in the order they were measured, then the failed ones with their reason."""
+    """All cells in the order of measurement, then the failed ones with the reason."""
     failed = ((*_names(cell), why, *[""] * 5, cell.precision) for cell, why in report.failed)
     return Table(HEADING, (*map(_row, report.cells), *failed))
 
@@ -48,8 +48,8 @@ def facts_of(report: Report) -> list[tuple[str, str]]:
 
 
 def settings_of(report: Report) -> list[tuple[str, str]]:
-    """How each recipe was run: where and which, and its settings; with the workloads where they
-    differ between workloads."""
+    """Settings of each recipe by framework and device; with the workloads if settings differ
+    between them."""
     rows = []
     for configured in grouped(report.cells, lambda figures: (figures.place, figures.cell.recipe)):
         alike = grouped(configured, _settings)
@@ -66,7 +66,7 @@ def _settings(figures: CellFigures) -> str:
 
 
 def markdown(report: Report) -> str:
-    """Headline, every comparison, the table, the doubts."""
+    """The report as Markdown: headline, comparisons, table, warnings."""
     charts, table = charts_of(report), table_of(report)
     lines = [
         f"# Training speed of {report.hardware}",
@@ -102,7 +102,7 @@ def markdown(report: Report) -> str:
 
 
 def comma_separated(report: Report) -> str:
-    """One row a result, raw numbers with their units in the heading."""
+    """The report as CSV: one row per result, raw numbers, units in the heading."""
     stream = io.StringIO()
     rows = [_raw(result) for result in report.results]
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
@@ -112,7 +112,7 @@ def comma_separated(report: Report) -> str:
 
 
 def document(report: Report) -> dict[str, Any]:
-    """The run with each cell's figures and each result's."""
+    """The report as JSON members: the run, figures of each cell, each result."""
     return {
         "run_id": report.run_id,
         "preset": report.preset,

@@ -1,6 +1,6 @@
-"""The contexts of the pages: a documented frozen dataclass each, filled by one function.
+"""Page contexts: a documented frozen dataclass for each page, filled by one function.
 
-``json_href`` is the address of the JSON twin, which holds the same answer.
+``json_href`` is the address of the JSON twin with the same answer.
 """
 
 from .compare import ComparePage
@@ -11,7 +11,7 @@ from .leaderboard import LeaderboardPage
 from .result import ResultPage
 from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
 
-# Each template and what it is given.
+# Each template and its context.
 PAGES: dict[str, type] = {
     "leaderboard.html": LeaderboardPage,
     "workload.html": WorkloadPage,

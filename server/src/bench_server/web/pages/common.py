@@ -1,4 +1,4 @@
-"""What the contexts of pages share."""
+"""Shared by page contexts: form options, addresses."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from ...answers import queries
 
 @dataclass(frozen=True)
 class Choice:
-    """An option of a form's field or a link: its value, its words, and whether it is in force."""
+    """An option of a form field or a link: value, text, and whether it is selected."""
 
     value: str
     label: str
@@ -19,7 +19,7 @@ class Choice:
 
 
 def address(path: str, parameters: dict[str, Any]) -> str:
-    """A path with its parameters; a list gives the parameter several times."""
+    """A path with query parameters; a list repeats the parameter."""
     return f"{path}?{urlencode(parameters, doseq=True)}" if parameters else path
 
 

@@ -1,4 +1,4 @@
-"""``/compare``: two to twenty things side by side."""
+"""``/compare``: two to twenty items side by side."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from ...answers import comparison, queries
 from .common import Choice, address
 
 MOST_CHOICES = 60
-# From these ratios on a colour is stronger.
+# Each of these ratios begins a stronger colour.
 STRONGER = (1.25, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class ComparePage:
-    """``/compare``: which is faster, and is that certain? ``answer`` is null before choosing,
-    ``too_few`` says that less than two different things were chosen. ``heat``: for each row a
-    class for each cell. ``picked`` are the chosen things, ``hardware`` what else fits ``q``."""
+    """``/compare``: which is faster, and how certain is that? ``answer`` is null before a choice;
+    ``too_few``: less than two different items were chosen. ``heat``: for each row, a class for each
+    cell. ``picked``: the chosen items; ``hardware``: other hardware that matches ``q``."""
 
     title: str
     json_href: str | None
@@ -39,7 +39,7 @@ def compare_page(
     across: comparison.Across | None,
     q: str,
 ) -> ComparePage:
-    """Raises NotFound where one of the ids is nothing that can be compared."""
+    """Fill the context. Raises NotFound if one of the ids is unknown."""
     hardware_names = queries.ranked_hardware(session)
     wanted = q.lower().split()
     fitting = [pair for pair in hardware_names if all(word in pair[1].lower() for word in wanted)]
@@ -73,7 +73,7 @@ def compare_page(
 
 def heat(cell: comparison.ComparedCell | None) -> str:
     """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
-    even where no difference is credible or nothing is there to compare with."""
+    ``even`` without a credible difference or without a base."""
     if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):
         return "even"
     away = max(cell.speed_up, 1 / cell.speed_up)

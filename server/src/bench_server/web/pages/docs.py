@@ -1,4 +1,4 @@
-"""``/docs``: the API as its OpenAPI document tells it."""
+"""``/docs``: documentation of the API, from its OpenAPI document."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation of the API. ``parameters``: name, place, values with their limits, meaning,
+    """One operation of the API. ``parameters``: name, location, values and limits, meaning,
     example."""
 
     method: str
@@ -19,7 +19,7 @@ class Operation:
 
 @dataclass(frozen=True)
 class DocsPage:
-    """``/docs``: what can the API be asked?"""
+    """``/docs``: which queries does the API have?"""
 
     title: str
     json_href: str
@@ -80,7 +80,7 @@ def _limits(schema: dict[str, Any]) -> Iterator[str]:
 
 
 def _example(value: Any) -> str:
-    """A value as it stands in an address; of a list the first."""
+    """An example value as in an address; the first of a list."""
     if isinstance(value, list):
         return _example(value[0])
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,4 +1,4 @@
-"""Pages to read: ``/methodology``, ``/submit``, ``/log``."""
+"""Guide pages: ``/methodology``, ``/submit``, ``/log``, ``/dumps/``."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -30,7 +30,7 @@ class Section:
 
 @dataclass(frozen=True)
 class MethodologyPage:
-    """``/methodology``: how is it measured, and what does a figure not prove? ``text`` is
+    """``/methodology``: how are figures measured, and what do they not prove? ``text`` is
     ``docs/methodology.md`` as HTML."""
 
     title: str
@@ -41,8 +41,8 @@ class MethodologyPage:
 
 @dataclass(frozen=True)
 class SubmitPage:
-    """``/submit``: how does my machine get onto the board? ``server``: this server's address as the
-    browser knows it; ``enrollment``: who may enroll a key (see the settings)."""
+    """``/submit``: how do I submit results of my machine? ``server``: this server's address in the
+    browser; ``enrollment``: who may enroll a key (see the settings)."""
 
     title: str
     json_href: str
@@ -53,7 +53,7 @@ class SubmitPage:
 
 @dataclass(frozen=True)
 class LogPage:
-    """``/log``: how large is the log, what has it signed, and how is it verified? ``records`` are
+    """``/log``: how large is the log, what did it sign, and how is it verified? ``records`` are
     the newest entries, newest first."""
 
     title: str
@@ -64,8 +64,7 @@ class LogPage:
 
 @dataclass(frozen=True)
 class DumpsPage:
-    """``/dumps/``: where is all of it in one file? ``days``: the newest first, each with its
-    files."""
+    """``/dumps/``: where can I download all results? ``days``: newest first, with their files."""
 
     title: str
     json_href: str
@@ -96,7 +95,7 @@ def dumps_page(folder: Path | None) -> DumpsPage:
 
 @cache
 def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
-    """A document of ours: its title, its body as HTML, its sections. Raw HTML in it is escaped."""
+    """Render a Markdown document: title, body as HTML, sections. Raw HTML in it is escaped."""
     text = _docs().joinpath(name).read_text("utf-8")
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)
@@ -114,7 +113,7 @@ def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
 
 
 def _docs() -> Path:
-    """``docs`` lies at the root of the repository; a wheel takes it in beside this package."""
+    """``docs`` is at the root of the repository; a wheel contains it beside this package."""
     package = Path(__file__).resolve().parents[2]
     inside = package / "docs"
     return inside if inside.is_dir() else package.parents[2] / "docs"

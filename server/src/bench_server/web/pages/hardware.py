@@ -1,4 +1,4 @@
-"""``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: what is known of one."""
+"""``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: figures of one of each."""
 
 import json
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", 
 
 @dataclass(frozen=True)
 class WorkloadFigures:
-    """Figures of one workload, fastest first; ``top`` is the fastest repeat among them."""
+    """Figures of one workload, fastest first; ``top``: rate of the fastest repeat."""
 
     workload: str
     figures: tuple[hardware.CellFigure, ...]
@@ -37,7 +37,7 @@ class WorkloadFigures:
 
 @dataclass(frozen=True)
 class MachineLink:
-    """A machine that is this hardware."""
+    """A machine with this hardware."""
 
     machine_id: str
     owner: str
@@ -47,7 +47,7 @@ class MachineLink:
 @dataclass(frozen=True)
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``sources``: where published figures were copied from."""
+    ``sources``: the sources of published figures."""
 
     title: str
     json_href: str
@@ -62,8 +62,8 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot`` are of the chosen cell, null where the machine has none chosen;
-    ``cells`` are the addresses of the others.
+    ``history`` and ``plot``: of the chosen cell, null without one; ``cells``: addresses of all
+    cells.
     """
 
     title: str
@@ -81,7 +81,7 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class WorkloadPage:
-    """``/workloads/{name}``: what is trained here, and what trains it fastest?"""
+    """``/workloads/{name}``: what does this workload train, and which hardware is fastest?"""
 
     title: str
     json_href: str
@@ -91,7 +91,7 @@ class WorkloadPage:
 
 
 def hardware_page(session: Session, slug: str) -> HardwarePage:
-    """Raises NotFound where no figure is of this hardware."""
+    """Fill the context. Raises NotFound if this hardware has no figures."""
     answer = hardware.hardware(session, slug)
     return HardwarePage(
         title=answer.name,
@@ -105,7 +105,7 @@ def hardware_page(session: Session, slug: str) -> HardwarePage:
 
 
 def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> MachinePage:
-    """Raises NotFound where no figure is of this machine, or none is of the chosen cell."""
+    """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
     answer = hardware.machine(session, machine_id)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
@@ -136,7 +136,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
 
 
 def workload_page(session: Session, name: str) -> WorkloadPage:
-    """Raises NotFound where the catalogue has no such workload."""
+    """Fill the context. Raises NotFound if the catalogue has no such workload."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
         names = ", ".join(workload.name for workload in CATALOGUE)
@@ -154,7 +154,7 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
 
 
 def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ...]:
-    """Figures come in the catalogue's order, fastest first within a workload."""
+    """Group figures by workload; they arrive in the catalogue's order, fastest first."""
     by_workload: dict[str, list[hardware.CellFigure]] = {}
     for figure in figures:
         by_workload.setdefault(figure.workload, []).append(figure)
@@ -169,7 +169,7 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
 
 
 def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
-    """The first by id: an index has them in this order, however many more there are."""
+    """The first machines by id, in the order of an index, so their total number does not matter."""
     query = (
         select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats))
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
@@ -221,7 +221,7 @@ def _history_plot(answer: HistoryAnswer) -> Plot:
 
 
 def _layer(layer: dict[str, Any]) -> Fact:
-    """A layer's kind, and what else it says of itself."""
+    """A layer's kind and its parameters."""
     rest = ", ".join(
         f"{name} {len(value) if isinstance(value, list) else value}"
         for name, value in layer.items()

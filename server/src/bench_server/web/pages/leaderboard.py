@@ -17,8 +17,8 @@ ROWS_WITH_ALL_WORKLOADS = 10
 
 
 class Metric(NamedTuple):
-    """What a board shows: the value of ``sort``, its column's heading, the field its bars are long
-    by, and the heading of the column beside it."""
+    """A metric of a board: the value of ``sort``, the column's heading, the field that sets the
+    length of bars, and the heading of the next column."""
 
     value: str
     words: str
@@ -33,8 +33,8 @@ METRICS = {
     "mfu": Metric("mfu", "MFU, of the vendor's peak", "mfu", "Samples"),
 }
 NOT_ALL_HAVE = {
-    "energy": "says what energy it took",
-    "mfu": "is of hardware whose peak is known",
+    "energy": "contains its energy",
+    "mfu": "has hardware with a known peak",
     "accuracy": "has an accuracy",
 }
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
@@ -42,11 +42,11 @@ METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy",
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``narrowed``: a filter is in force. ``boxes``: the page
-    lists two different things or more that can be ticked and compared. ``board_hrefs``: each
-    board alone, as it is shown here; ``scopes``: what energies are of, where there is a choice.
-    ``figure_asked``: words for having a figure that not all results have; ``nobody_yet``: nothing
-    was asked for and nothing is there."""
+    """``/``: how fast does hardware train? ``narrowed``: a filter is set. ``boxes``: the page lists
+    at least two different items that can be selected and compared. ``board_hrefs``: the address of
+    each board alone, with these filters; ``scopes``: scopes of energy, if there is a choice.
+    ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
+    and there are no results."""
 
     title: str
     json_href: str
@@ -132,6 +132,6 @@ def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...
 
 
 def _with(chosen: dict[str, Any], name: str, value: str) -> str:
-    """The address of this page with one parameter changed."""
+    """The address of this page with one changed parameter."""
     others = {key: item for key, item in chosen.items() if key != name}
     return address("/", others | ({name: value} if value else {}))

@@ -1,4 +1,4 @@
-"""``/results/{id}``: one repeat with all that was signed."""
+"""``/results/{id}``: one result, with its signed payload, traces and telemetry."""
 
 import base64
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm"
 
 @dataclass(frozen=True)
 class TraceStep:
-    """One step of a conformance trace beside the reference; null where a loss is no number."""
+    """One step of a conformance trace and its reference; null if a loss is not finite."""
 
     step: int
     loss: float | None
@@ -38,7 +38,7 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class TraceTable:
-    """A conformance trace: which optimiser, and its steps."""
+    """A conformance trace: optimiser and steps."""
 
     optimizer: str
     steps: tuple[TraceStep, ...]
@@ -49,8 +49,8 @@ class ResultPage:
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
-    key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null where nothing was measured,
-    ``conformance`` what its traces amount to. ``telemetry``: a plot a sensor.
+    key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
+    ``conformance``: the verdict on its traces. ``telemetry``: one plot per sensor.
     """
 
     title: str
@@ -60,7 +60,7 @@ class ResultPage:
     answer: ResultAnswer
     signed: Result
     trace: charts.BlockTrace | None
-    startup: tuple[charts.Part, ...]
+    startup: tuple[charts.Segment, ...]
     conformance: conformance.ConformanceVerdict | None
     traces: tuple[TraceTable, ...]
     telemetry: tuple[Plot, ...]
@@ -74,7 +74,7 @@ class ResultPage:
 
 
 def result_page(session: Session, result_id: str) -> ResultPage:
-    """Raises NotFound where there is no such result."""
+    """Fill the context. Raises NotFound if there is no such result."""
     submission, row = queries.result_with_id(session, result_id)
     signed = stored_result(submission.payload)
     measured = signed.measurement
@@ -103,11 +103,11 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     )
 
 
-def _startup(signed: Result) -> tuple[charts.Part, ...]:
+def _startup(signed: Result) -> tuple[charts.Segment, ...]:
     if signed.measurement is None:
         return ()
     startup = signed.measurement.startup
-    return charts.parts(
+    return charts.segments(
         [
             ("import", startup.import_ns),
             ("data", startup.data_ns),
@@ -118,7 +118,7 @@ def _startup(signed: Result) -> tuple[charts.Part, ...]:
 
 
 def _traces(signed: Result) -> tuple[TraceTable, ...]:
-    """Traces of the same job as the reference's, step beside step."""
+    """Traces of the reference's job, compared with it step by step."""
     measured, references = signed.measurement, conformance.references()
     tables = []
     for trace in measured.traces if measured else ():
@@ -137,7 +137,7 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
 
 
 def _telemetry(signed: Result) -> tuple[Plot, ...]:
-    """A plot for each sensor that said anything; bits are for machines."""
+    """A plot for each sensor with values, except bit sets."""
     plots = []
     for sensor, column in signed.telemetry.columns.items():
         pairs = zip(signed.telemetry.at_ns, column, strict=True)

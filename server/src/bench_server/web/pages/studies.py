@@ -34,8 +34,8 @@ class FrameworksPage:
 
 @dataclass(frozen=True)
 class CpuVsGpuPage:
-    """``/cpu-vs-gpu``: from which size of work on is the GPU worth it? ``plot`` is null where no
-    cell was measured on both."""
+    """``/cpu-vs-gpu``: from which size of a step is a GPU faster? ``plot`` is null if no cell was
+    measured on both."""
 
     title: str
     json_href: str
@@ -47,7 +47,7 @@ class CpuVsGpuPage:
 
 @dataclass(frozen=True)
 class BatchSizePage:
-    """``/batch-size``: how much faster does a larger batch train? ``plots``: one for each study."""
+    """``/batch-size``: how much faster do larger batches train? ``plots``: one for each study."""
 
     title: str
     json_href: str
@@ -58,8 +58,8 @@ class BatchSizePage:
 
 @dataclass(frozen=True)
 class TrendsPage:
-    """``/trends``: did it get faster with newer drivers and frameworks? ``by_words`` names what the
-    figures are laid out by; ``plot`` is null where nothing is ranked."""
+    """``/trends``: are newer drivers and frameworks faster? ``by_words``: the x axis in words;
+    ``plot`` is null if nothing is ranked."""
 
     title: str
     json_href: str
@@ -73,7 +73,7 @@ class TrendsPage:
 
 
 def frameworks_page(session: Session, choice: studies.HardwareChoice) -> FrameworksPage:
-    """Raises NotFound where the hardware has no figures."""
+    """Fill the context. Raises NotFound if the hardware has no figures."""
     answer = studies.frameworks(session, choice)
     return FrameworksPage(
         title="Frameworks",
@@ -84,7 +84,7 @@ def frameworks_page(session: Session, choice: studies.HardwareChoice) -> Framewo
 
 
 def cpu_vs_gpu_page(session: Session, choice: studies.PairChoice) -> CpuVsGpuPage:
-    """Raises NotFound where one of them has no figures."""
+    """Fill the context. Raises NotFound if one of them has no figures."""
     answer = studies.cpu_against_gpu(session, choice)
     return CpuVsGpuPage(
         title="CPU against GPU",
@@ -97,7 +97,7 @@ def cpu_vs_gpu_page(session: Session, choice: studies.PairChoice) -> CpuVsGpuPag
 
 
 def batch_size_page(session: Session, choice: studies.HardwareChoice) -> BatchSizePage:
-    """Raises NotFound where the hardware has no figures."""
+    """Fill the context. Raises NotFound if the hardware has no figures."""
     answer = studies.batch_sizes(session, choice)
     return BatchSizePage(
         title="Batch size",
@@ -109,7 +109,7 @@ def batch_size_page(session: Session, choice: studies.HardwareChoice) -> BatchSi
 
 
 def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
-    """Raises NotFound where nothing was measured of what is asked for."""
+    """Fill the context. Raises NotFound if no result matches the filters."""
     answer = studies.trends(session, choice)
     names = [workload.name for workload in CATALOGUE]
     return TrendsPage(

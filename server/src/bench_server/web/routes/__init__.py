@@ -1,4 +1,4 @@
-"""Routes: one module a resource, each route a few lines."""
+"""HTTP routes: one module per resource, a few lines per route."""
 
 from .. import metrics
 from . import (
@@ -18,7 +18,7 @@ from . import (
     workloads,
 )
 
-# Asked for in this order: first where most requests go.
+# Matched in this order: the most requested routes come first.
 ROUTERS = (
     results.router,
     workloads.router,

@@ -1,4 +1,4 @@
-"""Pictures, badges and the feed: what other pages embed."""
+"""Routes of pictures, badges and the feed, for embedding in other pages."""
 
 from typing import Annotated
 

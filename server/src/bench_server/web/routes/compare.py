@@ -16,7 +16,7 @@ PRICE_PARAMETER = {
     "name": "price.ID",
     "in": "query",
     "required": False,
-    "description": "price of the thing with this id, one parameter each, all in one currency: "
+    "description": "price of the item with this id, one parameter each, all in one currency: "
     "price.nvidia-h200=31000",
     "schema": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e15, "examples": [31000]},
 }
@@ -39,14 +39,14 @@ AnyAcross = Annotated[
 
 
 def prices(request: Request) -> dict[str, float]:
-    """Every ``price.ID`` of the address.
+    """Read every ``price.ID`` parameter of the address.
 
     Raises:
-        InvalidQuery: one that is no positive number.
+        InvalidQuery: a price is not a positive number.
     """
     price_by_id = {}
     for name, value in request.query_params.multi_items():
-        if name.startswith(PRICE) and value:  # a form sends its empty fields too
+        if name.startswith(PRICE) and value:  # forms also send their empty fields
             try:
                 price_by_id[name.removeprefix(PRICE)] = price = float(value)
             except ValueError:

@@ -1,4 +1,4 @@
-"""What routes are handed: the store, a session, the time, and a body within its limits."""
+"""Dependencies of routes: store, session, clock, and request bodies within their limits."""
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -47,10 +47,10 @@ async def _now(request: Request) -> datetime:
 
 
 async def _body(request: Request) -> bytes:
-    """Read a document, at most 2 MiB.
+    """Read one document of at most 2 MiB.
 
     Raises:
-        WrongMediaType: not JSON by its own account.
+        WrongMediaType: its media type is not JSON.
         BodyTooLarge: longer, announced or sent.
     """
     _require_media_type(request, MEDIA_TYPES)
@@ -67,10 +67,10 @@ class Line(NamedTuple):
 async def documents(request: Request) -> bytes | list[Line]:
     """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
 
-    A line that is longer than a document may be is refused where it is read, as any bad line is.
+    A line longer than a document's limit is refused when it is read, like any invalid line.
 
     Raises:
-        WrongMediaType: neither, by its own account.
+        WrongMediaType: its media type is neither.
         BodyTooLarge: longer, announced or sent.
     """
     if _media_type(request) != NDJSON:
@@ -95,7 +95,7 @@ def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
 
 
 async def _read(request: Request, limit: int) -> bytes:
-    """Read the body, stopping at the limit: a longer one is refused before it is read."""
+    """Read the body up to the limit; refuse a longer one without reading the rest."""
     announced = request.headers.get("content-length", "0")
     if announced.isdecimal() and len(announced) < 20 and int(announced) > limit:
         raise _too_large(f"{announced} bytes", limit)
@@ -142,6 +142,6 @@ def json_body(
 
 
 def envelope_example(payload_type: str) -> dict[str, Any]:
-    """An envelope's form; its payload says nothing, and its signature is none."""
+    """An example of an envelope, with an empty payload and an invalid signature."""
     signature = {"keyid": "0f1e2d3c4b5a6978" * 4, "sig": "A" * 86 + "=="}
     return {"payloadType": payload_type, "payload": "e30=", "signatures": [signature]}

@@ -1,4 +1,4 @@
-"""The daily dumps: a list, a page of it, and the files."""
+"""Routes of the daily dumps: list, page, files."""
 
 from typing import Annotated
 

@@ -1,5 +1,5 @@
-"""Any query as a file: ``export``, ``leaderboard``, ``compare`` and ``history`` with the ending of
-its format."""
+"""Routes of exports: ``export``, ``leaderboard``, ``compare`` and ``history`` as files, by file
+extension."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -36,8 +36,8 @@ def _file(
     name: str,
     ask: Callable[[Session], tuple[type, export_rows.Rows]],
 ) -> StreamingResponse:
-    """Ask on a session that stays open while the rows are sent. The first of them are asked for
-    at once, so that what cannot be answered is refused before the first byte."""
+    """Query on a session that stays open while the rows are sent. The first rows are read
+    immediately, so that a bad query is refused before the first byte is sent."""
     with ExitStack() as opening:
         answer, rows = ask(opening.enter_context(store.reading()))
         written = formats.stream(form, formats.columns_of(answer), rows)
@@ -57,7 +57,7 @@ def _file(
 
 @router.get(
     "/export.{form}",
-    summary="Every result that fits as CSV, JSON lines or Parquet",
+    summary="Every result that matches as CSV, JSON lines or Parquet",
     responses=FILES | problems(422),
 )
 def results(

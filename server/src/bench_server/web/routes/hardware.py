@@ -1,4 +1,4 @@
-"""``/api/v1/hardware`` and ``/api/v1/machines``."""
+"""Routes ``/api/v1/hardware`` and ``/api/v1/machines``."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ Slug = Annotated[
 MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["0f1e2d3c4b5a6978"])]
 
 
-@router.get("/hardware", summary="Hardware that was measured, by slug", responses=problems(422))
+@router.get("/hardware", summary="Measured hardware, by slug", responses=problems(422))
 def hardware_page(
     session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> hardware_answers.HardwarePage:
@@ -38,7 +38,7 @@ def published_figures(session: Reading) -> list[hardware_answers.PublishedAnswer
     return hardware_answers.published_figures(session)
 
 
-@router.get("/machines", summary="Machines that measured, by id", responses=problems(422))
+@router.get("/machines", summary="Measured machines, by id", responses=problems(422))
 def machine_page(
     session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> hardware_answers.MachinePage:
@@ -47,7 +47,7 @@ def machine_page(
 
 @router.get(
     "/machines/{machine_id}",
-    summary="One machine: what it is and its figure in every cell",
+    summary="One machine: its facts and its figure in every cell",
     responses=problems(404, 422),
 )
 def machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:

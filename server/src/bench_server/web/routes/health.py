@@ -1,4 +1,5 @@
-"""``/healthz``: the process answers. ``/readyz``: so does its database, at the right version."""
+"""Health checks. ``/healthz``: the process answers. ``/readyz``: so does its database, at the right
+version."""
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse

@@ -35,10 +35,10 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
 
 @router.post(
     "",
-    summary="Enroll, rotate or revoke a key by an event that keys signed themselves",
+    summary="Enroll, rotate or revoke a key with a signed event",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422)
-    | {200: {"description": "this was done before", "model": KeyEventAnswer}},
+    | {200: {"description": "already done", "model": KeyEventAnswer}},
     openapi_extra=json_body(
         key_events.Enrollment.model_json_schema(),
         {
@@ -67,7 +67,7 @@ async def tell_event(
 
 @router.get(
     "/{key_id}",
-    summary="A key with every logged event that says whose it is and whether it counts",
+    summary="A key with its logged events: owner, validity",
     responses=problems(404, 422),
 )
 def key_history(

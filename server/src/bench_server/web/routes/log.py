@@ -1,4 +1,4 @@
-"""The log: its checkpoint and tiles (C2SP tlog-tiles), and what its entries stand for."""
+"""Routes of the log: checkpoint and tiles (C2SP tlog-tiles), and entries with their envelopes."""
 
 from typing import Annotated, Any
 
@@ -13,7 +13,10 @@ from .deps import AuthorityDep, Reading, SettingsDep, problems
 router = APIRouter(tags=["log"])
 TileNumber = Annotated[
     str,
-    Path(description="three digits a part, .p/W for the W first", examples=["000", "000.p/3"]),
+    Path(
+        description="three digits per part; .p/W for a partial tile of width W",
+        examples=["000", "000.p/3"],
+    ),
 ]
 TileLevel = Annotated[int, Path(ge=0, le=63, description="0: hashes of entries", examples=[0])]
 FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
@@ -31,7 +34,7 @@ def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> L
 
 @router.get(
     "/api/v1/log/entries",
-    summary="What the log's entries stand for, in their order",
+    summary="The log's entries with their envelopes, in order",
     responses=problems(422),
 )
 def entries(

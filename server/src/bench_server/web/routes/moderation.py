@@ -1,4 +1,4 @@
-"""``POST /api/v1/challenges`` and ``/acts``: a nonce for a run, and what is said of results."""
+"""``POST /api/v1/challenges`` and ``/acts``: nonces for runs, and acts on results."""
 
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
@@ -26,7 +26,7 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
 
 @router.post(
     "/challenges",
-    summary="Ask for a signed nonce that binds a run's results to this moment",
+    summary="Issue a signed nonce that binds a run's results to this moment",
     status_code=201,
     responses=problems(400, 403, 413, 415, 422),
     openapi_extra=json_body(
@@ -42,7 +42,7 @@ async def challenge(
 
 @router.post(
     "/acts",
-    summary="List, export, hide, show or withdraw one's own results, or change the name shown",
+    summary="List, export, hide, show or withdraw a key's results, or change the displayed name",
     responses=problems(400, 403, 404, 409, 410, 413, 415, 422),
     openapi_extra=json_body(
         moderation.ActBody.model_json_schema(),

@@ -1,4 +1,4 @@
-"""The pages. Each has a JSON twin with the same answer, linked from it."""
+"""Routes of the HTML pages. Each page links to its JSON twin with the same answer."""
 
 from typing import Annotated
 

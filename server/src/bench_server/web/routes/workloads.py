@@ -9,6 +9,6 @@ from ...answers.types import WorkloadAnswer, workload_answer
 router = APIRouter(prefix="/api/v1", tags=["workloads"])
 
 
-@router.get("/workloads", summary="What is trained: every workload this server knows")
+@router.get("/workloads", summary="Every workload of this server's catalogue")
 def workloads() -> list[WorkloadAnswer]:
     return [workload_answer(workload) for workload in CATALOGUE]
