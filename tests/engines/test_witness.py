@@ -99,6 +99,26 @@ def test_masks_drop_their_share_and_change(
     assert session.step_count() == 5
 
 
+@every_pair
+def test_the_whole_witness_in_another_precision(
+    opened: Opener, framework: str, recipe: str
+) -> None:
+    workload = WORKLOADS["fashion-mlp"]
+    session = opened(framework, workload, recipe, BATCH, "mixed_bfloat16")
+    losses = witness.LossReadings(session, (1, 4, 18))
+    for steps in (losses.steps[0], *losses.calls):
+        session.train_block(steps)
+        session.sync()
+        losses.read()
+    told = witness.read(session, workload, seeded.DEFAULT_SEED, tiny_data(workload), losses)
+    assert told.steps == (1, 4, 18)
+    assert told.losses[0] == pytest.approx(2.4, rel=0.2)
+    assert told.step_count == 18
+    assert all(told.movements)
+    assert [mask.zeros for mask in told.masks] == pytest.approx([0.2], abs=0.05)
+    assert [mask.differ for mask in told.masks] == [True]
+
+
 @pytest.mark.parametrize("framework", engines.names())
 def test_without_dropout_there_are_no_masks(opened: Opener, framework: str) -> None:
     workload = WORKLOADS["mnist-cnn"]
