@@ -17,6 +17,7 @@ from bench_agent.worker import main as worker
 from bench_protocol import conformance
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Failed, Measured, Trace
+from bench_protocol.witness_steps import witness_steps
 
 WORKLOAD = workload_named("mnist-dense")
 RIGHT = {
@@ -46,18 +47,24 @@ def test_a_repeat_is_traced_after_it_was_timed(
     clock = FakeClock()
     engine = FakeEngine(clock, FakeSession(clock))
     monkeypatch.setattr(worker, "engine_named", lambda name: engine)
-    # The fake's first word represents the timed part.
-    losses = chain([0.5], (loss * factor for loss in LOSSES))
+    # The fake's first losses represent the timed part.
+    timed = [0.5] * (len(witness_steps(WORKLOAD, WORKLOAD.batch_size)) + 1)
+    long = [0.9, 0.4, 0.1]
+    losses = chain(timed, (loss * factor for loss in LOSSES), long)
     monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
     messages: list[Any] = []
     job = job_of(WORKLOAD, warm_up_seconds=0.002, budget_seconds=0.01, block_seconds=0.001)
     ended = worker.work(job, messages.append, clock)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     assert phases.index("warm_up") < phases.index("timing") < phases.index("conformance")
-    assert engine.session.blocks[-10:] == [1] * 10
+    assert engine.session.blocks[-13:] == [*[1] * 10, 1, 17, 6]
     outcome = ended.outcome
     assert outcome.measurement is not None
-    assert outcome.measurement.traces == right_traces(factor)
+    *short, last = outcome.measurement.traces
+    bare = tuple(trace.model_copy(update={"movements": ()}) for trace in short)
+    assert bare == right_traces(factor)
+    assert [len(trace.movements) for trace in (*short, last)] == [4, 4, 4]
+    assert (last.optimizer, last.steps, last.losses) == ("sgd", (1, 18, 24), tuple(long))
     if conforms:
         assert isinstance(outcome, Measured)
     else:

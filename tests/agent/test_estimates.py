@@ -53,7 +53,11 @@ def test_epochs_are_counted_in_steps() -> None:
     steps = 2 * workload_named("fashion-mlp").steps_per_epoch(cell.batch_size)
     overhead = 12.0 - 1.0 - 0.5
     expected = pytest.approx(overhead + 0.5 + steps * 0.01)
-    assert seconds({cell.digest: some_times(cell)}, cell, Timing(epochs=2)) == expected
+    times = {cell.digest: some_times(cell)}
+    assert seconds(times, cell, Timing(epochs=2)) == expected
+    # An epoch takes 3.9 s: 10 s need three.
+    longer = pytest.approx(overhead + 0.5 + 3 * steps / 2 * 0.01)
+    assert seconds(times, cell, Timing(epochs=2, least_seconds=10)) == longer
 
 
 def test_a_cell_not_seen_yet_is_inferred_from_its_framework_and_device() -> None:

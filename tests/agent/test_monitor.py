@@ -1,15 +1,18 @@
 """The monitor adds energy, warnings and clock checks to a worker's answer."""
 
+import itertools
 import math
 from typing import Any
 
 import pytest
 from tests.fakes.results import make_cell, make_measurement
 
-from bench_agent.base.messages import Answer
+from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
 from bench_agent.run.monitor import Clocks, Monitor, of_clocks, read_clocks
+from bench_agent.run.window import BlockWindow
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions, Failed, Measured
+from bench_protocol.result import Blocks, Conditions, Failed, Measured
+from bench_protocol.witness import LastBlock, Window
 
 AT = Clocks(wall=1_000.0, awake=50.0, asleep_too=60.0)
 
@@ -74,3 +77,72 @@ def test_energy_without_a_counter_says_why() -> None:
     assert isinstance(seen.outcome, Measured)
     assert seen.outcome.measurement.energy.source == "none"
     assert seen.outcome.measurement.energy.reason not in (None, "not measured")
+
+
+def blocks_of(*durations_ns: int, last: LastBlock | None = None) -> Blocks:
+    return Blocks(
+        steps_per_block=4,
+        durations_ns=durations_ns,
+        stop_reason="epochs",
+        warm_up_steps=0,
+        warm_up_ns=0,
+        last_block=last,
+    )
+
+
+def window_of(blocks: Blocks, *reported: tuple[int, int]) -> Window | None:
+    """The window of blocks (steps, nanoseconds) that were reported a second after each other."""
+    clock = iter(range(5_000_000_000, 100_000_000_000, 1_000_000_000))
+    window = BlockWindow(lambda: next(clock))
+    window.heard(PhaseBegan(phase="warm_up"))
+    window.heard(PhaseBegan(phase="timing"))
+    for steps, duration_ns in reported:
+        window.heard(BlockDone(duration_ns=duration_ns, steps=steps, share_done=0.5))
+    window.heard(PhaseBegan(phase="conformance"))
+    return window.window(blocks)
+
+
+def test_the_window_is_from_the_begin_of_timing_to_the_last_block() -> None:
+    seen = window_of(blocks_of(10, 20, 30), (4, 10), (4, 20), (4, 30))
+    assert seen == Window(started_ns=5_000_000_000, finished_ns=8_000_000_000, blocks_agree=True)
+    last = blocks_of(10, last=LastBlock(steps=3, duration_ns=7))
+    assert (window_of(last, (4, 10), (3, 7)) or seen).blocks_agree is True
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        blocks_of(10, 20),  # one left out
+        blocks_of(10, 10, 10),  # all like the fastest
+        blocks_of(5, 10, 15),  # halved
+        blocks_of(20, 10, 30),  # in another order
+        blocks_of(10, 20, 30).model_copy(update={"steps_per_block": 8}),
+        blocks_of(10, 20, last=LastBlock(steps=4, duration_ns=31)),
+    ],
+)
+def test_blocks_that_were_not_reported_so_do_not_agree(blocks: Blocks) -> None:
+    seen = window_of(blocks, (4, 10), (4, 20), (4, 30))
+    assert seen is not None
+    assert seen.blocks_agree is False
+
+
+def test_without_a_block_there_is_no_window() -> None:
+    assert window_of(blocks_of(10)) is None
+
+
+def test_the_parent_adds_its_window() -> None:
+    blocks = blocks_of(10, 20)
+    measurement = make_measurement(make_cell(), blocks=blocks)
+    ticks = itertools.count(1_000)
+    clocks = iter((AT, later(10.0, 10.0, 10.0)))
+    cpu = Device(kind="cpu")
+    with Monitor(cpu, Conditions(), 2, lambda: next(ticks), read=lambda: next(clocks)) as watch:
+        watch.heard(PhaseBegan(phase="timing"))
+        for duration_ns in blocks.durations_ns:
+            watch.heard(BlockDone(duration_ns=duration_ns, steps=4, share_done=0.5))
+    answer = Answer(outcome=Measured(measurement=measurement), environment=None)
+    seen = watch.seen_with(answer).outcome.measurement
+    assert seen is not None
+    assert seen.window is not None
+    assert seen.window.blocks_agree
+    assert seen.window.finished_ns > seen.window.started_ns

@@ -126,6 +126,8 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
     plan = planned("standard", workloads=("mnist-cnn", "fashion-mlp"), frameworks=("tensorflow",))
     assert plan.repeats == 3
     assert {p.timing.epochs for p in plan.cells} == {2}
+    least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
+    assert least == {(True, 10.0), (False, 30.0)}
     passes = plan.accuracy_passes
     assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
         (workload, device)
@@ -133,6 +135,7 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
         for device in ("cuda", "cuda:1", "cpu")
     }
     assert len(passes) == 6
+    assert {p.timing.least_seconds for p in passes} == {0.0}
     assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {
         ("tuned", p.workload.epochs) for p in passes
     }

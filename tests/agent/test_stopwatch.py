@@ -1,5 +1,6 @@
 """The stopwatch, with a clock that advances only on command."""
 
+import math
 from itertools import chain, cycle, repeat
 from typing import Any
 
@@ -8,6 +9,7 @@ from tests.fakes.engine import FakeClock, FakeSession
 
 from bench_agent.base.messages import Timing
 from bench_agent.worker.stopwatch import measure
+from bench_protocol.witness import LastBlock
 
 MS = 1_000_000
 
@@ -92,7 +94,7 @@ def test_the_budget_leaves_two_blocks() -> None:
     [(390, 195), (937, 200), (400, 200), (60, 60)],
 )
 def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
-    """Blocks fill an epoch exactly where a divisor is near; the rest is trained, not timed."""
+    """Blocks fill an epoch exactly where a divisor is near; the rest is a last, shorter block."""
     blocks, session, heard = timed(
         repeat(MS), steps_per_epoch, warm_up_seconds=0.0, block_seconds=0.2, epochs=3
     )
@@ -101,7 +103,64 @@ def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
     assert blocks.steps_per_block == block_steps
     assert len(blocks.durations_ns) == total // block_steps
     assert sum(session.blocks) - blocks.warm_up_steps == total
-    assert heard[-1][1] == pytest.approx(total // block_steps * block_steps / total)
+    assert (blocks.steps, blocks.total_ns) == (total, total * MS)
+    rest = total % block_steps
+    last = LastBlock(steps=rest, duration_ns=rest * MS) if rest else None
+    assert blocks.last_block == last
+    assert heard[-1] == ((rest or block_steps) * MS, 1.0)
+
+
+@pytest.mark.parametrize("least_seconds", [0.0, 1.0, 5.0, 7.1])
+def test_whole_epochs_fill_the_least_seconds(least_seconds: float) -> None:
+    blocks, _, _ = timed(repeat(MS), 1000, epochs=2, least_seconds=least_seconds)
+    assert blocks.steps == max(2, math.ceil(least_seconds)) * 1000
+    assert blocks.least_ns == (least_seconds * 1e9 or None)
+
+
+def test_steady_blocks_settle_only_after_the_least_seconds() -> None:
+    blocks, _, _ = timed(repeat(MS), block_seconds=0.1, least_seconds=4.0)
+    assert blocks.stop_reason == "settled"
+    assert len(blocks.durations_ns) == 40
+    early, _, _ = timed(repeat(MS), block_seconds=0.1, least_seconds=4.0, budget_seconds=2.0)
+    assert early.stop_reason == "budget"
+    assert len(early.durations_ns) == 20
+
+
+@pytest.mark.parametrize("slow_step", [*range(1, 64), 100, 300, 600])
+@pytest.mark.parametrize("seconds", [0.3, 2, 6, 60])
+def test_one_slow_warm_up_block_does_not_set_the_block_size(slow_step: int, seconds: float) -> None:
+    """A suspended process makes one step slow: 3,933 blocks of one step were seen."""
+    clock = FakeClock()
+    steps_ns = chain(repeat(MS, slow_step), [round(seconds * 1000) * MS], repeat(MS))
+    session = FakeSession(clock, steps_ns)
+    blocks = measure(session, Timing(), 1000, clock=clock, first_calls=(23, 40))
+    assert blocks.steps_per_block == 200
+
+
+def test_the_warm_up_begins_with_the_calls_it_is_given() -> None:
+    clock = FakeClock()
+    session = FakeSession(clock)
+    trained: list[int] = []
+    blocks = measure(
+        session,
+        Timing(warm_up_seconds=0.5),
+        1000,
+        clock=clock,
+        first_calls=(23, 40),
+        after_first_call=lambda: trained.append(sum(session.blocks)),
+    )
+    assert session.blocks[:5] == [23, 40, 80, 160, 200]
+    assert trained == [23, 63]
+    assert blocks.warm_up_steps == sum(session.blocks) - 10 * 200
+    assert blocks.warm_up_ns == blocks.warm_up_steps * MS
+
+
+def test_the_calls_are_made_where_a_step_takes_seconds() -> None:
+    clock = FakeClock()
+    session = FakeSession(clock, repeat(6_000 * MS))
+    blocks = measure(session, Timing(), 1000, clock=clock, first_calls=(2,))
+    assert blocks.warm_up_steps == 2
+    assert blocks.steps_per_block == 1
 
 
 def test_on_timing_is_called_between_warm_up_and_first_block() -> None:

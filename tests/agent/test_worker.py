@@ -9,9 +9,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
-from tests.fakes.workloads import TINY, job_of
+from tests.fakes.workloads import TINY, job_of, variant
 
 from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
 from bench_agent.engines.seam import WrongResult
@@ -20,8 +21,10 @@ from bench_agent.worker import conformance_trace, environment
 from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
 from bench_protocol.catalogue import workload_named
+from bench_protocol.layers import Dense, Dropout, Flatten
 from bench_protocol.result import Failed, Measured
 from bench_protocol.seeded import data_digest, generated_data
+from bench_protocol.witness import Mask
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     ended, messages = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
-    assert phases == ["import", "data", "build", "warm_up", "timing", "evaluate"]
+    assert phases == ["import", "data", "build", "warm_up", "timing", "conformance", "evaluate"]
     assert sum(isinstance(message, BlockDone) for message in messages) == 8
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
@@ -55,6 +58,73 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     assert measurement.host_peak_memory_bytes
     assert measurement.recipe_settings == {"loop": "fake"}
     assert engine.session.closed
+
+
+def test_the_timed_session_tells_of_its_training(engine: FakeEngine) -> None:
+    """Losses in the warm-up's first calls, the rest at the end. Every tiny weight moved by one."""
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Measured)
+    measurement = ended.outcome.measurement
+    assert engine.session.blocks[:2] == [1, 15]  # an epoch has 16 steps
+    blocks = measurement.blocks
+    witness = measurement.witness
+    assert witness is not None
+    assert (witness.steps, witness.losses, witness.counted_by) == ((1, 16), (0.5, 0.5), "loop")
+    assert witness.step_count == sum(engine.session.blocks)
+    assert witness.step_count == 1 + blocks.warm_up_steps + blocks.steps
+    sizes = (64 * 16, 16, 16 * 10, 10)
+    assert witness.movements == pytest.approx([math.sqrt(size) for size in sizes], rel=1e-6)
+    assert witness.masks == ()
+
+
+def test_steps_that_the_session_did_not_count_are_wrong_result(engine: FakeEngine) -> None:
+    engine.session.uncounted = 1
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
+    assert ended.outcome.measurement is not None
+
+
+def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:
+    engine.session.settings = {"loss_scale": "dynamic"}
+    engine.session.uncounted = 2
+    assert isinstance(answer(engine)[0].outcome, Measured)
+    engine.session.uncounted = -1
+    assert isinstance(answer(engine)[0].outcome, Failed)
+
+
+@pytest.mark.parametrize(
+    ("after", "next_after", "zeros", "differ"),
+    [
+        ([0, 2, 0, 2], [2, 0, 0, 2], 1 / 3, True),
+        ([0, 2, 0, 2], [0, 2, 0, 2], 1 / 3, False),
+        ([1, 1, 0, 1], [1, 1, 0, 1], 0.0, False),
+    ],
+)
+def test_masks_are_read_from_what_went_in_and_came_out(
+    engine: FakeEngine, after: list[int], next_after: list[int], zeros: float, differ: bool
+) -> None:
+    """The third value is zero already, so no mask shows there."""
+    before = np.array([1, 1, 0, 1], np.float32)
+    engine.session.dropped = [
+        [(before, np.array(values, np.float32))] for values in (after, next_after)
+    ]
+    layers = (Flatten(), Dropout(rate=0.3), Dense(units=10, activation="linear"))
+    job = job_of(variant(TINY, layers=layers))
+    ended = worker.work(job, lambda message: None, engine.clock)
+    assert isinstance(ended.outcome, Measured)
+    witness = ended.outcome.measurement.witness
+    assert witness is not None
+    assert witness.masks == (Mask(zeros=zeros, differ=differ),)
+
+
+def test_a_weight_that_is_no_number_moved_by_nothing_known(engine: FakeEngine) -> None:
+    engine.session.weights = [np.full(1, np.nan, np.float32)] * 4
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Measured)
+    witness = ended.outcome.measurement.witness
+    assert witness is not None
+    assert witness.movements == (None,) * 4
 
 
 def test_the_session_gets_all_the_data(engine: FakeEngine) -> None:

@@ -5,10 +5,15 @@ from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from bench_agent.base.messages import FoundDevice
-from bench_agent.engines.seam import Data
+from bench_agent.engines.seam import Data, Dropped
+from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
+from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import Workload
 
 
@@ -41,6 +46,11 @@ class FakeSession:
     settings: dict[str, str] = field(default_factory=lambda: {"loop": "fake"})
     blocks: list[int] = field(default_factory=list)
     closed: bool = False
+    counted_by: Literal["optimizer", "loop"] = "loop"
+    uncounted: int = 0
+    # Where each trained weight is at the end; by default it moved by one.
+    weights: list[NDArray[np.float32]] = field(default_factory=list)
+    dropped: list[list[Dropped]] = field(default_factory=list)
 
     def train_block(self, steps: int) -> None:
         if steps < 1:
@@ -68,6 +78,15 @@ class FakeSession:
 
     def placement(self) -> str:
         return self.place
+
+    def step_count(self) -> int:
+        return sum(self.blocks) - self.uncounted
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        return iter(self.weights)
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        return self.dropped[ahead]
 
     def close(self) -> None:
         self.closed = True
@@ -124,4 +143,17 @@ class FakeEngine:
             raise self.open_error
         self.opened_with = data
         self.session.parameters = self.session.parameters or workload.parameter_count
+        self.session.weights = self.session.weights or [
+            weights[tensor.index][tensor.name] + 1 for tensor in trained_tensors(workload)
+        ]
+        rates = [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
+        self.session.dropped = self.session.dropped or [
+            [_dropped(rate, draw) for rate in rates] for draw in range(2)
+        ]
         return self.session
+
+
+def _dropped(rate: float, draw: int) -> Dropped:
+    """A thousand ones, of which a dropout layer keeps its share."""
+    kept = np.random.default_rng(draw).random(1_000) >= rate
+    return np.ones(1_000, np.float32), (kept / (1 - rate)).astype(np.float32)

@@ -7,6 +7,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import envelope, keys, statement
 from bench_protocol.catalogue import workload_named
+from bench_protocol.layers import Dropout
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import (
@@ -20,6 +21,8 @@ from bench_protocol.result import (
     Result,
     Startup,
 )
+from bench_protocol.witness import Mask, Window, Witness, trained_tensors
+from bench_protocol.witness_steps import witness_steps
 
 AT = "2026-11-21T03:42:00.000000Z"
 _runs = itertools.count(1)
@@ -77,8 +80,8 @@ def make_cell(workload: str = "mnist-cnn", **overrides: Any) -> Cell:
 def make_measurement(
     cell: Cell, step_ns: int = 1_000_000, block_count: int = 12, **overrides: Any
 ) -> Measurement:
-    """Blocks of 10 steps around ``step_ns``, the median exactly there."""
-    wave = (0, -13, 8, 0, 5, -4, 0, 11, -7, 0, 2, -1)
+    """Blocks of 10 steps around ``step_ns``, median and mean exactly there."""
+    wave = (0, -13, 8, 0, 5, -4, 0, 11, -7, 0, 2, -2)
     durations = tuple(step_ns * 10 + step_ns * wave[i % 12] // 100 for i in range(block_count))
     fields: dict[str, Any] = {
         "startup": Startup(
@@ -104,6 +107,31 @@ def make_measurement(
     return Measurement(**fields | overrides)
 
 
+def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
+    """A witness whose steps are those of the measurement, with falling losses."""
+    workload, blocks = workload_named(cell.workload), measurement.blocks
+    steps = witness_steps(workload, cell.batch_size)
+    dropouts = [layer for layer in workload.layers if isinstance(layer, Dropout)]
+    fields: dict[str, Any] = {
+        "steps": steps,
+        "losses": tuple(2.3 / step for step in steps),
+        "step_count": 1 + blocks.warm_up_steps + blocks.steps,
+        "counted_by": "optimizer",
+        "movements": (0.5,) * len(list(trained_tensors(workload))),
+        "masks": tuple(Mask(zeros=layer.rate, differ=True) for layer in dropouts),
+    }
+    return Witness(**fields | overrides)
+
+
+def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
+    """A measurement of version 2: with a witness, and a window that its blocks fill."""
+    started_ns = 4_000_000_000
+    finished_ns = started_ns + measurement.blocks.total_ns * 1_001 // 1_000
+    window = Window(started_ns=started_ns, finished_ns=finished_ns, blocks_agree=True)
+    fields: dict[str, Any] = {"witness": make_witness(cell, measurement), "window": window}
+    return measurement.model_copy(update=fields | overrides)
+
+
 def make_result(
     *,
     key: Ed25519PrivateKey | None = None,
@@ -111,14 +139,21 @@ def make_result(
     machine: Machine | None = None,
     measurement: Measurement | None = None,
     step_ns: int = 1_000_000,
+    witness: bool = False,
     **overrides: Any,
 ) -> Result:
-    """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides."""
+    """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides.
+
+    ``witness``: of version 2 of the payload, with witness and window; else of version 1.
+    """
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
+    if witness:
+        measurement = with_witness(cell, measurement)
     blocks = measurement.blocks
     took_ns = min(5_000_000_000 + blocks.warm_up_ns + sum(blocks.durations_ns), 2**53 - 10_000)
     fields: dict[str, Any] = {
+        "schema_version": 2 if witness else 1,
         "run_id": f"{next(_runs):032x}",
         "repeat": 1,
         "cell": cell,

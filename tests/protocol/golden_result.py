@@ -12,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import statement
 from bench_protocol.catalogue import workload_named
+from bench_protocol.evidence import Asked, Attestation, Beat, DeviceProbe
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.matrix import Cell, Device
@@ -34,6 +35,7 @@ from bench_protocol.result import (
     Trace,
     Warn,
 )
+from bench_protocol.witness import LastBlock, Mask, Window, Witness
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 # RFC 8032 section 7.1, tests 1 and 2.
@@ -216,7 +218,64 @@ FAILURE = RESULT.model_copy(
     }
 )
 
+# Version 2: the same result with every member that the version added.
+RESULT_2 = RESULT.model_copy(
+    update={
+        "schema_version": 2,
+        "outcome": Measured(
+            measurement=MEASUREMENT.model_copy(
+                update={
+                    "blocks": MEASUREMENT.blocks.model_copy(
+                        update={
+                            "least_ns": 10_000_000_000,
+                            "last_block": LastBlock(steps=11, duration_ns=117_402_118),
+                        }
+                    ),
+                    "traces": (
+                        *MEASUREMENT.traces,
+                        Trace(
+                            optimizer="sgd",
+                            batch_size=64,
+                            seed="0" * 32,
+                            losses=(2.302585, 1.204417),
+                            steps=(1, 18),
+                            movements=(0.118, 0.0042, None, 0.5),
+                        ),
+                    ),
+                    "witness": Witness(
+                        steps=(1, 24, 64),
+                        losses=(2.29993, 1.5412, None),
+                        step_count=184,
+                        counted_by="optimizer",
+                        movements=(1.25, 0.03125, 2.5, None, 0.75),
+                        masks=(Mask(zeros=0.2998, differ=True), Mask(zeros=0.5, differ=False)),
+                    ),
+                    "window": Window(
+                        started_ns=8_300_114_250, finished_ns=9_921_400_125, blocks_agree=True
+                    ),
+                }
+            )
+        ),
+        "beats": (
+            Beat(
+                head="be" * 32,
+                sent_ns=8_300_200_000,
+                beacon="ac" * 32,
+                answered_ns=8_341_000_000,
+            ),
+        ),
+        "asked": Asked(root="a5" * 32, reason="outlier", result="9f" * 8),
+        "probes": (DeviceProbe(name="copy", figures={"bytes_per_second": 4.1e10, "of": "gpu"}),),
+        "attestations": (
+            Attestation(
+                kind="rfc3161", digest="77" * 32, issuer="tsa.example", facts={"policy": "1.2.3"}
+            ),
+        ),
+    }
+)
+
 PAYLOAD = statement.result_payload(RESULT)
+PAYLOAD_2 = statement.result_payload(RESULT_2)
 Place = tuple[str | int, ...]
 
 

@@ -170,6 +170,7 @@ IDENTITY: dict[str, Any] = {
     "optimizer": Adam(epsilon=1e-8),
     "batch_size": 3,
     "epochs": 2,
+    "unit": "token",
 }
 
 

@@ -9,6 +9,8 @@ from tests.protocol.golden_result import MEASUREMENT, RESULT
 from bench_protocol import figures, format, strict_json
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell, Device, why_not
+from bench_protocol.witness import LastBlock
+from bench_protocol.workloads import Workload
 
 CELL = RESULT.cell
 OTHER: dict[str, Any] = {
@@ -97,12 +99,37 @@ def with_blocks(*durations_ns: int) -> Any:
 
 
 def test_samples_per_second_by_hand() -> None:
-    # 47 steps of 64 samples in a median of 0.5 s
+    # 3 x 47 steps of 64 samples in 1.8 s
     measurement = with_blocks(400_000_000, 500_000_000, 900_000_000)
-    assert figures.samples_per_second(measurement, 64) == pytest.approx(47 * 64 / 0.5)
-    assert figures.samples_per_second(measurement, 128) == pytest.approx(2 * 47 * 64 / 0.5)
-    even = with_blocks(400_000_000, 600_000_000)
-    assert figures.samples_per_second(even, 64) == pytest.approx(47 * 64 / 0.5)
+    assert figures.samples_per_second(measurement, 64) == pytest.approx(3 * 47 * 64 / 1.8)
+    assert figures.samples_per_second(measurement, 128) == pytest.approx(3 * 47 * 128 / 1.8)
+
+
+def test_the_end_of_an_epoch_counts() -> None:
+    """One block of ten takes fifteen times as long: the rate is what the wall says."""
+    measurement = with_blocks(*[100_000_000] * 9, 1_500_000_000)
+    assert figures.samples_per_second(measurement, 1) == pytest.approx(470 / 2.4)
+    assert figures.mean_over_median(measurement) == pytest.approx(2.4)
+    assert figures.mean_over_median(with_blocks(5, 5, 5)) == 1
+
+
+def test_the_last_block_counts_in_the_rate_and_not_in_the_spread() -> None:
+    whole = with_blocks(400_000_000, 400_000_000)
+    last = LastBlock(steps=6, duration_ns=200_000_000)
+    blocks = whole.blocks.model_copy(update={"last_block": last})
+    measurement = whole.model_copy(update={"blocks": blocks})
+    assert (blocks.steps, blocks.total_ns) == (100, 1_000_000_000)
+    assert figures.samples_per_second(measurement, 1) == pytest.approx(100)
+    assert figures.within_run_spread(measurement) == 0
+    assert figures.mean_over_median(measurement) == 1
+
+
+def test_tokens_are_the_unit_where_a_sample_is_a_row_of_them() -> None:
+    workload = workload_named("fashion-lstm")
+    assert figures.units_per_second(workload, 50.0) == 50.0
+    fields = {name: getattr(workload, name) for name in Workload.model_fields}
+    tokens = Workload(**fields | {"unit": "token"})
+    assert figures.units_per_second(tokens, 50.0) == 50.0 * 28
 
 
 def test_within_run_spread_by_hand() -> None:

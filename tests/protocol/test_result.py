@@ -17,7 +17,9 @@ from tests.protocol.golden_result import (
     KEY_ID_2,
     MEASUREMENT,
     PAYLOAD,
+    PAYLOAD_2,
     RESULT,
+    RESULT_2,
     Place,
     altered,
 )
@@ -25,29 +27,42 @@ from tests.protocol.golden_result import (
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
-from bench_protocol.result import MOST_BLOCKS, Failed, FailureKind, Result
+from bench_protocol.result import MOST_BLOCKS, VERSION_2, Failed, FailureKind, Result
 from bench_protocol.units import LARGEST_INTEGER
+
+TRACE: Place = ("predicate", "outcome", "measurement", "traces", 1)
+NEW_MEMBERS: list[Place] = [
+    *(("predicate", name) for name in ("beats", "asked", "probes", "attestations")),
+    *(("predicate", "outcome", "measurement", name) for name in ("witness", "window")),
+    *(("predicate", "outcome", "measurement", "blocks", n) for n in ("least_ns", "last_block")),
+    (*TRACE, "steps"),
+    (*TRACE, "movements"),
+]
+SINGLE = ("asked", "witness", "window", "least_ns", "last_block")
 
 # -- golden files ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "result"), [("result", RESULT), ("failure", FAILURE)])
+@pytest.mark.parametrize(
+    ("name", "result"), [("result_v1", RESULT), ("failure_v1", FAILURE), ("result_v2", RESULT_2)]
+)
 def test_golden_payloads_byte_for_byte(name: str, result: Result) -> None:
-    golden = (GOLDEN / f"{name}_v1.json").read_bytes()
+    golden = (GOLDEN / f"{name}.json").read_bytes()
     assert statement.result_payload(result) == golden
     assert statement.parse_result(golden) == result
 
 
-def test_golden_envelope_byte_for_byte() -> None:
-    golden = (GOLDEN / "result_v1.envelope.json").read_bytes()
-    assert envelope.seal(statement.RESULT_PAYLOAD_TYPE, PAYLOAD, KEY_1) == golden
+@pytest.mark.parametrize(("version", "payload"), [(1, PAYLOAD), (2, PAYLOAD_2)])
+def test_golden_envelopes_byte_for_byte(version: int, payload: bytes) -> None:
+    golden = (GOLDEN / f"result_v{version}.envelope.json").read_bytes()
+    assert envelope.seal(statement.RESULT_PAYLOAD_TYPE, payload, KEY_1) == golden
     opened = envelope.open_envelope(
         envelope.read(golden), statement.RESULT_PAYLOAD_TYPE, lambda _: KEY_1.public_key()
     )
-    assert opened == PAYLOAD
+    assert opened == payload
 
 
-def test_the_golden_result_leaves_no_field_empty() -> None:
+def test_the_golden_results_leave_no_field_empty() -> None:
     """Else the golden file would not notice a changed field."""
 
     def empty(value: Any, path: str) -> list[str]:
@@ -78,6 +93,47 @@ def test_the_golden_result_leaves_no_field_empty() -> None:
         ".telemetry.columns.gpu_temperature_celsius.0",
     }
     assert set(empty(RESULT.model_dump(mode="json"), "")) == allowed
+    not_finite = {
+        ".outcome.measurement.traces.2.movements.2",
+        ".outcome.measurement.witness.losses.2",
+        ".outcome.measurement.witness.movements.3",
+    }
+    assert set(empty(RESULT_2.model_dump(mode="json"), "")) == allowed | not_finite
+
+
+# -- versions -------------------------------------------------------------------------------------
+
+
+def test_a_result_that_does_not_say_its_version_is_of_the_first() -> None:
+    read = statement.parse_result(altered(("predicate", "schema_version"), ...))
+    assert read.schema_version == 1
+
+
+def test_version_1_is_written_without_the_members_of_version_2() -> None:
+    written = json.loads(PAYLOAD)
+    for path in NEW_MEMBERS:
+        part = written
+        for step in path[:-1]:
+            part = part[step]
+        assert path[-1] not in part, path
+
+
+@pytest.mark.parametrize(
+    ("path", "empty"), [(path, None if path[-1] in SINGLE else []) for path in NEW_MEMBERS]
+)
+def test_version_1_has_none_of_the_members_of_version_2(path: Place, empty: Any) -> None:
+    value: Any = json.loads(PAYLOAD_2)
+    for step in path:
+        value = value[2 if step == 1 else step]  # its third trace has them
+    for member in (value, empty):
+        with pytest.raises(InvalidField, match="schema_version 1 has no") as caught:
+            statement.parse_result(altered(path, member))
+        assert str(path[-1]) in caught.value.detail
+
+
+def test_every_new_member_is_listed() -> None:
+    listed = {name for _, names in VERSION_2 for name in names}
+    assert listed == {str(path[-1]) for path in NEW_MEMBERS}
 
 
 def test_the_statement_is_one_of_in_toto() -> None:
@@ -183,7 +239,7 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
         "failed",
         "predicate.outcome.kind",
     ),
-    "schema version 2": (("predicate", "schema_version"), 2, "predicate.schema_version"),
+    "schema version 3": (("predicate", "schema_version"), 3, "predicate.schema_version"),
     "schema version true": (("predicate", "schema_version"), True, "predicate.schema_version"),
     "run id": (("predicate", "run_id"), "0" * 31, "predicate.run_id"),
     "seed": (("predicate", "seed"), "g" * 32, "predicate.seed"),
@@ -274,6 +330,34 @@ REFUSED: dict[str, tuple[Place, Any, str]] = {
     "predicate type": (("predicateType",), "https://slsa.dev/provenance/v1", "predicateType"),
     "changed cell": (("predicate", "cell", "batch_size"), 128, "subject.1"),
 }
+
+
+W: Place = (*M, "witness")
+REFUSED_2: dict[str, tuple[Place, Any, str]] = {
+    "a witness' loss too few": ((*W, "losses"), [2.3], "witness"),
+    "steps that fall": ((*W, "steps"), [24, 1, 64], "witness"),
+    "step 0": ((*W, "steps"), [0, 24, 64], "steps.0"),
+    "a loss as text": ((*W, "losses"), ["2.3", 1.5, 0.1], "losses.0"),
+    "a movement below 0": ((*W, "movements"), [-0.1], "movements.0"),
+    "a movement true": ((*W, "movements"), [True], "movements.0"),
+    "2,001 movements": ((*W, "movements"), [0.5] * 2_001, "movements"),
+    "counted by hand": ((*W, "counted_by"), "hand", "counted_by"),
+    "more zeros than values": ((*W, "masks", 0, "zeros"), 1.01, "zeros"),
+    "masks differ 1": ((*W, "masks", 0, "differ"), 1, "differ"),
+    "unknown field of the witness": ((*W, "seed"), "0", "witness.seed"),
+    "a window that ends before it begins": ((*M, "window", "finished_ns"), 1, "window"),
+    "a last block of nothing": ((*B, "last_block", "steps"), 0, "last_block.steps"),
+    "a trace's loss too many": ((*M, "traces", 2, "steps"), [1], "traces.2"),
+    "a beat's head": (("predicate", "beats", 0, "head"), "be", "head"),
+    "a result's id": (("predicate", "asked", "result"), "9f", "result"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "field"), REFUSED_2.values(), ids=REFUSED_2.keys())
+def test_refused_in_version_2(path: Place, value: Any, field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        statement.parse_result(altered(path, value, PAYLOAD_2))
+    assert caught.value.field.endswith(field)
 
 
 @pytest.mark.parametrize(("path", "value", "field"), REFUSED.values(), ids=REFUSED.keys())

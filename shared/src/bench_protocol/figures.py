@@ -2,16 +2,27 @@
 share them."""
 
 from collections.abc import Sequence
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 
 from .result import Measurement
 from .workloads import Workload
 
 
 def samples_per_second(measurement: Measurement, batch_size: int) -> float:
-    """Samples of a block over the median block time."""
+    """All timed samples over all timed seconds: what happens once an epoch is in it."""
     blocks = measurement.blocks
-    return blocks.steps_per_block * batch_size * 1e9 / median(blocks.durations_ns)
+    return blocks.steps * batch_size * 1e9 / blocks.total_ns
+
+
+def units_per_second(workload: Workload, samples_per_second: float) -> float:
+    """The rate in the workload's own unit: samples, or the tokens in them."""
+    return samples_per_second * workload.units_per_sample
+
+
+def mean_over_median(measurement: Measurement) -> float:
+    """Mean of the block times over their median: above 1 where few blocks take much longer."""
+    durations = measurement.blocks.durations_ns
+    return fmean(durations) / median(durations)
 
 
 def energy_per_sample_mj(measurement: Measurement, batch_size: int) -> float | None:
@@ -19,7 +30,7 @@ def energy_per_sample_mj(measurement: Measurement, batch_size: int) -> float | N
     blocks, energy_mj = measurement.blocks, measurement.energy.energy_mj
     if energy_mj is None:
         return None
-    return energy_mj / (len(blocks.durations_ns) * blocks.steps_per_block * batch_size)
+    return energy_mj / (blocks.steps * batch_size)
 
 
 def energy_per_epoch_mj(workload: Workload, batch_size: int, per_sample_mj: float) -> float:

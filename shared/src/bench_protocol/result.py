@@ -3,6 +3,9 @@
 The result is signed, so its form can only be extended. Versions of the payload:
 
 1  (2026-11) first version.
+2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
+   blocks; ``steps`` and ``movements`` of a trace; ``beats``, ``asked``, ``probes`` and
+   ``attestations`` of a result. All may be left out. Version 1 has none of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
+from .evidence import Asked, Attestation, Beat, DeviceProbe
 from .machine import Environment, Machine, Setting
 from .matrix import Cell
 from .units import (
@@ -29,8 +33,10 @@ from .units import (
     Version,
     Wire,
 )
+from .witness import MOST_READINGS, LastBlock, Movements, Window, Witness
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+FIRST_VERSION = 1
 
 FailureKind = Literal[
     "out_of_memory",
@@ -65,6 +71,11 @@ RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 Seed = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
 
 
+def _absent(value: object) -> bool:
+    """Whether a member of version 2 is left out, so that version 1 is written as it was."""
+    return value is None or value == ()
+
+
 class Challenge(Wire):
     """The server's nonce that this run was bound to."""
 
@@ -95,7 +106,9 @@ class Blocks(Wire):
 
     ``losses``: the loss at the end of each block, where reading it costs the recipe nothing.
     ``started_ns``: when the first block began, on the clock of :class:`Clocks`, so that telemetry
-    can be aligned with the blocks. ``target_spread`` and ``budget_ns`` are the stopping rule.
+    can be aligned with the blocks. ``target_spread``, ``budget_ns`` and ``least_ns``, before which
+    no spread settles, are the stopping rule. ``last_block``: the remaining steps of the last epoch;
+    they count in times and rates, not in the spread of the blocks.
     """
 
     steps_per_block: PositiveCount
@@ -107,6 +120,20 @@ class Blocks(Wire):
     target_spread: Share | None = None
     budget_ns: DurationNs | None = None
     losses: tuple[Finite | None, ...] = Field(default=(), max_length=MOST_BLOCKS)
+    least_ns: DurationNs | None = Field(default=None, exclude_if=_absent)
+    last_block: LastBlock | None = Field(default=None, exclude_if=_absent)
+
+    @property
+    def steps(self) -> int:
+        """All timed steps."""
+        rest = self.last_block.steps if self.last_block else 0
+        return len(self.durations_ns) * self.steps_per_block + rest
+
+    @property
+    def total_ns(self) -> int:
+        """The time of all timed steps."""
+        rest_ns = self.last_block.duration_ns if self.last_block else 0
+        return sum(self.durations_ns) + rest_ns
 
     @model_validator(mode="after")
     def _a_loss_a_block(self) -> "Blocks":
@@ -121,13 +148,24 @@ class Trace(Wire):
     """Losses of the cell's own step in the process that was timed, dropout off.
 
     ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
-    own.
+    own. ``steps``: after how many steps each loss was read, with one call between two readings;
+    left out: after every single step. ``movements``: of the trained weights at the end.
     """
 
     optimizer: Literal["sgd", "workload"]
     batch_size: PositiveCount
     seed: Seed
     losses: tuple[Finite | None, ...] = Field(min_length=1, max_length=1_000)
+    steps: tuple[PositiveCount, ...] = Field(
+        default=(), max_length=MOST_READINGS, exclude_if=_absent
+    )
+    movements: Movements = Field(default=(), exclude_if=_absent)
+
+    @model_validator(mode="after")
+    def _a_loss_a_reading(self) -> "Trace":
+        if self.steps and len(self.steps) != len(self.losses):
+            raise ValueError(f"losses has {len(self.losses)} values, steps has {len(self.steps)}")
+        return self
 
 
 class Evaluation(Wire):
@@ -208,6 +246,8 @@ class Measurement(Wire):
     energy: Energy = Energy(source="none", reason="not measured")
     placement: Placement
     recipe_settings: dict[Slug, Setting] = Field(default={}, max_length=32)
+    witness: Witness | None = Field(default=None, exclude_if=_absent)
+    window: Window | None = Field(default=None, exclude_if=_absent)
 
 
 class Measured(Wire):
@@ -302,8 +342,8 @@ class Warn(Wire):
 class Result(Wire):
     """One outcome with machine, environment and clocks: the predicate of the signed statement."""
 
-    # Not Literal[1], which takes true and 1.0.
-    schema_version: Annotated[int, Field(ge=1, le=SCHEMA_VERSION)] = SCHEMA_VERSION
+    # Not Literal[1, 2], which takes true and 1.0. A result that does not say is of the first.
+    schema_version: Annotated[int, Field(ge=FIRST_VERSION, le=SCHEMA_VERSION)] = FIRST_VERSION
     run_id: RunId
     repeat: Annotated[int, Field(ge=1, le=10_000)]
     cell: Cell
@@ -318,8 +358,42 @@ class Result(Wire):
     conditions: Conditions | None = None
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
+    beats: tuple[Beat, ...] = Field(default=(), max_length=1_000, exclude_if=_absent)
+    asked: Asked | None = Field(default=None, exclude_if=_absent)
+    probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
+    attestations: tuple[Attestation, ...] = Field(default=(), max_length=16, exclude_if=_absent)
+
+    @model_validator(mode="after")
+    def _version_1_stays(self) -> "Result":
+        if self.schema_version == FIRST_VERSION and (newer := _members_of_version_2(self)):
+            raise ValueError(f"schema_version 1 has no {', '.join(newer)}; say schema_version 2")
+        return self
 
     @property
     def measurement(self) -> Measurement | None:
         """The measurement, also of a failed repeat; None if there is none."""
         return self.outcome.measurement
+
+
+VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
+    (Result, ("beats", "asked", "probes", "attestations")),
+    (Measurement, ("witness", "window")),
+    (Blocks, ("least_ns", "last_block")),
+    (Trace, ("steps", "movements")),
+)
+"""The members that version 2 added, by model."""
+
+
+def _members_of_version_2(result: Result) -> list[str]:
+    """Names of those that a result has, also as null."""
+    parts: list[Wire] = [result]
+    if measurement := result.outcome.measurement:
+        parts += [measurement, measurement.blocks, *measurement.traces]
+    return [
+        name
+        for part in parts
+        for model, names in VERSION_2
+        if isinstance(part, model)
+        for name in names
+        if name in part.model_fields_set
+    ]

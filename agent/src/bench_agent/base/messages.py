@@ -20,9 +20,10 @@ from bench_protocol.workloads import Workload
 class Timing(Wire):
     """When a repeat's timed part ends.
 
-    With ``epochs`` set, after that many whole epochs. Otherwise once there are ``min_blocks``
-    blocks of about ``block_seconds`` whose relative spread is at most ``target_spread``, or when
-    ``budget_seconds`` are spent (but never before two blocks).
+    With ``epochs`` set, after that many whole epochs, or as many more as fill ``least_seconds``.
+    Otherwise once there are ``min_blocks`` blocks of about ``block_seconds`` whose relative spread
+    is at most ``target_spread`` and ``least_seconds`` were timed, or when ``budget_seconds`` are
+    spent (but never before two blocks).
     """
 
     warm_up_seconds: float = 0.5
@@ -31,6 +32,7 @@ class Timing(Wire):
     target_spread: float = 0.03
     budget_seconds: float = 10.0
     epochs: int | None = None
+    least_seconds: float = 0.0
 
 
 class Job(Wire):

@@ -5,7 +5,7 @@ framework, because the parent process reads names, recipes and distributions fro
 import ``time``; only :mod:`bench_agent.worker.stopwatch` reads the clock.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -25,7 +25,8 @@ class Data:
 
     ``train_x`` uint8 (samples, *sample_shape), ``train_y`` int32 (samples,), the same for test.
     ``order`` int32 (samples,): in the first epoch, step s trains the samples
-    ``order[s * batch : (s + 1) * batch]``. The recipe shuffles later epochs.
+    ``order[s * batch : (s + 1) * batch]``. ``later_orders``: those of the epochs that follow, in a
+    trace; the recipe shuffles all others.
     """
 
     train_x: NDArray[np.uint8]
@@ -33,6 +34,16 @@ class Data:
     test_x: NDArray[np.uint8]
     test_y: NDArray[np.int32]
     order: NDArray[np.int32]
+    later_orders: tuple[NDArray[np.int32], ...] = ()
+
+    @property
+    def given_orders(self) -> tuple[NDArray[np.int32], ...]:
+        """The orders of the epochs that are not the recipe's to shuffle."""
+        return self.order, *self.later_orders
+
+
+Dropped = tuple[NDArray[np.float32], NDArray[np.float32]]
+"""What went into a dropout layer and what came out of it."""
 
 
 class WrongResult(Exception):
@@ -70,6 +81,25 @@ class Session(Protocol):
 
     def placement(self) -> str:
         """The device of the weights, as the framework names it."""
+
+    # The witness: what the session tells about its training. Called outside of the timing.
+
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        """What :meth:`step_count` reads: the optimiser's own counter, or the training loop's."""
+
+    def step_count(self) -> int:
+        """The number of steps trained since the session was opened."""
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        """The trained weights, copied to the host one by one: in the order of
+        :func:`bench_protocol.witness.trained_tensors`, in the layouts of the seeded weights."""
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        """Pass samples forward as a training step does, and report each dropout layer in order.
+
+        Trains nothing. ``ahead`` 0: with the masks of the next step; 1: of the step after it.
+        """
 
     def close(self) -> None:
         """End helper threads and free memory."""

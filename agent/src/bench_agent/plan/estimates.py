@@ -2,6 +2,7 @@
 of a result comes from here.
 """
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from statistics import fmean, median
@@ -90,9 +91,11 @@ class MeasuredTimes(Wire):
         """Expected seconds of a whole repeat."""
         step = self._step_seconds(cell, workload)
         if timing.epochs is None:
-            timed = max(2 * step, self._until_settled(cell, timing.budget_seconds))
+            least = min(timing.least_seconds, timing.budget_seconds)
+            timed = max(2 * step, least, self._until_settled(cell, timing.budget_seconds))
         else:
-            timed = timing.epochs * workload.steps_per_epoch(cell.batch_size) * step
+            epoch = workload.steps_per_epoch(cell.batch_size) * step
+            timed = max(timing.epochs, math.ceil(timing.least_seconds / epoch)) * epoch
         warm_up = max(step, timing.warm_up_seconds)
         return self.overhead_seconds(cell, workload) + warm_up + timed
 
@@ -135,14 +138,14 @@ def cell_times_of(
         wall_seconds: length of the whole repeat, from before its process started.
     """
     blocks = measurement.blocks
-    timed_seconds = sum(blocks.durations_ns) / 1e9
+    timed_seconds = blocks.total_ns / 1e9
     gemm = measurement.gemm
     enough = timing.min_blocks * timing.block_seconds <= timing.budget_seconds
     return CellTimes(
         framework=cell.framework,
         device=cell.device,
         step_flops=step_flops(cell, workload),
-        step_seconds=median(blocks.durations_ns) / blocks.steps_per_block / 1e9,
+        step_seconds=timed_seconds / blocks.steps,
         gemm_flops=2e9 * gemm.size**3 / gemm.duration_ns if gemm else None,
         overhead_seconds=max(0.0, wall_seconds - timed_seconds - blocks.warm_up_ns / 1e9),
         tried_to_settle=timing.epochs is None and enough,

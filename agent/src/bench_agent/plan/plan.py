@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import ProtocolError
-from bench_protocol.matrix import Cell, Device, Recipe, why_not
+from bench_protocol.matrix import Cell, Device, DeviceKind, Recipe, why_not
 from bench_protocol.result import Warn
 from bench_protocol.units import Wire
 from bench_protocol.workloads import Workload
@@ -207,7 +207,7 @@ def _cells(
         if reason:
             yield Excluded(str(cell), reason)
         else:
-            timing = _timing(preset, workload)
+            timing = _timing(preset, workload, device.kind)
             yield PlannedCell(cell=cell, workload=workload, timing=timing, estimate_seconds=0.0)
 
 
@@ -250,7 +250,9 @@ def _accuracy_passes(
         cell, workload = planned.cell, planned.workload
         default = (cell.batch_size, cell.precision) == (workload.batch_size, "float32")
         if default and planned.timing.epochs:
-            timing = planned.timing.model_copy(update={"epochs": workload.epochs})
+            # Its accuracy is that of exactly this number of epochs.
+            whole = {"epochs": workload.epochs, "least_seconds": 0.0}
+            timing = planned.timing.model_copy(update=whole)
             estimate = measured_times.repeat_seconds(cell, workload, timing)
             key = (cell.workload, cell.framework, cell.device)
             chosen[key] = planned.model_copy(
@@ -263,9 +265,10 @@ def _frameworks(preset: Preset) -> Sequence[str]:
     return preset.published.frameworks if preset.published else engines.names()
 
 
-def _timing(preset: Preset, workload: Workload) -> Timing:
+def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
     epochs = {"epochs": workload.epochs} if preset.published else {}
-    return preset.timing.model_copy(update=epochs)
+    least = {"least_seconds": preset.least_seconds.get(device, 0.0)}
+    return preset.timing.model_copy(update=epochs | least)
 
 
 def _share_budget(

@@ -1,9 +1,10 @@
 """Presets: how much of the matrix to run, and how long each cell may take."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
-from bench_protocol.matrix import DataKind, Precision, Recipe
+from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
 from ..base.errors import UsageProblem
 from ..base.messages import Timing
@@ -42,7 +43,8 @@ class Preset:
     ``workloads`` None means the whole catalogue. ``total_seconds``, if set, is divided among the
     cells: each gets its share for timing, between ``shortest`` and ``longest``. ``accuracy_pass``
     adds one repeat over each workload's number of epochs per framework and device; with
-    ``published`` every repeat has that many.
+    ``published`` every repeat has that many. ``least_seconds``: the shortest timed part of a
+    repeat, by kind of device; a kind that is not listed has none.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Preset:
     longest_seconds: float = 30.0
     accuracy_pass: bool = False
     published: Published | None = None
+    least_seconds: Mapping[DeviceKind, float] = field(default_factory=dict)
 
 
 PRESETS: dict[str, Preset] = {
@@ -81,10 +84,12 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="standard",
-            summary="three repeats of two timed epochs each, and one accuracy pass",
+            summary="three repeats of two timed epochs or more each, and one accuracy pass",
             timing=Timing(epochs=2),
             repeats=3,
             accuracy_pass=True,
+            # A processor's or a GPU's boost clock must not be all that is timed.
+            least_seconds={"cpu": 10.0, "metal": 30.0, "cuda": 30.0},
         ),
         Preset(
             name="full",

@@ -87,7 +87,7 @@ def document(checked: Sequence[CheckedCell], plan: Plan) -> dict[str, Any]:
     }
 
 
-def _finite(verdict: ConformanceVerdict | None) -> float | None:
-    if verdict is None or verdict.deviation is None or verdict.deviation == float("inf"):
+def _finite(outcome: ConformanceVerdict | None) -> float | None:
+    if outcome is None or outcome.deviation is None or outcome.deviation == float("inf"):
         return None
-    return verdict.deviation
+    return outcome.deviation

@@ -15,6 +15,7 @@ from ..base.messages import Answer, BlockDone, PhaseBegan
 from .background_load import BackgroundLoad
 from .energy import EnergyWindow
 from .telemetry import Reading, Sampler
+from .window import BlockWindow
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,7 @@ class Monitor:
         self._sampler = Sampler(device, clock_ns, sensed)
         self._bystanders = BackgroundLoad()
         self._energy = EnergyWindow(device, clock_ns)
+        self._window = BlockWindow(clock_ns)
         self._open = ExitStack()
 
     def __enter__(self) -> "Monitor":
@@ -77,6 +79,7 @@ class Monitor:
 
     def heard(self, message: PhaseBegan | BlockDone) -> None:
         """Handle a message of the worker."""
+        self._window.heard(message)
         self._energy.heard(message)
 
     def telemetry(self) -> Telemetry:
@@ -84,7 +87,8 @@ class Monitor:
         return self._sampler.telemetry()
 
     def seen_with(self, answer: Answer) -> Answer:
-        """The answer with the used energy and with warnings about conditions."""
+        """The answer with the used energy, the window of the blocks and warnings about
+        conditions."""
         measurement = answer.outcome.measurement
         clocks = of_clocks(self._began, self._ended)
         warnings_found = [
@@ -100,7 +104,8 @@ class Monitor:
             warnings_found += doubts.of_blocks(measurement.blocks)
             if any(doubt.code == "slept" for doubt in clocks):
                 energy = Energy(source="none", reason="the machine slept in between")
-            measurement = measurement.model_copy(update={"energy": energy})
+            window = self._window.window(measurement.blocks)
+            measurement = measurement.model_copy(update={"energy": energy, "window": window})
             outcome = outcome.model_copy(update={"measurement": measurement})
         return answer.model_copy(update={"outcome": outcome, "warnings": tuple(warnings_found)})
 

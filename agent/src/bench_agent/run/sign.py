@@ -11,7 +11,15 @@ from bench_protocol import envelope, statement
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Agent, Challenge, Clocks, Conditions, Result, Telemetry
+from bench_protocol.result import (
+    SCHEMA_VERSION,
+    Agent,
+    Challenge,
+    Clocks,
+    Conditions,
+    Result,
+    Telemetry,
+)
 
 from .. import __version__
 from ..base.messages import Answer
@@ -72,6 +80,7 @@ def make_result(
     """Build the result that will be signed. This reads the clocks for the last time."""
     signed = run.clock.now()
     return Result(
+        schema_version=SCHEMA_VERSION,
         run_id=run.run_id,
         repeat=repeat,
         cell=cell,

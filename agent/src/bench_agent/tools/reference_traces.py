@@ -91,15 +91,30 @@ def reference(workload: Workload, optimizer: conformance.TracedOptimizer) -> con
 
 
 def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> list[float]:
-    """Losses of each step of the first epoch, float64.
+    """Losses of each step of the first epoch, see :func:`trained`."""
+    return trained(workload, batch_size, seed, nudge)[0]
+
+
+def trained(
+    workload: Workload, batch_size: int, seed: str, nudge: int = 0, steps: int | None = None
+) -> tuple[list[float], list[float]]:
+    """Losses of each step, and |w - w_0| of each trained tensor after the last one.
 
     Args:
         nudge: 0 for unchanged weights, else the number of their random change by ``NUDGE``.
+        steps: by default those of the first epoch. Each epoch has the order of the seed.
     """
     import torch
 
     pictures, labels = seeded.generated_data(workload.data_set, "train")
-    order = seeded.order(len(labels), 0, seed)
+    # The last short batch of an epoch is dropped.
+    per_epoch = len(labels) // batch_size
+    steps = steps or per_epoch
+    orders = [
+        seeded.order(len(labels), epoch, seed)[: per_epoch * batch_size]
+        for epoch in range(-(-steps // per_epoch))
+    ]
+    batches = np.concatenate(orders).reshape(-1, batch_size)[:steps]
     weights: list[Values] = [
         {
             name: torch.tensor(
@@ -111,23 +126,27 @@ def losses(workload: Workload, batch_size: int, seed: str, nudge: int = 0) -> li
         }
         for n, values in enumerate(conformance.trace_weights(workload, seed))
     ]
-    trained = [value for values in weights for value in values.values() if value.requires_grad]
-    states = [[torch.zeros_like(value), torch.zeros_like(value)] for value in trained]
+    trainable = [value for values in weights for value in values.values() if value.requires_grad]
+    states = [[torch.zeros_like(value), torch.zeros_like(value)] for value in trainable]
+    start = [value.detach().clone() for value in trainable]
     step_losses = []
-    for step in range(len(labels) // batch_size):
-        rows = order[step * batch_size : (step + 1) * batch_size]
+    for step, rows in enumerate(batches):
         floats = (pictures[rows].astype(np.float32) / np.float32(255)).astype(np.float64)
         x = torch.from_numpy(floats)
         for layer, values in zip(workload.layers, weights, strict=True):
             x = _forward(layer, values, x)
         right = x[torch.arange(batch_size), torch.from_numpy(labels[rows]).long()]
         loss = (torch.logsumexp(x, dim=1) - right).mean()
-        gradients = torch.autograd.grad(loss, trained)
+        gradients = torch.autograd.grad(loss, trainable)
         with torch.no_grad():
-            for value, gradient, state in zip(trained, gradients, states, strict=True):
+            for value, gradient, state in zip(trainable, gradients, states, strict=True):
                 value += _change(workload.optimizer, gradient, state, step + 1)
         step_losses.append(float(loss.detach()))
-    return step_losses
+    moved = [
+        float(torch.linalg.norm(value.detach() - before))
+        for value, before in zip(trainable, start, strict=True)
+    ]
+    return step_losses, moved
 
 
 def _nudged(value: NDArray[np.float32], nudge: int) -> NDArray[np.float64]:

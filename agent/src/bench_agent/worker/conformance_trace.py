@@ -1,6 +1,7 @@
 """The conformance trace: a few steps of the cell's own loop on the trace's fixed small job."""
 
-import math
+from collections.abc import Sequence
+from itertools import pairwise
 
 from bench_protocol import conformance, seeded
 from bench_protocol.matrix import Cell
@@ -8,12 +9,21 @@ from bench_protocol.result import Trace
 from bench_protocol.workloads import Workload
 
 from ..engines.seam import Data, Engine
+from . import witness
 
 
 def has_reference(workload: Workload) -> bool:
     """Whether there is a reference trace of this workload."""
     references = conformance.references()
     return all((workload.digest, optimizer) in references for optimizer in conformance.TRACED)
+
+
+def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
+    """Both traces, and the long one where a step is small."""
+    traces = both(engine, workload, cell)
+    if conformance.is_long_traced(workload):
+        traces += (long(engine, workload, cell),)
+    return traces
 
 
 def both(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
@@ -29,29 +39,66 @@ def trace(
     Args:
         engine: loaded for the cell's device and precision.
     """
-    traced = conformance.trace_workload(workload, optimizer)
     reference = conformance.references()[workload.digest, optimizer]
-    batch_size = reference.batch_size
+    traced = conformance.trace_workload(workload, optimizer)
+    steps = range(1, conformance.STEPS + 1)
+    losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
+    return Trace(
+        optimizer=optimizer,
+        batch_size=reference.batch_size,
+        seed=reference.seed,
+        losses=losses,
+        movements=moved,
+    )
+
+
+def long(engine: Engine, workload: Workload, cell: Cell) -> Trace:
+    """Train many steps in one call, over an epoch's end, under SGD; see :func:`trace`."""
+    reference = conformance.references()[workload.digest, "sgd"]
+    traced = conformance.trace_workload(workload, "sgd", conformance.LONG_BATCHES)
+    steps = conformance.LONG_STEPS
+    losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
+    return Trace(
+        optimizer="sgd",
+        batch_size=reference.batch_size,
+        seed=reference.seed,
+        losses=losses,
+        steps=steps,
+        movements=moved,
+    )
+
+
+def _train(
+    engine: Engine,
+    traced: Workload,
+    cell: Cell,
+    batch_size: int,
+    seed: str,
+    readings: Sequence[int],
+) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
+    """Train from one reading to the next in one call, each epoch in the seed's order.
+
+    Returns:
+        The losses after ``readings`` steps, and the movements at the end.
+    """
     train_x, train_y = seeded.generated_data(traced.data_set, "train")
     test_x, test_y = seeded.generated_data(traced.data_set, "test")
-    order = seeded.order(len(train_y), 0, reference.seed)
+    epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
+    first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
+    weights = conformance.trace_weights(traced, seed)
     session = engine.open(
         traced,
         cell.model_copy(update={"batch_size": batch_size}),
-        conformance.trace_weights(traced, reference.seed),
-        Data(train_x, train_y, test_x, test_y, order),
+        weights,
+        Data(train_x, train_y, test_x, test_y, first, tuple(later)),
     )
     try:
         losses = []
-        for _ in range(conformance.STEPS):
-            session.train_block(1)
+        for before, after in pairwise((0, *readings)):
+            session.train_block(after - before)
             session.sync()
-            losses.append(session.loss())
+            losses.append(witness.finite(session.loss()))
+        moved = witness.movements(session, traced, conformance.trace_weights(traced, seed))
     finally:
         session.close()
-    return Trace(
-        optimizer=optimizer,
-        batch_size=batch_size,
-        seed=reference.seed,
-        losses=tuple(loss if math.isfinite(loss) else None for loss in losses),
-    )
+    return tuple(losses), moved

@@ -5,7 +5,7 @@ import os
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import accuracy, conformance, seeded
+from bench_protocol import accuracy, conformance, seeded, witness_steps
 from bench_protocol.machine import Environment
 from bench_protocol.result import (
     Evaluation,
@@ -23,7 +23,7 @@ from .. import data
 from ..base.messages import BlockDone, Job, PhaseBegan
 from ..base.precisions import products
 from ..engines.seam import Data, Engine, Session
-from . import conformance_trace, environment, failures, pretrained
+from . import conformance_trace, environment, failures, pretrained, witness
 from .stopwatch import measure
 
 GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -50,6 +50,8 @@ class Repeat:
         self._phase: Phase = "start"
         self._session: Session | None = None
         self._measured: Measurement | None = None
+        self._samples: Data | None = None
+        self._losses: witness.LossReadings | None = None
         self._data_digest: str | None = None
         self._frozen_weights = pretrained.GENERATED
 
@@ -57,6 +59,7 @@ class Repeat:
         """Measure the cell. If a phase fails, the outcome says which and keeps earlier figures."""
         try:
             self._measured = self._measure(self._start())
+            self._measured = self._witnessed(self._measured)
             self._measured = self._traced(self._measured)
             self._measured = self._evaluated(self._measured)
             return self._judged(self._measured)
@@ -82,7 +85,7 @@ class Repeat:
 
         self._enter("data")
         began = clock()
-        samples = self._data()
+        self._samples = self._data()
         weights, self._frozen_weights = pretrained.with_pretrained(
             job.workload,
             seeded.initial_weights(job.workload, job.seed),
@@ -92,7 +95,7 @@ class Repeat:
 
         self._enter("build")
         began = clock()
-        self._session = engine.open(job.workload, job.cell, weights, samples)
+        self._session = engine.open(job.workload, job.cell, weights, self._samples)
         self._session.sync()
         build_ns = clock() - began
 
@@ -101,6 +104,9 @@ class Repeat:
         self._session.train_block(1)
         self._session.sync()
         first_step_ns = clock() - began
+        steps = witness_steps.witness_steps(job.workload, job.cell.batch_size)
+        self._losses = witness.LossReadings(self._session, steps)
+        self._losses.read()
         return Startup(
             import_ns=max(1, import_ns),
             data_ns=max(1, data_ns),
@@ -117,7 +123,7 @@ class Repeat:
         return Data(*train, *test, order)
 
     def _measure(self, startup: Startup) -> Measurement:
-        job, session = self._job, self._open_session()
+        job, session, losses = self._job, self._open_session(), self._loss_readings()
         blocks = measure(
             session,
             job.timing,
@@ -125,6 +131,8 @@ class Repeat:
             clock=self._clock,
             on_block=self._tell_block,
             on_timing=lambda: self._enter("timing"),
+            first_calls=losses.calls,
+            after_first_call=losses.read,
         )
         loss = session.loss()
         return Measurement(
@@ -142,6 +150,17 @@ class Repeat:
             recipe_settings=self._recipe_settings(session),
         )
 
+    def _witnessed(self, measurement: Measurement) -> Measurement:
+        """The measurement with what the timed session tells about its training."""
+        job = self._job
+        if self._samples is None:
+            raise RuntimeError("no data was made")
+        self._enter("conformance")
+        told = witness.read(
+            self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
+        )
+        return measurement.model_copy(update={"witness": told})
+
     def _traced(self, measurement: Measurement) -> Measurement:
         """The measurement with the conformance traces, trained in this process by the cell's step.
 
@@ -151,8 +170,7 @@ class Repeat:
         job = self._job
         if not conformance_trace.has_reference(job.workload):
             return measurement
-        self._enter("conformance")
-        traces = conformance_trace.both(self._engine, job.workload, job.cell)
+        traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
         return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
@@ -162,6 +180,8 @@ class Repeat:
         right_count = measurement.parameter_count == self._job.workload.parameter_count
         if not (right_count and measurement.placement.matches):
             return Failed(kind="wrong_result", phase="build", measurement=measurement)
+        if not witness.counts_all_steps(measurement):
+            return Failed(kind="wrong_result", phase="timing", measurement=measurement)
         if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return self._judged_accuracy(measurement)
@@ -189,9 +209,10 @@ class Repeat:
 
     def _evaluated(self, measurement: Measurement) -> Measurement:
         """The measurement with its score on the test samples, if whole epochs were trained."""
-        epochs = self._job.timing.epochs
-        if epochs is None:
+        if self._job.timing.epochs is None:
             return measurement
+        steps_per_epoch = self._job.workload.steps_per_epoch(self._job.cell.batch_size)
+        epochs = measurement.blocks.steps // steps_per_epoch
         self._enter("evaluate")
         loss, share_right = self._open_session().evaluate()
         evaluation = Evaluation(
@@ -238,6 +259,11 @@ class Repeat:
         if self._session is None:
             raise RuntimeError("no session is open")
         return self._session
+
+    def _loss_readings(self) -> witness.LossReadings:
+        if self._losses is None:
+            raise RuntimeError("no step was trained")
+        return self._losses
 
     def _close(self) -> None:
         try:

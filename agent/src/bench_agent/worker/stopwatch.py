@@ -6,10 +6,11 @@ This module decides when to stop; ``bench_protocol.figures`` derives figures fro
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from bench_protocol.figures import relative_spread
 from bench_protocol.result import Blocks, StopReason
+from bench_protocol.witness import LastBlock
 
 from ..base.messages import Timing
 from ..engines.seam import Session
@@ -19,6 +20,8 @@ MOST_BLOCKS = 10_000
 NS_PER_SECOND = 1_000_000_000
 # As a share of the wanted duration: a step that takes seconds is not repeated.
 LONGEST_WARM_UP = 10
+# One slow block among the last ones does not set the block size.
+BLOCKS_FOR_A_STEP = 3
 
 Clock = Callable[[], int]
 BlockListener = Callable[[int, int, float], None]
@@ -31,6 +34,8 @@ def measure(
     clock: Clock = time.perf_counter_ns,
     on_block: BlockListener = lambda duration_ns, steps, share_done: None,
     on_timing: Callable[[], None] = lambda: None,
+    first_calls: Sequence[int] = (),
+    after_first_call: Callable[[], None] = lambda: None,
 ) -> Blocks:
     """Warm up, choose the block size, and time blocks until the timing's end.
 
@@ -41,23 +46,32 @@ def measure(
         on_block: receives each block's duration and steps and the estimated share done, outside
             the timing.
         on_timing: called when the warm-up is over.
+        first_calls: steps of the calls that the warm-up begins with.
+        after_first_call: called after each of them, outside the timing; the device is idle.
 
     Returns:
         Raw block times. ``stop_reason`` is ``epochs`` with ``timing.epochs`` set; else ``settled``
         once the relative spread of at least ``min_blocks`` blocks is at most ``target_spread``,
-        or ``budget``. In ``epochs`` mode the steps that do not fill a last block are trained but
-        not timed.
+        or ``budget``. In ``epochs`` mode the steps that do not fill a block are the last block.
     """
     stopwatch = _Stopwatch(session, clock)
-    warm_up_steps, warm_up_ns, step_ns = _warm_up(stopwatch, timing, steps_per_epoch)
+    warm_up = _WarmUp(stopwatch, timing, steps_per_epoch)
+    for steps in first_calls:
+        warm_up.block(steps)
+        after_first_call()
+    warm_up.until_settled()
+    step_ns = warm_up.step_ns
     wanted = timing.block_seconds * NS_PER_SECOND / step_ns
     steps = max(1, min(round(wanted), steps_per_epoch))
     on_timing()
     stop_reason: StopReason
+    last_block: LastBlock | None = None
+    least_ns = round(timing.least_seconds * NS_PER_SECOND)
     if timing.epochs is not None:
-        total = timing.epochs * steps_per_epoch
+        epochs = max(timing.epochs, math.ceil(least_ns / (steps_per_epoch * step_ns)))
+        total = epochs * steps_per_epoch
         steps = _epoch_block(steps, steps_per_epoch, total)
-        durations = _time_steps(stopwatch, steps, total, on_block)
+        durations, last_block = _time_steps(stopwatch, steps, total, on_block)
         stop_reason = "epochs"
     else:
         durations, stop_reason = _time_until_settled(stopwatch, steps, timing, on_block)
@@ -65,10 +79,12 @@ def measure(
         steps_per_block=steps,
         durations_ns=tuple(durations),
         stop_reason=stop_reason,
-        warm_up_steps=warm_up_steps,
-        warm_up_ns=warm_up_ns,
+        warm_up_steps=warm_up.steps,
+        warm_up_ns=warm_up.total_ns,
         target_spread=None if timing.epochs else timing.target_spread,
         budget_ns=None if timing.epochs else round(timing.budget_seconds * NS_PER_SECOND) or None,
+        least_ns=least_ns or None,
+        last_block=last_block,
     )
 
 
@@ -89,34 +105,54 @@ class _Stopwatch:
         self._session.train_block(steps)
         return max(1, self.now() - started)
 
-    def train(self, steps: int) -> None:
-        self._session.train_block(steps)
 
+class _WarmUp:
+    """Trains for ``warm_up_seconds`` in growing blocks, until two agree on the time of a step."""
 
-def _warm_up(stopwatch: _Stopwatch, timing: Timing, steps_per_epoch: int) -> tuple[int, int, float]:
-    """Train for ``warm_up_seconds`` in growing blocks, until two agree on the time of a step.
+    def __init__(self, stopwatch: _Stopwatch, timing: Timing, steps_per_epoch: int) -> None:
+        self.steps = 0
+        self.total_ns = 0
+        self._stopwatch = stopwatch
+        self._steps_per_epoch = steps_per_epoch
+        self._wanted_ns = timing.warm_up_seconds * NS_PER_SECOND
+        self._block_ns = timing.block_seconds * NS_PER_SECOND
+        self._step_times_ns: list[float] = []
+        self._last_steps = self._last_ns = 0
 
-    Otherwise one slow step, such as a library's late initialisation, could set the block size.
+    @property
+    def step_ns(self) -> float:
+        """The time of a step: the lower median of the last blocks, which are the warmest.
 
-    Returns:
-        Steps trained, their nanoseconds, and the nanoseconds of a step in the last block, which is
-        the warmest, and about as long as a timed one.
-    """
-    wanted_ns = timing.warm_up_seconds * NS_PER_SECOND
-    block_ns = timing.block_seconds * NS_PER_SECOND
-    steps, total_steps, total_ns, before_ns = 1, 0, 0, math.inf
-    while True:
-        duration_ns = stopwatch.block(steps)
-        total_steps += steps
-        total_ns += duration_ns
-        step_ns = duration_ns / steps
+        Otherwise one slow block, such as a library's late initialisation or a suspended process,
+        could set the block size.
+        """
+        last = sorted(self._step_times_ns[-BLOCKS_FOR_A_STEP:])
+        return last[(len(last) - 1) // 2]
+
+    def block(self, steps: int) -> None:
+        """Train and time a block."""
+        self._last_steps, self._last_ns = steps, self._stopwatch.block(steps)
+        self.steps += steps
+        self.total_ns += self._last_ns
+        self._step_times_ns.append(self._last_ns / steps)
+
+    def until_settled(self) -> None:
+        """Train blocks until the warm-up is long enough; at least one, unless there were some."""
+        while not self._is_over():
+            longest = math.ceil(self._block_ns / self.step_ns) if self.steps else 1
+            self.block(max(1, min(2 * self._last_steps, longest, self._steps_per_epoch)))
+
+    def _is_over(self) -> bool:
+        if not self.steps:
+            return False
+        if self.total_ns >= LONGEST_WARM_UP * self._wanted_ns:
+            return True
+        before_ns, step_ns = [math.inf, *self._step_times_ns][-2:]
         agree = before_ns / 2 <= step_ns <= before_ns * 2
-        long_enough = duration_ns >= block_ns / 2 or steps == steps_per_epoch
-        settled = agree and long_enough and total_ns >= wanted_ns
-        if settled or total_ns >= LONGEST_WARM_UP * wanted_ns:
-            return total_steps, total_ns, step_ns
-        before_ns = step_ns
-        steps = max(1, min(2 * steps, math.ceil(block_ns / step_ns), steps_per_epoch))
+        long_enough = (
+            self._last_ns >= self._block_ns / 2 or self._last_steps == self._steps_per_epoch
+        )
+        return agree and long_enough and self.total_ns >= self._wanted_ns
 
 
 def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
@@ -129,28 +165,31 @@ def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
 
 def _time_steps(
     stopwatch: _Stopwatch, steps: int, total: int, on_block: BlockListener
-) -> list[int]:
+) -> tuple[list[int], LastBlock | None]:
     durations: list[int] = []
     blocks, rest = divmod(total, steps)
     for number in range(1, blocks + 1):
         durations.append(stopwatch.block(steps))
         on_block(durations[-1], steps, number * steps / total)
-    if rest:
-        stopwatch.train(rest)
-    return durations
+    if not rest:
+        return durations, None
+    last = LastBlock(steps=rest, duration_ns=stopwatch.block(rest))
+    on_block(last.duration_ns, rest, 1.0)
+    return durations, last
 
 
 def _time_until_settled(
     stopwatch: _Stopwatch, steps: int, timing: Timing, on_block: BlockListener
 ) -> tuple[list[int], StopReason]:
     budget_ns = timing.budget_seconds * NS_PER_SECOND
+    least_ns = timing.least_seconds * NS_PER_SECOND
     durations: list[int] = []
     spent_ns = 0
     while True:
         durations.append(stopwatch.block(steps))
         spent_ns += durations[-1]
         on_block(durations[-1], steps, min(1.0, spent_ns / budget_ns) if budget_ns else 1.0)
-        enough = len(durations) >= max(2, timing.min_blocks)
+        enough = len(durations) >= max(2, timing.min_blocks) and spent_ns >= least_ns
         if enough and relative_spread(durations) <= timing.target_spread:
             return durations, "settled"
         if len(durations) >= 2 and (spent_ns >= budget_ns or len(durations) >= MOST_BLOCKS):

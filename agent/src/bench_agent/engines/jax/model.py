@@ -5,7 +5,7 @@ kernels (height, width, in, out), dense and LSTM kernels (in, out).
 """
 
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any, NamedTuple, assert_never
 
 from bench_protocol.layers import (
     LSTM,
@@ -32,15 +32,19 @@ Parameters = list[dict[str, Any]]
 MANY_CHANNELS = 256
 
 Forward = Callable[[Parameters, Any, Any, Any], Any]
+Drop = Callable[[Any, float, Any], Any]
+"""Dropout of values at a rate, by a key."""
 
 
-def forward(workload: Workload, *, fast: bool) -> Forward:
+def forward(workload: Workload, *, fast: bool, drop: Drop | None = None) -> Forward:
     """A function (parameters, inputs, key, number of the step) to logits (batch, classes); ``key``
     None: no dropout.
 
     Args:
         fast: use forms of pooling and, on a CPU, of large convolutions with cheap gradients.
+        drop: used in place of :func:`dropout`.
     """
+    form = Form(fast, drop or dropout)
 
     def apply(parameters: Parameters, x: Any, key: Any, number: Any) -> Any:
         import jax
@@ -48,10 +52,17 @@ def forward(workload: Workload, *, fast: bool) -> Forward:
         first = number * len(workload.layers)  # a separate number for each layer of each step
         for index, (layer, values) in enumerate(zip(workload.layers, parameters, strict=True)):
             own_key = None if key is None else jax.random.fold_in(key, first + index)
-            x = _layer(layer, values, x, own_key, fast)
+            x = _layer(layer, values, x, own_key, form)
         return x
 
     return apply
+
+
+class Form(NamedTuple):
+    """The chosen forms of layers, see :func:`forward`."""
+
+    fast: bool
+    drop: Drop
 
 
 def mean_loss(logits: Any, labels: Any) -> Any:
@@ -64,29 +75,29 @@ def mean_loss(logits: Any, labels: Any) -> Any:
     return -jnp.mean(picked)
 
 
-def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -> Any:
+def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, form: Form) -> Any:
     import jax
     import jax.numpy as jnp
 
     match layer:
         case Conv2D():
-            x = _convolution(layer, x, values["kernel"], fast) + values["bias"]
+            x = _convolution(layer, x, values["kernel"], form.fast) + values["bias"]
         case BatchNorm():
             mean, variance = (jax.lax.stop_gradient(values[name]) for name in ("mean", "variance"))
             scale = values["gamma"] * jax.lax.rsqrt(variance + layer.epsilon)
             x = x * scale + (values["beta"] - mean * scale)
         case Residual():
-            main = _branch(layer, "main", values, x, key, fast)
-            return jax.nn.relu(main + _branch(layer, "shortcut", values, x, key, fast))
+            main = _branch(layer, "main", values, x, key, form)
+            return jax.nn.relu(main + _branch(layer, "shortcut", values, x, key, form))
         case MaxPool2D():
-            return _max_pool(x, layer, fast)
+            return _max_pool(x, layer, form.fast)
         case ZeroPad2D():
             width = (layer.size, layer.size)
             return jnp.pad(x, ((0, 0), width, width, (0, 0)))
         case GlobalAveragePool2D():
             return jnp.mean(x, axis=(1, 2))
         case Dropout():
-            return x if key is None else _dropout(x, layer.rate, key)
+            return x if key is None else form.drop(x, layer.rate, key)
         case Flatten():
             return x.reshape(x.shape[0], -1)
         case Dense():
@@ -99,13 +110,13 @@ def _layer(layer: Layer, values: dict[str, Any], x: Any, key: Any, fast: bool) -
 
 
 def _branch(
-    block: Residual, name: Branch, values: dict[str, Any], x: Any, key: Any, fast: bool
+    block: Residual, name: Branch, values: dict[str, Any], x: Any, key: Any, form: Form
 ) -> Any:
     import jax
 
     for index, part in enumerate(block.branch(name, x.shape[1:])):
         own_key = None if key is None else jax.random.fold_in(key, index)
-        x = _layer(part.layer, weights_of(part, values), x, own_key, fast)
+        x = _layer(part.layer, weights_of(part, values), x, own_key, form)
     return x
 
 
@@ -166,7 +177,8 @@ def _max_pool(x: Any, layer: MaxPool2D, fast: bool) -> Any:
     return largest
 
 
-def _dropout(x: Any, rate: float, key: Any) -> Any:
+def dropout(x: Any, rate: float, key: Any) -> Any:
+    """``x`` with a share of its values zero and the others scaled."""
     import jax
     import jax.numpy as jnp
 

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Precision
 from bench_protocol.seeded import Weights
+from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
 from ..loop import SlicedLoop, host_batches, orders
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import model
 
 BATCHES_AHEAD = 2
@@ -32,7 +33,9 @@ class JaxSession:
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
+    counted_by: Literal["optimizer", "loop"] = "loop"
     fast = False
+    _trained: int = 0
 
     def __init__(
         self,
@@ -88,6 +91,27 @@ class JaxSession:
     def placement(self) -> str:
         return str(self._device())
 
+    def step_count(self) -> int:
+        return self._trained
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        parameters = self._parameters()
+        for tensor in trained_tensors(self._workload):
+            yield np.asarray(parameters[tensor.index][tensor.name])
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        passes: list[Dropped] = []
+
+        def noted(before: Any, rate: float, key: Any) -> Any:
+            after = model.dropout(before, rate, key)
+            passes.append((np.asarray(before, np.float32), np.asarray(after, np.float32)))
+            return after
+
+        forward = model.forward(self._workload, fast=self.fast, drop=noted)
+        number = self._trained + 1 + ahead
+        self._logits(self._parameters(), x, self._key, number, forward)
+        return passes
+
     def close(self) -> None:
         """Nothing to end: the session has no threads, and its memory is freed with it."""
 
@@ -101,13 +125,20 @@ class JaxSession:
         trained, _ = jax.tree.unflatten(self._tree, self._state)
         return [*self._frozen, *trained]
 
-    def _logits(self, parameters: Any, x: Any, key: Any, number: Any = 0) -> Any:
+    def _logits(
+        self,
+        parameters: Any,
+        x: Any,
+        key: Any,
+        number: Any = 0,
+        forward: model.Forward | None = None,
+    ) -> Any:
         """The forward pass in the cell's precision; float32 (batch, classes)."""
         import jax
         import jax.numpy as jnp
 
         parameters, x = jax.tree.map(lambda value: value.astype(self._compute), (parameters, x))
-        return self._forward(parameters, x, key, number).astype(jnp.float32)
+        return (forward or self._forward)(parameters, x, key, number).astype(jnp.float32)
 
     def _step(self, state: Any, frozen: Any, x: Any, y: Any, key: Any, number: Any) -> Any:
         """One training step.
@@ -156,7 +187,6 @@ class FedSession(JaxSession):
         batches = host_batches(data, batch_size)
         self._batches = _put_ahead(batches) if pipeline else batches
         self._read = (lambda loss: loss) if pipeline else float
-        self._trained = 0
         self._compiled = jax.jit(self._step)
         self.settings = {
             "loop": "jit of a step",

@@ -4,7 +4,11 @@ Layouts differ from those of the seeded weights: convolution kernels are (out, h
 here, dense and LSTM kernels (out, in).
 """
 
+from collections.abc import Iterator
 from typing import Any, assert_never
+
+import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.layers import (
     LSTM,
@@ -22,6 +26,7 @@ from bench_protocol.layers import (
     ZeroPad2D,
 )
 from bench_protocol.seeded import Weights, weights_of
+from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 
@@ -39,6 +44,31 @@ def build(workload: Workload, weights: Weights) -> Any:
                 part.freeze()
         parts += layer_parts
     return nn.Sequential(*parts)
+
+
+def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
+    """The trained weights of a built model, in the catalogue's order and layouts."""
+    from mlx.utils import tree_flatten
+
+    trained = [array for _, array in tree_flatten(model.trainable_parameters())]
+    for tensor, parameter in zip(trained_tensors(workload), trained, strict=True):
+        array = np.array(parameter)
+        if tensor.own_name in ("kernel", "recurrent_kernel"):
+            convolves = isinstance(tensor.layer, Conv2D)
+            array = array.transpose(1, 2, 3, 0) if convolves else array.T
+        yield np.ascontiguousarray(array)
+
+
+def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
+    """What goes into each dropout layer and comes out of it."""
+    from mlx import nn
+
+    passes = []
+    for layer in model.layers:
+        before, x = x, layer(x)
+        if isinstance(layer, nn.Dropout):
+            passes.append((before, x))
+    return passes
 
 
 def _parts(layer: Layer, shape: tuple[int, ...], values: Any) -> list[Any]:

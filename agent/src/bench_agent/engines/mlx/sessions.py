@@ -1,6 +1,6 @@
 """MLX's training loops."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from ..common import Score, evaluation_batches, resident
 from ..cpu import chains as cpu_chains
 from ..cpu import malloc, subnormals
 from ..loop import SlicedLoop, host_batches, orders
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import model as mlx_model
 
 # Rare evaluation lets the device run behind Python; no evaluation would build one graph per block.
@@ -32,8 +32,10 @@ class MlxSession:
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
+    counted_by: Literal["optimizer", "loop"] = "optimizer"
 
     def __init__(self, workload: Workload, model: Any, data: Data, precision: Precision) -> None:
+        self._workload = workload
         self._model = model
         self._data = data
         self._loss: Any = mx.array(float("nan"))
@@ -43,6 +45,7 @@ class MlxSession:
         self._scale = loss_scale(precision)
         # Made once: its construction costs as much as some layers of a small model.
         self._gradients = mx.value_and_grad(self._scaled_loss)
+        self._dropout_passes: Callable[[Any], Any] = partial(mlx_model.dropout_passes, model)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
 
@@ -95,6 +98,16 @@ class MlxSession:
 
     def placement(self) -> str:
         return str(mx.default_device())
+
+    def step_count(self) -> int:
+        return int(self._optimizer.step.item())
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        return mlx_model.trained_parameters(self._workload, self._model)
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        passes = self._dropout_passes(mx.array(x))
+        return [(np.array(before), np.array(after)) for before, after in passes]
 
     def close(self) -> None:
         mx.clear_cache()
@@ -196,6 +209,8 @@ class TunedSession(SlicedLoop, MlxSession):
         if compiled:
             capture = partial(mx.compile, inputs=self._state, outputs=self._state)
             self._step = capture(self._plain_step)
+            # Compiled as the step is: what repeats its masks there repeats them here.
+            self._dropout_passes = capture(self._dropout_passes)
         mx.eval(self._x, self._y, self._order)
         self.settings = {
             "loop": "lazy",

@@ -11,11 +11,12 @@ from threading import Semaphore, Thread
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.workloads import Workload
 
 from ..common import FRAMEWORK_SEED, as_floats
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import keras_model, shared
 
 ENDLESS_EPOCHS = 1_000_000_000
@@ -42,7 +43,7 @@ class FitSession(shared.KerasSession):
         *,
         pipeline: bool,
     ) -> None:
-        super().__init__(model, data, layers, place)
+        super().__init__(workload, model, data, layers, place)
         import keras
 
         self._classes = workload.data_set.classes
@@ -71,6 +72,28 @@ class FitSession(shared.KerasSession):
     def loss(self) -> float:
         return self._gate.loss()
 
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "optimizer"
+
+    def step_count(self) -> int:
+        return int(self._model.optimizer.iterations.numpy())
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        import keras
+        import tensorflow as tf
+
+        passes: list[Dropped] = []
+        with tf.device(self._place):
+            values = tf.constant(x)
+            for layer in self._model.layers:
+                if not isinstance(layer, keras.layers.Dropout):
+                    values = layer(values)
+                    continue
+                before, values = values, layer(values, training=True)
+                passes.append(shared.as_host(before, values))
+        return passes
+
     def close(self) -> None:
         self._gate.close()
         self._thread.join()
@@ -79,12 +102,13 @@ class FitSession(shared.KerasSession):
         gc.collect()
 
     def _on_arrays(self, batch_size: int) -> Iterator[Arguments]:
-        """The first epoch in the job's order, later ones as ``fit`` shuffles."""
+        """The first epoch in the job's order, later ones as ``fit`` shuffles, unless their orders
+        are given."""
         import tensorflow as tf
 
-        rows = self._data.order[: len(self._data.order) // batch_size * batch_size]
-        x, y = self._samples(rows)
-        yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
+        for order in self._data.given_orders:
+            x, y = self._samples(order[: len(order) // batch_size * batch_size])
+            yield {"x": x, "y": y, "batch_size": batch_size, "shuffle": False, "epochs": 1}
         # Under a seed for all of TensorFlow, fit would shuffle each epoch into the same order.
         tf.random.set_seed(None)
         yield {"x": x, "y": y, "batch_size": batch_size, "epochs": ENDLESS_EPOCHS}
@@ -93,22 +117,25 @@ class FitSession(shared.KerasSession):
         """Shuffled by tf.data in every epoch.
 
         A trial with numbers finds the result of its seeded shuffle. The samples are arranged so
-        that the first epoch has the job's order.
+        that the first epoch has the job's order. Where later orders are given, each epoch is a call
+        of its own.
         """
         import tensorflow as tf
-
-        order = self._data.order
 
         def shuffled(samples: Any) -> Any:
             slices = tf.data.Dataset.from_tensor_slices(samples)
             return slices.shuffle(SHUFFLE_BUFFER, seed=FRAMEWORK_SEED)
 
-        laid_out = np.empty_like(order)
-        places = shuffled(np.arange(len(order))).batch(len(order)).get_single_element().numpy()
-        laid_out[places] = order
-        batches = shuffled(self._samples(laid_out)).batch(batch_size, drop_remainder=True)
-        endless = {"shuffle": False, "epochs": ENDLESS_EPOCHS}  # fit's own shuffle is for arrays
-        yield {"x": batches.prefetch(tf.data.AUTOTUNE), **endless}
+        count = len(self._data.order)
+        places = shuffled(np.arange(count)).batch(count).get_single_element().numpy()
+        for number, order in enumerate(self._data.given_orders):
+            laid_out = np.empty_like(order)
+            laid_out[places] = order
+            batches = shuffled(self._samples(laid_out)).batch(batch_size, drop_remainder=True)
+            is_last = number == len(self._data.later_orders)
+            epochs = ENDLESS_EPOCHS if is_last else 1
+            # fit's own shuffle is for arrays.
+            yield {"x": batches.prefetch(tf.data.AUTOTUNE), "shuffle": False, "epochs": epochs}
 
     def _samples(self, rows: Any) -> tuple[Any, Any]:
         """Pictures as floats and one-hot labels."""

@@ -1,8 +1,10 @@
 """A Keras model from a workload's layer list, with the seeded weights in it."""
 
+from collections.abc import Iterator
 from typing import Any, assert_never
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench_protocol.layers import (
     LSTM,
@@ -20,6 +22,7 @@ from bench_protocol.layers import (
     ZeroPad2D,
 )
 from bench_protocol.seeded import Weights, weights_of
+from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 
@@ -50,6 +53,16 @@ def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
     return model
 
 
+def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
+    """The trained weights of a built model, in the catalogue's order; layouts are Keras' own."""
+    for tensor in trained_tensors(workload):
+        layer = model.layers[tensor.index]
+        if prefix := tensor.name.rpartition(".")[0]:
+            layer = layer.get_layer(prefix)
+        weight = getattr(getattr(layer, "cell", layer), tensor.own_name)
+        yield np.asarray(weight.value.numpy(), np.float32)
+
+
 def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
     """A residual block as a separate model, with its weights."""
     import keras
@@ -57,6 +70,7 @@ def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
     def branch(x: Any, parts: list[Part]) -> Any:
         for part in parts:
             layer = _layer(part.layer, safe)
+            layer.name = part.prefix.removesuffix(".")
             x = layer(x)
             if layer_values := weights_of(part, values):
                 layer.set_weights(list(layer_values.values()))

@@ -59,8 +59,8 @@ def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
         WrongResult: none does; the message gives the deviations.
     """
     deviations = {form.layers: deviation(form) for form in candidates}
-    for layers, deviation in deviations.items():
-        if deviation <= TOLERANCE:
+    for layers, largest in deviations.items():
+        if largest <= TOLERANCE:
             return layers
     raise WrongResult(f"dense and convolution layers deviate from NumPy by {deviations}")
 

@@ -1,10 +1,16 @@
 """The base of TensorFlow's sessions: the model, its evaluation, memory and placement."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol.workloads import Workload
 
 from ..common import Score, evaluation_batches
 from ..seam import Data
+from . import keras_model
 
 
 def on_cpu() -> bool:
@@ -26,14 +32,25 @@ def sync(variable: Any) -> None:
     variable.numpy()
 
 
+def as_host(before: Any, after: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Two tensors as float32 arrays."""
+    return before.numpy().astype(np.float32), after.numpy().astype(np.float32)
+
+
 class KerasSession:
     """The part of :class:`.seam.Session` that does not depend on the loop."""
 
     settings: Mapping[str, str]
 
     def __init__(
-        self, model: Any, data: Data, layers: Literal["stock", "safe"], place: str
+        self,
+        workload: Workload,
+        model: Any,
+        data: Data,
+        layers: Literal["stock", "safe"],
+        place: str,
     ) -> None:
+        self._workload = workload
         self.layers = layers
         self._place = place
         self._model = model
@@ -67,6 +84,9 @@ class KerasSession:
             for x, y in evaluation_batches(self._data):
                 score.add(forward(tf.constant(x)).numpy(), y)
         return score.result()
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        return keras_model.trained_parameters(self._workload, self._model)
 
     def placement(self) -> str:
         return str(self._last_variable.device)

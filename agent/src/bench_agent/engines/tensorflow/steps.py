@@ -5,6 +5,7 @@ the same code. Compared with ``fit`` it saves, in each step, the call into Tenso
 pipeline, the copy of the batch, Keras' bookkeeping, and an optimiser of many small operations.
 """
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +20,7 @@ from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import resident
 from ..cpu import malloc
 from ..loop import SlicedLoop, orders
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import dropout, shared, units, update
 from . import forward as tf_forward
 
@@ -42,10 +43,9 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         precision: Precision,
         fused_updates: bool,
     ) -> None:
-        super().__init__(model, data, layers, place)
+        super().__init__(workload, model, data, layers, place)
         import tensorflow as tf
 
-        self._workload = workload
         self._compute = COMPUTE_TYPES[precision]
         self._scale = loss_scale(precision)
         self._batch_size = batch_size
@@ -97,9 +97,48 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         return float(self._loss)
 
     def evaluate(self) -> tuple[float, float]:
+        self._write_back()
+        return super().evaluate()
+
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "loop"  # the fused kernels get the step's number
+
+    def step_count(self) -> int:
+        return self._trained
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        self._write_back()
+        return super().trained_parameters()
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        import tensorflow as tf
+
+        self._write_back()
+        passes: list[Dropped] = []
+        drop = self._drop(tf.constant(self._trained + 1 + ahead))
+
+        def noted(before: Any, rate: float) -> Any:
+            after = drop(before, rate)
+            passes.append(shared.as_host(before, after))
+            return after
+
+        with tf.device(self._place):
+            values = tf.cast(tf.constant(x), self._compute)
+            layers, keras_layers = self._workload.layers, self._model.layers
+            tf_forward.forward(layers, keras_layers, values, noted, stock=self.layers == "stock")
+        return passes
+
+    def _write_back(self) -> None:
         if self._cut is not None:
             self._cut.write_back()
-        return super().evaluate()
+
+    def _drop(self, number: Any) -> tf_forward.Drop:
+        """The dropout of the step of this number."""
+        import tensorflow as tf
+
+        stateful: tf_forward.Drop = tf.nn.dropout
+        return dropout.Dropout(number) if self._on_cpu else stateful
 
     def close(self) -> None:
         self._loss = self.loss()
@@ -144,7 +183,7 @@ class StepsSession(SlicedLoop, shared.KerasSession):
 
         batch = self._batch_size
         rows = tf.slice(self._order, (step * batch,), (batch,))
-        drop = dropout.Dropout(number) if self._on_cpu else tf.nn.dropout
+        drop = self._drop(number)
         with tf.GradientTape(watch_accessed_variables=False) as tape:
             tape.watch(self._variables)
             loss = tf.add_n(self._losses(rows, drop))

@@ -4,6 +4,7 @@ Layouts differ from those of the seeded weights: pictures are (batch, channels, 
 convolution kernels (out, in, height, width), dense and LSTM kernels (out, in).
 """
 
+from collections.abc import Iterator
 from typing import Any, assert_never
 
 import numpy as np
@@ -25,6 +26,7 @@ from bench_protocol.layers import (
     ZeroPad2D,
 )
 from bench_protocol.seeded import Weights, weights_of
+from bench_protocol.witness import TrainedTensor, trained_tensors
 from bench_protocol.workloads import Workload
 
 
@@ -57,6 +59,43 @@ def build(workload: Workload, weights: Weights, *, channels_last: bool = False) 
             part.requires_grad_(index >= workload.frozen_layers)
         model.extend(parts)
     return model
+
+
+def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
+    """The trained weights of a built model, in the catalogue's order and layouts."""
+    trained = (parameter for parameter in model.parameters() if parameter.requires_grad)
+    for tensor, parameter in zip(trained_tensors(workload), trained, strict=True):
+        array = parameter.detach().float().cpu().numpy()
+        yield np.ascontiguousarray(_in_catalogue_layout(workload, tensor, array))
+
+
+def _in_catalogue_layout(
+    workload: Workload, tensor: TrainedTensor, array: NDArray[np.float32]
+) -> NDArray[np.float32]:
+    if tensor.own_name not in ("kernel", "recurrent_kernel"):
+        return array
+    if isinstance(tensor.layer, Conv2D):
+        return array.transpose(2, 3, 1, 0)
+    flattened = _flattened_picture(workload, tensor)
+    if flattened is None:
+        return array.T
+    height, width, channels = flattened
+    rows = array.T.reshape(channels, height, width, -1).transpose(1, 2, 0, 3)
+    return rows.reshape(tensor.shape)
+
+
+def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> Shape | None:
+    """The picture whose flattened values a dense layer gets, as :class:`_Builder` found it."""
+    if not isinstance(tensor.layer, Dense):
+        return None
+    for layer, shape in reversed(
+        list(zip(workload.layers, workload.shapes, strict=False))[: tensor.index]
+    ):
+        if isinstance(layer, Flatten):
+            return shape if len(shape) == 3 else None
+        if isinstance(layer, Dense):
+            return None
+    return None
 
 
 class _Builder:

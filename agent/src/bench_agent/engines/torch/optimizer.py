@@ -37,6 +37,14 @@ def optimizer(settings: Optimizer, parameters: Sequence[Any], *, fast: bool) -> 
             )
 
 
+def own_step_count(optimizer: Any) -> int | None:
+    """The updates that an optimiser counted itself; None where it counts none, as plain SGD."""
+    if isinstance(counted := getattr(optimizer, "step_count", None), int):
+        return counted
+    states = [state for state in optimizer.state.values() if "step" in state]
+    return int(states[0]["step"]) if states else None
+
+
 def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> Any:
     """PyTorch's RMSprop adds epsilon outside the root; Keras' inside."""
     import torch
@@ -48,9 +56,11 @@ def _rmsprop(settings: RMSprop, parameters: Sequence[Any], *, foreach: bool) -> 
             super().__init__(parameters, {})
             self._parameters = list(parameters)
             self._squares = [torch.zeros_like(parameter) for parameter in parameters]
+            self.step_count = 0
 
         @torch.no_grad()  # type: ignore[untyped-decorator, unused-ignore]
         def step(self, closure: None = None) -> None:
+            self.step_count += 1
             gradients = [parameter.grad for parameter in self._parameters]
             if foreach:
                 torch._foreach_mul_(self._squares, rho)

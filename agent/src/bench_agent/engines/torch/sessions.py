@@ -14,9 +14,9 @@ from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, as_floats, evaluation_batches, resident
 from ..cpu import malloc
 from ..loop import SlicedLoop, orders
-from ..seam import Data
+from ..seam import Data, Dropped
 from . import model as torch_model
-from .optimizer import optimizer
+from .optimizer import optimizer, own_step_count
 
 
 class TorchSession:
@@ -24,6 +24,7 @@ class TorchSession:
 
     layers: Literal["stock", "safe"] = "stock"
     settings: Mapping[str, str]
+    _trained: int = 0
 
     def __init__(
         self,
@@ -37,6 +38,7 @@ class TorchSession:
     ) -> None:
         import torch
 
+        self._workload = workload
         self._model = model.to(device)
         self._device = device
         self._data = data
@@ -110,6 +112,35 @@ class TorchSession:
     def placement(self) -> str:
         return str(next(self._model.parameters()).device)
 
+    @property
+    def counted_by(self) -> Literal["optimizer", "loop"]:
+        return "loop" if own_step_count(self._optimizer) is None else "optimizer"
+
+    def step_count(self) -> int:
+        own = own_step_count(self._optimizer)
+        return self._trained if own is None else own
+
+    def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
+        return torch_model.trained_parameters(self._workload, self._model)
+
+    def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
+        import torch
+
+        passes: list[Dropped] = []
+
+        def note(module: Any, inputs: Any, output: Any) -> None:
+            before, after = (value.float().cpu().numpy() for value in (inputs[0], output))
+            passes.append((before, after))
+
+        layers = [m for m in self._model.modules() if isinstance(m, torch.nn.Dropout)]
+        hooks = [layer.register_forward_hook(note) for layer in layers]
+        inputs = torch.from_numpy(torch_model.as_channels_first(x))
+        with torch.no_grad():
+            self._logits(inputs.to(self._device))
+        for hook in hooks:
+            hook.remove()
+        return passes
+
     def close(self) -> None:
         import torch
 
@@ -163,6 +194,7 @@ class FedSession(TorchSession):
             loss = self._criterion(self._logits(x), y)
             self._backward(loss)
             self._optimizer.step()
+            self._trained += 1
             self._loss = loss.detach() if self._pipeline else loss.item()
 
     def close(self) -> None:
@@ -170,10 +202,12 @@ class FedSession(TorchSession):
         super().close()
 
     def _epochs(self) -> Iterator[Any]:
-        """Endless batches: the first epoch in the job's order, later ones shuffled."""
+        """Endless batches: the first epoch in the job's order, later ones shuffled, unless their
+        orders are given."""
         from torch.utils.data import RandomSampler
 
-        yield from self._loader(self._data.order.tolist())
+        for order in self._data.given_orders:
+            yield from self._loader(order.tolist())
         while True:
             yield from self._loader(RandomSampler(self._samples))
 

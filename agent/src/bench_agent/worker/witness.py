@@ -1,0 +1,112 @@
+"""The witness: what the timed session tells about its own training (docs/methodology.md).
+
+Losses are read in the warm-up, everything else after the last block: nothing is added to a block.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench_protocol import seeded
+from bench_protocol.layers import Dropout
+from bench_protocol.result import Measurement
+from bench_protocol.witness import Mask, Witness, trained_tensors
+from bench_protocol.workloads import Workload
+
+from ..engines.common import as_floats
+from ..engines.seam import Data, Dropped, Session
+
+# Samples that pass forward once for the masks.
+MASKED_SAMPLES = 32
+
+
+class LossReadings:
+    """Losses of the timed session after the first steps of its warm-up."""
+
+    def __init__(self, session: Session, steps: Sequence[int]) -> None:
+        """``steps``: after how many steps to read, rising; the first call trains ``steps[0]``."""
+        self.steps = tuple(steps)
+        self.losses: list[float | None] = []
+        self._session = session
+
+    @property
+    def calls(self) -> list[int]:
+        """Steps of each call after the first one."""
+        return list(np.diff(self.steps).tolist())
+
+    def read(self) -> None:
+        """Read the loss, if a reading is left. The device must be idle."""
+        if len(self.losses) < len(self.steps):
+            self.losses.append(finite(self._session.loss()))
+
+
+def read(
+    session: Session, workload: Workload, seed: str, data: Data, losses: LossReadings
+) -> Witness:
+    """The witness of a session whose last block has ended.
+
+    Args:
+        seed: of the starting weights, which are made again: no copy is kept during the timing.
+    """
+    return Witness(
+        steps=losses.steps,
+        losses=tuple(losses.losses),
+        step_count=session.step_count(),
+        counted_by=session.counted_by,
+        movements=movements(session, workload, seeded.initial_weights(workload, seed)),
+        masks=masks(session, workload, data),
+    )
+
+
+def counts_all_steps(measurement: Measurement) -> bool:
+    """Whether the session counted the steps that it was told to train.
+
+    Under a dynamic loss scale Keras leaves out the updates whose gradients overflow.
+    """
+    told, blocks = measurement.witness, measurement.blocks
+    if told is None:
+        return True
+    expected = 1 + blocks.warm_up_steps + blocks.steps
+    if measurement.recipe_settings.get("loss_scale") == "dynamic":
+        return told.step_count <= expected
+    return told.step_count == expected
+
+
+def movements(
+    session: Session, workload: Workload, start: seeded.Weights
+) -> tuple[float | None, ...]:
+    """|w - w_0| of each trained tensor, in the catalogue's order."""
+    norms = []
+    for tensor, now in zip(trained_tensors(workload), session.trained_parameters(), strict=True):
+        moved = now.astype(np.float64) - start[tensor.index][tensor.name]
+        norms.append(finite(float(np.linalg.norm(moved))))
+    return tuple(norms)
+
+
+def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
+    """What each dropout layer does with the first training samples, in two steps."""
+    if not any(isinstance(layer, Dropout) for layer in workload.layers):
+        return ()
+    x = as_floats(data.train_x[:MASKED_SAMPLES])
+    draws = (session.through_dropout(x, ahead) for ahead in (0, 1))
+    return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
+
+
+def _mask(draw: Dropped, next_draw: Dropped) -> Mask:
+    dropped, next_dropped = _dropped(*draw), _dropped(*next_draw)
+    values = max(1, int(np.count_nonzero(draw[0])))
+    return Mask(
+        zeros=int(np.count_nonzero(dropped)) / values,
+        differ=bool((dropped != next_dropped).any()),
+    )
+
+
+def _dropped(before: NDArray[np.float32], after: NDArray[np.float32]) -> NDArray[np.bool_]:
+    return np.asarray((before != 0) & (after == 0))
+
+
+def finite(value: float) -> float | None:
+    """The value, or None where it is no finite number."""
+    return value if math.isfinite(value) else None

@@ -1,0 +1,56 @@
+"""What a witness tells: which steps it reads, and which weights it follows."""
+
+import pytest
+from tests.fakes.results import make_cell, make_result
+
+from bench_protocol import statement
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.seeded import initial_weights
+from bench_protocol.witness import trained_tensors
+from bench_protocol.witness_steps import witness_steps
+from bench_protocol.workloads import Workload
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "steps"),
+    [
+        ("mnist-cnn", 64, (1, 24, 64)),
+        ("fashion-lstm", 1024, (1, 24, 48)),  # an epoch has 48 steps
+        ("cifar100-vgg16", 128, (1, 3)),
+        ("resnet50-transfer", 500, (1, 2)),
+        ("mnist-dense", 60_000, (1,)),
+    ],
+)
+def test_the_loss_is_read_in_the_first_epoch(
+    name: str, batch_size: int, steps: tuple[int, ...]
+) -> None:
+    assert witness_steps(workload_named(name), batch_size) == steps
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_the_trained_tensors_are_those_of_the_weights(workload: Workload) -> None:
+    weights = initial_weights(workload)
+    tensors = list(trained_tensors(workload))
+    assert all(weights[t.index][t.name].shape == t.shape for t in tensors)
+    sizes = sum(weights[t.index][t.name].size for t in tensors)
+    assert sizes == workload.trained_parameter_count
+    assert {t.own_name for t in tensors} <= {"kernel", "recurrent_kernel", "bias"}
+
+
+def test_a_residual_blocks_tensors_are_main_then_shortcut() -> None:
+    resnet = workload_named("resnet50-transfer")
+    fields = {name: getattr(resnet, name) for name in Workload.model_fields}
+    trained = list(trained_tensors(Workload(**fields | {"frozen_layers": 0})))
+    names = [tensor.name for tensor in trained if tensor.index == trained[4].index]
+    assert names[:4] == ["main.0.kernel", "main.0.bias", "main.1.gamma", "main.1.beta"]
+    assert names[-2:] == ["shortcut.1.gamma", "shortcut.1.beta"]
+    assert len(trained) == 214
+
+
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "resnet50-transfer"])
+def test_a_result_with_a_witness_comes_back(name: str) -> None:
+    result = make_result(cell=make_cell(name), witness=True)
+    assert result.schema_version == 2
+    assert result.measurement is not None
+    assert result.measurement.witness is not None
+    assert statement.parse_result(statement.result_payload(result)) == result
