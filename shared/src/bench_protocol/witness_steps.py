@@ -1,4 +1,4 @@
-"""After which steps the timed session gives its loss: as many as ten seconds can recompute.
+"""After which steps the timed session gives its loss: as many as about ten seconds recompute.
 
 A table beside the catalogue, which the agent reads without NumPy.
 """
@@ -17,8 +17,10 @@ READINGS: tuple[tuple[int, ...], ...] = (
     (1, 2),
     (1,),
 )
-# Training samples that one core recomputes in ten seconds or less, all draws of masks together:
-# measured in float64 on a shared x86-64 core with AVX-512. Other workloads are counted by FLOPs.
+# Training samples that one core recomputes in about ten seconds, all draws of masks together.
+# Processor seconds measured at the default batch, on a loaded x86-64 core with AVX-512: mnist-cnn
+# 3.3, fashion-cnn 13.9, cifar100-vgg16 12.5, fashion-mlp 2.9, fashion-convnet 7.7, fashion-lstm
+# 3.3, mnist-dense 0.1, resnet50-transfer 12.6. Other workloads are counted by FLOPs.
 RECOMPUTED_SAMPLES: dict[str, int] = {
     "mnist-cnn": 8_192,
     "fashion-cnn": 9_216,

@@ -20,8 +20,10 @@ from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
 
-# Activations of one part of a batch that are in memory at a time (0.5 GiB in float64).
-PART_VALUES = 1 << 26
+# Activations of one part of a batch: that a cache holds, and that memory may (0.5 GiB in float64).
+CACHED_VALUES, PART_VALUES = 1 << 21, 1 << 26
+# A part adds its gradients to the batch's: parts have at least this many times as many activations.
+PART_GRADIENTS = 8
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 # The factors of a Dropout layer for one batch: from its index and its shape, batch first.
 Masks = Callable[[int, Shape], Array]
@@ -224,8 +226,9 @@ def trained_tensors(workload: Workload) -> list[tuple[int, str]]:
 
 
 def _part(workload: Workload, batch: int) -> int:
-    """Samples of a part of a batch: as many as ``PART_VALUES`` activations are of."""
+    """Samples of a part of a batch."""
     outputs = workload.shapes[workload.frozen_layers :]
     kept = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)
-    return max(1, min(batch, PART_VALUES // max(kept, 8 * passing)))
+    wanted = max(CACHED_VALUES, PART_GRADIENTS * workload.trained_parameter_count)
+    return max(1, min(batch, min(wanted, PART_VALUES) // max(kept, 2 * passing)))
