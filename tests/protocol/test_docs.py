@@ -20,8 +20,9 @@ from bench_protocol import (
     statement,
     strict_json,
 )
-from bench_protocol.catalogue import MNIST, workload_named
+from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.matrix import Cell
+from bench_protocol.recompute import recompute, timed_job, trace_job
 from bench_protocol.result import Result
 
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
@@ -153,6 +154,29 @@ def test_vectors_of_the_data() -> None:
     said = VECTOR["first 8 pixels of the first picture"]
     assert " ".join(map(str, pictures[0, 0, :8, 0].tolist())) == said
     assert seeded.data_digest((pictures, labels)) == VECTOR["data digest of these 8 samples"]
+
+
+def test_vectors_of_the_recomputation() -> None:
+    """Ten digits, which is what a stranger's float64 computation gives too."""
+
+    def said(*values: float) -> str:
+        return " ".join(f"{value:.10g}" for value in values)
+
+    workload = workload_named("mnist-dense")
+    trace = recompute(trace_job(workload, "workload", seeded.DEFAULT_SEED), 3)
+    name = "losses of the `mnist-dense` trace, its Adam, default seed, 3 steps"
+    assert said(*trace.losses) == VECTOR[name]
+    assert said(*trace.movements) == VECTOR["movements after these 3 steps"]
+    timed = recompute(timed_job(workload, 32, seeded.DEFAULT_SEED), 3)
+    name = "losses of a timed `mnist-dense`, batch 32, generated data, default seed, 3 steps"
+    assert said(*timed.losses) == VECTOR[name]
+
+
+def test_the_page_names_every_layer_and_optimiser() -> None:
+    section = PAGE.split("## Recomputation")[1].split("## Test vector")[0]
+    kinds = {layer.kind for workload in CATALOGUE for layer in workload.layers}
+    for kind in kinds | {"batch_norm", "rmsprop", "adam", "sgd"}:
+        assert f"`{kind}`" in section, kind
 
 
 def test_vectors_of_the_log() -> None:

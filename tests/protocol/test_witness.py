@@ -15,8 +15,8 @@ from bench_protocol.workloads import Workload
     ("name", "batch_size", "steps"),
     [
         ("mnist-cnn", 64, (1, 24, 64)),
-        ("fashion-lstm", 1024, (1, 24, 48)),  # an epoch has 48 steps
-        ("cifar100-vgg16", 128, (1, 3)),
+        ("fashion-lstm", 1024, (1, 4, 8)),
+        ("cifar100-vgg16", 128, (1, 2)),
         ("resnet50-transfer", 500, (1, 2)),
         ("mnist-dense", 60_000, (1,)),
     ],

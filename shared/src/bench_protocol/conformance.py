@@ -3,8 +3,8 @@
 A trace is the losses of a few single steps on a small fixed job: the workload without dropout, its
 first samples, the reference's seed. Two optimisers are traced: SGD with momentum, which tests
 kernels and gradients without amplifying rounding, and the workload's own. The reference traces
-(``reference_traces.json``) come from a float64 computation that shares no code with any engine
-(docs/methodology.md says how to compute them again).
+(``reference_traces.json``) come from a float64 computation with layers, loss and optimisers of its
+own (docs/methodology.md says how they are made again and what it shares with engines).
 """
 
 import math

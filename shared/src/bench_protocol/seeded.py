@@ -8,6 +8,7 @@ its counter starts at zero.
 
 import hashlib
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -21,13 +22,19 @@ DEFAULT_SEED = "0" * 32
 # The generated data is one fixed data set, independent of a repeat's seed.
 DATA_SEED = "data"
 PATTERN_PIXELS = 4
+PIECE = 1 << 15
 
 
-def raw_words(purpose: str, seed: str, count: int) -> NDArray[np.uint64]:
-    """``count`` raw 64-bit words of one stream."""
+def raw_words(purpose: str, seed: str, count: int, first: int = 0) -> NDArray[np.uint64]:
+    """``count`` raw 64-bit words of one stream, from word ``first`` on."""
+    # A counter makes four words.
+    words = _stream(purpose, seed, first // 4).random_raw(first % 4 + count)
+    return np.asarray(words, dtype=np.uint64)[first % 4 :]
+
+
+def _stream(purpose: str, seed: str, counter: int = 0) -> np.random.Philox:
     key = hashlib.sha256(f"trainmark/v1/{purpose}/{seed}".encode()).digest()[:16]
-    stream = np.random.Philox(key=int.from_bytes(key, "little"), counter=0)
-    return np.asarray(stream.random_raw(count), dtype=np.uint64)
+    return np.random.Philox(key=int.from_bytes(key, "little"), counter=counter)
 
 
 def unit_interval(words: NDArray[np.uint64]) -> NDArray[np.float64]:
@@ -94,8 +101,13 @@ def _tensor(
         normalised = isinstance(layer, Conv2D) and layer.activation == "linear"
         fan_in, fan_out = (math.prod(shape[:-2]) * channels for channels in shape[-2:])
         limit = math.sqrt(6 / (fan_in if normalised else fan_in + fan_out))
-    uniform = unit_interval(raw_words(purpose, seed, math.prod(shape)))
-    return ((2 * uniform - 1) * limit).astype(np.float32).reshape(shape)
+    values = np.empty(math.prod(shape), np.float32)
+    stream = _stream(purpose, seed)
+    # Piece by piece: a large kernel's words do not fit into a cache.
+    for start in range(0, values.size, PIECE):
+        piece = values[start : start + PIECE]
+        piece[:] = (2 * unit_interval(stream.random_raw(piece.size)) - 1) * limit
+    return values.reshape(shape)
 
 
 def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int32]:
@@ -120,17 +132,43 @@ def generated_data(
     """
     if samples is None:
         samples = int(getattr(data_set, f"{split}_samples"))
+    return generated_rows(data_set, split, np.arange(samples))
+
+
+def generated_rows(
+    data_set: DataSet, split: str, rows: NDArray[np.integer[Any]], seed: str = DATA_SEED
+) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
+    """The samples of :func:`generated_data` at these places, in this order, without the others.
+
+    Args:
+        rows: places in the split, integers of shape (n,).
+
+    Returns:
+        Pictures, uint8 of shape (n, *sample_shape), and labels, int32 of shape (n,).
+    """
     prefix = f"data/{data_set.name}/{'x'.join(map(str, data_set.sample_shape))}"
-    size = math.prod(data_set.sample_shape)
-    draws = raw_words(f"{prefix}/{split}/labels", DATA_SEED, samples)
-    labels = (draws % np.uint64(data_set.classes)).astype(np.int32)
-    words = raw_words(f"{prefix}/{split}/noise", DATA_SEED, -(-samples * size // 8))
-    noise = words.astype("<u8", copy=False).view(np.uint8)[: samples * size]
-    pictures = noise.reshape(samples, *data_set.sample_shape)
+    draws = raw_words(f"{prefix}/{split}/labels", seed, int(rows.max(initial=-1)) + 1)
+    labels = (draws % np.uint64(data_set.classes)).astype(np.int32)[rows]
+    noise = _noise(f"{prefix}/{split}/noise", seed, rows, math.prod(data_set.sample_shape))
+    pictures = noise.reshape(len(rows), *data_set.sample_shape)
     if not data_set.noise:
         pictures >>= 1
-        pictures += _patterns(data_set, f"{prefix}/patterns")[labels] >> 1
+        pictures += _patterns(data_set, f"{prefix}/patterns", seed)[labels] >> 1
     return pictures, labels
+
+
+def _noise(purpose: str, seed: str, rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint8]:
+    """Bytes ``row * size`` to ``(row + 1) * size`` of a stream for each row, (rows, size)."""
+    noise = np.empty((len(rows), size), np.uint8)
+    # Rows after each other are drawn in one call.
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    for start, stop in pairwise([0, *breaks.tolist(), len(rows)]):
+        first = int(rows[start]) * size if stop > start else 0
+        count = (stop - start) * size
+        words = raw_words(purpose, seed, -(-(first % 8 + count) // 8), first // 8)
+        drawn = words.astype("<u8", copy=False).view(np.uint8)
+        noise[start:stop].reshape(-1)[:] = drawn[first % 8 : first % 8 + count]
+    return noise
 
 
 def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
@@ -150,13 +188,12 @@ def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
     return sha.hexdigest()
 
 
-def _patterns(data_set: DataSet, purpose: str) -> NDArray[np.uint8]:
-    """One random pattern per class, uint8 of shape (classes, *sample_shape), in patches of 4
-    pixels."""
+def _patterns(data_set: DataSet, purpose: str, seed: str) -> NDArray[np.uint8]:
+    """One random pattern a class, uint8 of shape (classes, *sample_shape), 4 pixels a patch."""
     height, width, *channels = data_set.sample_shape
     rows, columns = -(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS)
     coarse_shape = (data_set.classes, rows, columns, *channels)
-    words = raw_words(purpose, DATA_SEED, math.prod(coarse_shape))
+    words = raw_words(purpose, seed, math.prod(coarse_shape))
     coarse = (words >> np.uint64(56)).astype(np.uint8).reshape(coarse_shape)
     full = coarse.repeat(PATTERN_PIXELS, axis=1).repeat(PATTERN_PIXELS, axis=2)
     return full[:, :height, :width]

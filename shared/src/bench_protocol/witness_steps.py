@@ -1,21 +1,67 @@
-"""After how many steps the timed session's loss is read, by workload.
+"""After which steps the timed session gives its loss: as many as about ten seconds recompute.
 
-The server computes these steps again in float64, so there are few of them where a step is large.
+A table beside the catalogue, which the agent reads without NumPy.
 """
 
+from .layers import Dropout
 from .workloads import Workload
 
-# One step alone, then the others up to the second and up to the third in one call each.
-MANY_STEPS = (1, 24, 64)
-FEW_STEPS = (1, 3)
-WITNESS_STEPS = {"cifar100-vgg16": FEW_STEPS, "resnet50-transfer": FEW_STEPS}
+# Steps whose loss is read, most informative first; the last one's weights give the movements. The
+# steps between two of them are trained in one call, which is how blocks are trained.
+READINGS: tuple[tuple[int, ...], ...] = (
+    (1, 24, 64),
+    (1, 8, 24),
+    (1, 4, 8),
+    (1, 2, 4),
+    (1, 2, 3),
+    (1, 2),
+    (1,),
+)
+# Training samples that one core recomputes in about ten seconds, all draws of masks together.
+# Processor seconds measured at the default batch, on a loaded x86-64 core with AVX-512: mnist-cnn
+# 3.3, fashion-cnn 13.9, cifar100-vgg16 12.5, fashion-mlp 2.9, fashion-convnet 7.7, fashion-lstm
+# 3.3, mnist-dense 0.1, resnet50-transfer 12.6. Other workloads are counted by FLOPs.
+RECOMPUTED_SAMPLES: dict[str, int] = {
+    "mnist-cnn": 8_192,
+    "fashion-cnn": 9_216,
+    "cifar100-vgg16": 256,
+    "fashion-mlp": 160_000,
+    "fashion-convnet": 8_192,
+    "fashion-lstm": 8_192,
+    "mnist-dense": 131_072,
+    "resnet50-transfer": 64,
+}
+FLOPS = 1e11
+# Dropout's masks are drawn by the framework: the range of a loss comes from this many trainings
+# with other masks (bench_protocol.recompute.witness_band). Where even one is long, from one.
+MASK_DRAWS = 6
+ONE_DRAW = ("cifar100-vgg16",)
 
 
 def witness_steps(workload: Workload, batch_size: int) -> tuple[int, ...]:
-    """Steps after which the loss is read, rising, the first of them 1.
+    """Steps of the first epoch, counted from 1, after which the loss is read.
 
-    All lie in the first epoch, whose order is the job's; the recipe chooses the later ones.
+    The last one's batches and those before it are at most what ten seconds recompute, and lie
+    within the first epoch, because later orders are the recipe's own. The first step is always
+    read, also where recomputing it takes longer (:func:`is_quick`).
     """
-    last = workload.steps_per_epoch(batch_size)
-    wanted = WITNESS_STEPS.get(workload.name, MANY_STEPS)
-    return tuple(sorted({min(step, last) for step in wanted}))
+    steps = min(_recomputed_steps(workload, batch_size), workload.steps_per_epoch(batch_size))
+    return next((reading for reading in READINGS if reading[-1] <= steps), (1,))
+
+
+def is_quick(workload: Workload, batch_size: int) -> bool:
+    """Whether the witness is recomputed in about ten seconds."""
+    return _recomputed_steps(workload, batch_size) >= 1
+
+
+def _recomputed_steps(workload: Workload, batch_size: int) -> int:
+    """Steps that ten seconds recompute."""
+    by_flops = int(FLOPS // max(1, workload.training_flops_per_sample))
+    samples = RECOMPUTED_SAMPLES.get(workload.name, by_flops)
+    return samples // (mask_draws(workload) * batch_size)
+
+
+def mask_draws(workload: Workload) -> int:
+    """Trainings that the range of a witness is made of: one without Dropout."""
+    drawn = any(isinstance(layer, Dropout) for layer in workload.layers)
+    return MASK_DRAWS if drawn and workload.name not in ONE_DRAW else 1

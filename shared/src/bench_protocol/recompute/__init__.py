@@ -1,0 +1,19 @@
+"""A cell's training, computed again in NumPy float64 without any framework.
+
+:func:`recompute` gives the losses and the movements of the weights that a conformance trace or the
+first steps of a timed session must show; :func:`witness_band` gives their range where Dropout's
+masks are the framework's own. docs/protocol.md, section "Recomputation", has all formulas.
+"""
+
+from .band import Band, witness_band
+from .training import Job, Recomputed, recompute, timed_job, trace_job
+
+__all__ = [
+    "Band",
+    "Job",
+    "Recomputed",
+    "recompute",
+    "timed_job",
+    "trace_job",
+    "witness_band",
+]

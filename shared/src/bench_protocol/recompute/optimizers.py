@@ -1,0 +1,74 @@
+"""The optimisers' update rules, float64; formulas in :mod:`bench_protocol.workloads`."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..workloads import SGD, Adam, Optimizer, RMSprop
+from .arrays import Array
+
+# Values updated at a time, so that what is computed between stays in the cache.
+PIECE = 1 << 15
+
+
+class Update:
+    """One tensor's optimiser state and the update of its weights.
+
+    State: SGD the velocity, RMSprop the mean square, Adam both moments; all start at zero.
+    """
+
+    def __init__(self, settings: Optimizer, weights: Array) -> None:
+        """``weights``: C-contiguous; :meth:`apply` changes them in place."""
+        self._settings = settings
+        self._weights = weights.reshape(-1)
+        tensors = 2 if isinstance(settings, Adam) else 1
+        self._state = [np.zeros(weights.size) for _ in range(tensors)]
+
+    def apply(self, gradient: Array, step: int) -> None:
+        """One step.
+
+        Args:
+            gradient: d loss / d weights.
+            step: counted from 1.
+        """
+        flat = gradient.reshape(-1)
+        for piece in _pieces(flat.size):
+            state = [tensor[piece] for tensor in self._state]
+            self._weights[piece] += change(self._settings, flat[piece], state, step)
+
+
+def change(settings: Optimizer, gradient: Array, state: list[Array], step: int) -> Array:
+    """What one step adds to the weights; ``state`` is updated in place.
+
+    Adam's bias corrections ``1 - beta^t`` take the betas rounded to float32 (0.999 becomes
+    0.9990000128746033), as every framework does; the moments take the decimal ones.
+    """
+    match settings:
+        case SGD():
+            state[0] *= settings.momentum
+            state[0] -= settings.learning_rate * gradient
+            return state[0]
+        case RMSprop():
+            _average(state[0], settings.rho, gradient**2)
+            changes: Array = -settings.learning_rate * gradient
+            changes /= np.sqrt(state[0] + settings.epsilon)
+            return changes
+        case Adam():
+            _average(state[0], settings.beta_1, gradient)
+            _average(state[1], settings.beta_2, gradient**2)
+            beta_1, beta_2 = (float(np.float32(b)) for b in (settings.beta_1, settings.beta_2))
+            alpha = settings.learning_rate * (1 - beta_2**step) ** 0.5 / (1 - beta_1**step)
+            changes = -alpha * state[0]
+            changes /= np.sqrt(state[1]) + settings.epsilon
+            return changes
+
+
+def _average(mean: Array, keep: float, values: Array) -> None:
+    """``mean <- keep mean + (1 - keep) values``, in place."""
+    mean *= keep
+    mean += (1 - keep) * values
+
+
+def _pieces(size: int) -> Iterator[slice]:
+    for start in range(0, size, PIECE):
+        yield slice(start, start + PIECE)

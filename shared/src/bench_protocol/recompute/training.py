@@ -1,0 +1,220 @@
+"""Training steps of one job: data, order and weights from its seed, then forward, backward, update.
+
+A large batch is passed through the layers in parts, so that memory stays bounded; as nothing
+connects its samples (normalisations use stored statistics), the parts' sums are the batch's.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import conformance, seeded
+from ..layers import Shape
+from ..witness import trained_tensors
+from ..workloads import Workload
+from .arrays import Array, Backward, Values
+from .layers import forward, softmax_cross_entropy
+from .optimizers import Update
+
+# Activations of one part of a batch: that a cache holds, and that memory may (0.5 GiB in float64).
+CACHED_VALUES, PART_VALUES = 1 << 21, 1 << 26
+# A part adds its gradients to the batch's: parts have at least this many times as many activations.
+PART_GRADIENTS = 8
+Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
+# The factors of a Dropout layer for one batch: from its index and its shape, batch first.
+Masks = Callable[[int, Shape], Array]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is trained.
+
+    Args:
+        workload: as the catalogue has it.
+        batch_size: samples of a step.
+        seed: 32 hex digits: of the starting weights and the order.
+        samples: over how many training samples the order is drawn.
+        kind: ``timed`` as sessions are timed. ``trace``: Dropout layers are removed, so later
+            layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
+            the data is learnable (:mod:`bench_protocol.conformance`).
+        optimizer: of a trace; a timed session has the workload's own.
+        data_seed: of the generated data.
+
+    Raises:
+        ValueError: the first epoch has not a single batch.
+    """
+
+    workload: Workload
+    batch_size: int
+    seed: str
+    samples: int
+    kind: Literal["trace", "timed"] = "timed"
+    optimizer: conformance.TracedOptimizer = "workload"
+    data_seed: str = seeded.DATA_SEED
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.batch_size <= self.samples:
+            raise ValueError(
+                f"a batch of {self.batch_size} needs as many of {self.samples} samples"
+            )
+        if self.kind == "timed" and self.optimizer != "workload":
+            raise ValueError("a timed session has its workload's own optimiser")
+
+    @cached_property
+    def trained(self) -> Workload:
+        """The workload with the layers and the optimiser that are trained."""
+        if self.kind == "timed":
+            return self.workload
+        return conformance.trace_workload(self.workload, self.optimizer)
+
+    def weights(self) -> seeded.Weights:
+        """Starting weights, float32."""
+        start = conformance.trace_weights if self.kind == "trace" else seeded.initial_weights
+        return start(self.trained, self.seed)
+
+
+def trace_job(
+    workload: Workload, optimizer: conformance.TracedOptimizer, seed: str, batch_size: int = 0
+) -> Job:
+    """The job of a conformance trace, at the trace's own batch size if none is given."""
+    batch_size = batch_size or conformance.trace_batch_size(workload)
+    samples = batch_size * conformance.STEPS
+    return Job(workload, batch_size, seed, samples, kind="trace", optimizer=optimizer)
+
+
+def timed_job(workload: Workload, batch_size: int, seed: str) -> Job:
+    """The job of a session that is timed."""
+    return Job(workload, batch_size, seed, workload.data_set.train_samples)
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """What a right training shows.
+
+        ``losses``: mean loss of each step's batch, before the step's update.
+    XX"""
+
+    losses: tuple[float, ...]
+    movements: tuple[float, ...]
+
+
+def recompute(job: Job, steps: int, split: Split | None = None) -> Recomputed:
+    """Train the first steps of a job, Dropout layers doing nothing.
+
+    Args:
+        steps: how many; at least 1, at most one epoch, because later orders are the recipe's own.
+        split: pictures (uint8) and labels of the training split where data is real; generated if
+            not given, and then only the samples that the steps need.
+
+    Raises:
+        ValueError: there are too few or too many steps.
+    """
+    training = Training(job, steps, split)
+    losses = tuple(training.step() for _ in range(steps))
+    return Recomputed(losses, training.movements())
+
+
+class Training:
+    """A model in training. One :meth:`step` a batch."""
+
+    def __init__(self, job: Job, steps: int, split: Split | None = None) -> None:
+        if not 1 <= steps <= job.samples // job.batch_size:
+            raise ValueError(f"{steps} steps: an epoch has {job.samples // job.batch_size}")
+        self._job, self._workload = job, job.trained
+        self._start = job.weights()
+        self._weights: list[Values] = [
+            {name: value.astype(np.float64) for name, value in values.items()}
+            for values in self._start
+        ]
+        self._updates = {
+            (tensor.index, tensor.name): Update(
+                self._workload.optimizer, self._weights[tensor.index][tensor.name]
+            )
+            for tensor in trained_tensors(self._workload)
+        }
+        rows = seeded.order(job.samples, 0, job.seed)[: steps * job.batch_size]
+        if split is None:
+            data_set = self._workload.data_set
+            self._pictures, self._labels = seeded.generated_rows(
+                data_set, "train", rows, job.data_seed
+            )
+        else:
+            self._pictures, self._labels = split[0][rows], split[1][rows]
+        self._steps = 0
+
+    def step(self, masks: Masks | None = None) -> float:
+        """Train the next batch; its mean loss before the update."""
+        batch, workload = self._job.batch_size, self._workload
+        first = self._steps * batch
+        factors = self._masks(masks)
+        gradients: dict[tuple[int, str], Array] = {}
+        loss = 0.0
+        part = _part(workload, batch)
+        for start in range(0, batch, part):
+            rows = slice(start, min(start + part, batch))
+            samples = slice(first + start, first + rows.stop)
+            # Divided in float32, as every engine does; then exact in float64.
+            x = (self._pictures[samples].astype(np.float32) / np.float32(255)).astype(np.float64)
+            labels = self._labels[samples]
+            loss += self._pass(x, labels, {n: mask[rows] for n, mask in factors.items()}, gradients)
+        self._steps += 1
+        for place, gradient in gradients.items():
+            self._updates[place].apply(gradient, self._steps)
+        return loss
+
+    def _masks(self, masks: Masks | None) -> dict[int, Array]:
+        if masks is None:
+            return {}
+        return {
+            index: masks(index, (self._job.batch_size, *self._workload.shapes[index]))
+            for index, layer in enumerate(self._workload.layers)
+            if layer.kind == "dropout"
+        }
+
+    def _pass(
+        self,
+        x: Array,
+        labels: NDArray[np.int32],
+        masks: dict[int, Array],
+        gradients: dict[tuple[int, str], Array],
+    ) -> float:
+        """Forward and backward through all layers; adds to ``gradients``, returns its loss part."""
+        first = min(index for index, _ in self._updates)
+        backs: list[tuple[int, Backward]] = []
+        for index, layer in enumerate(self._workload.layers):
+            x, back = forward(layer, self._weights[index], x, masks.get(index))
+            if index >= first:
+                backs.append((index, back))
+            del back
+        losses, dy = softmax_cross_entropy(x, labels)
+        dy /= self._job.batch_size
+        while backs:
+            index, back = backs.pop()
+            dy, found = back(dy, index > first)
+            for name, gradient in found.items():
+                if (index, name) in gradients:
+                    gradients[index, name] += gradient
+                else:
+                    gradients[index, name] = gradient
+        return float(losses.sum()) / self._job.batch_size
+
+    def movements(self) -> tuple[float, ...]:
+        """How far each trained tensor is from its start."""
+        return tuple(
+            float(np.linalg.norm(self._weights[index][name] - self._start[index][name]))
+            for index, name in self._updates
+        )
+
+
+def _part(workload: Workload, batch: int) -> int:
+    """Samples of a part of a batch."""
+    outputs = workload.shapes[workload.frozen_layers :]
+    kept = sum(math.prod(shape) for shape in outputs)
+    passing = max(math.prod(shape) for shape in workload.shapes)
+    wanted = max(CACHED_VALUES, PART_GRADIENTS * workload.trained_parameter_count)
+    return max(1, min(batch, min(wanted, PART_VALUES) // max(kept, 2 * passing)))

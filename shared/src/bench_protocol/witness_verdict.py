@@ -1,0 +1,215 @@
+"""Verdict on the witness: the timed session's losses and movements against a recomputation.
+
+Limits are finite for every device and precision. Where nothing was measured they are derived from
+the precision's unit roundoff, and the verdict's sentence says so.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from .layers import Conv2D, Residual
+from .matrix import Cell, DeviceKind, Precision
+from .recompute import Band
+from .witness import trained_tensors
+from .workloads import Workload
+
+# A loss is compared relatively, below this absolutely: a loss of 0.002 has no digits to lose.
+LOSS_FLOOR = 0.1
+# Steps that rounding has little time to grow in.
+FEW_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Largest deviations of a loss after one step, after few and after many, and of movements.
+
+    ``source``: how they came about, as the end of a sentence.
+    """
+
+    first: float
+    few: float
+    many: float
+    few_moved: float
+    many_moved: float
+    source: str
+
+
+# Measured with TensorFlow, MLX, JAX and PyTorch on x86-64, steps 1, 24 and 64 (1 and 2 where a step
+# is large); the third argument of the key: whether convolutions are trained. Each limit is about
+# three times the largest deviation seen, or more where few sessions were seen:
+# float32, none trained (36 sessions): losses 1.8e-7, 6.3e-8, 1.3e-5; movements 1.5e-6 (9 sessions).
+# float32, trained (32): 3.4e-7, -, 4.7e-2; movements 5.2e-2 (8). A ReLU or a maximum that rounding
+# decides turns a gradient; that is why few and many steps differ so much.
+# mixed_bfloat16, none trained (8): 4.3e-4, -, 2.1e-1; movements 6.6e-3 (2).
+# mixed_bfloat16, trained (8): 1.8e-5, -, 1.1e-1; movements 1.0e-1 (2).
+# Losses: python -m bench_agent.tools.witness_deviations.
+# With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
+# A dash: not seen; the limits of four steps are those of conformance traces, or wider.
+MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
+    ("cpu", "float32", False): Limits(1e-6, 1e-5, 5e-5, 1e-5, 1e-5, "measured, n = 36"),
+    ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 1.5e-1, "measured, n = 32"),
+    ("cpu", "mixed_bfloat16", False): Limits(1.5e-3, 1e-1, 6e-1, 2e-2, 2e-2, "measured, n = 8"),
+    ("cpu", "mixed_bfloat16", True): Limits(1.5e-3, 1e-1, 6e-1, 3e-1, 3e-1, "measured, n = 8"),
+}
+# Half the distance between 1 and the next number.
+UNIT_ROUNDOFF: dict[Precision, float] = {
+    "float32": 2.0**-24,
+    "tf32": 2.0**-11,
+    "mixed_float16": 2.0**-11,
+    "mixed_bfloat16": 2.0**-8,
+}
+# A GPU sums in another order and may use Winograd's products, which lose about two bits.
+OTHER_DEVICE = 4
+# Deviations in units of roundoff. bfloat16 on CPUs: 0.11 after one step, its limit at four is 26.
+FIRST_ROUNDOFFS, FEW_ROUNDOFFS = 1, 26
+DERIVED_MANY, DERIVED_MOVEMENT = 0.6, 0.5
+
+
+@dataclass(frozen=True)
+class WitnessVerdict:
+    """``sentence`` is for people; ``deviation`` and ``limit`` are those of the value that decides.
+
+    The value that decides is the first one beyond its limit, else the one nearest to it.
+    """
+
+    kind: Literal["conformant", "wrong_result", "unverified"]
+    sentence: str
+    deviation: float | None = None
+    limit: float | None = None
+
+
+def limits(workload: Workload, device: DeviceKind, precision: Precision) -> Limits:
+    """Measured limits, or derived ones."""
+    trained = workload.layers[workload.frozen_layers :]
+    convolves = any(isinstance(layer, Conv2D | Residual) for layer in trained)
+    if measured := MEASURED.get((device, precision, convolves)):
+        return measured
+    if precision == "float32":
+        base = MEASURED["cpu", "float32", convolves]
+        return Limits(
+            OTHER_DEVICE * base.first,
+            OTHER_DEVICE * base.few,
+            OTHER_DEVICE * base.many,
+            OTHER_DEVICE * base.few_moved,
+            OTHER_DEVICE * base.many_moved,
+            f"not measured on {device}: {OTHER_DEVICE} times the limit of a CPU",
+        )
+    unit = UNIT_ROUNDOFF[precision]
+    return Limits(
+        FIRST_ROUNDOFFS * unit,
+        FEW_ROUNDOFFS * unit,
+        DERIVED_MANY,
+        DERIVED_MOVEMENT,
+        DERIVED_MOVEMENT,
+        f"not measured in {precision} on {device}: derived from its unit roundoff of {unit:.1e}",
+    )
+
+
+def judge(
+    cell: Cell,
+    workload: Workload,
+    steps: Sequence[int],
+    losses: Sequence[float | None],
+    step_count: int,
+    reference: Band | None,
+    *,
+    movements: Sequence[float | None] = (),
+    moved_steps: int | None = None,
+    expected_step_count: int | None = None,
+) -> WitnessVerdict:
+    """Compare a witness with the recomputation of its job.
+
+    Args:
+        steps: after which each loss was read, counted from 1, rising.
+        losses: None where a loss was not finite.
+        step_count: steps that the session counted.
+        reference: of at least ``steps[-1]`` steps; None if it was not recomputed.
+        movements: of each trained tensor, in the catalogue's order; None where not finite.
+        moved_steps: after how many steps ``movements`` were read. They are compared where the
+            reference's are of the same step; else every tensor must have moved.
+        expected_step_count: warm-up and timed steps, as the result says them; None: not compared.
+    """
+    tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
+    if wrong := _wrong_at_once(steps, losses, step_count, expected_step_count, movements, tensors):
+        return WitnessVerdict("wrong_result", wrong, math.inf)
+    if reference is None:
+        return WitnessVerdict("unverified", "the witness was not recomputed")
+    known = len(reference.low.losses)
+    if not steps or steps[-1] > known:
+        return WitnessVerdict(
+            "unverified", f"{known} steps were recomputed, not {list(steps)[-1:]}"
+        )
+    allowed = limits(workload, cell.device.kind, cell.precision)
+    compared = []
+    for step, loss in zip(steps, losses, strict=True):
+        low, high = (end.losses[step - 1] for end in (reference.low, reference.high))
+        off = deviation(loss or 0.0, low, high)
+        compared.append((f"the loss of step {step}", off, _limit(allowed, step)))
+    if movements and moved_steps == known:
+        limit = allowed.few_moved if known <= FEW_STEPS else allowed.many_moved
+        compared += [
+            (f"the movement of {name}", deviation(moved or 0.0, low, high, 0.0), limit)
+            for name, moved, low, high in zip(
+                tensors, movements, reference.low.movements, reference.high.movements, strict=True
+            )
+        ]
+    return _verdict(compared, allowed)
+
+
+def _verdict(compared: list[tuple[str, float, float]], allowed: Limits) -> WitnessVerdict:
+    for name, off, limit in compared:
+        if not off <= limit:
+            return WitnessVerdict(
+                "wrong_result",
+                f"{name} is off by {off:.1e}, {limit:.1e} is allowed ({allowed.source})",
+                off,
+                limit,
+            )
+    name, off, limit = max(compared, key=lambda value: value[1] / value[2])
+    return WitnessVerdict(
+        "conformant",
+        f"the witness is what was recomputed: {name} is off by {off:.1e}, "
+        f"{limit:.1e} is allowed ({allowed.source})",
+        off,
+        limit,
+    )
+
+
+def _wrong_at_once(
+    steps: Sequence[int],
+    losses: Sequence[float | None],
+    step_count: int,
+    expected_step_count: int | None,
+    movements: Sequence[float | None],
+    tensors: Sequence[str],
+) -> str | None:
+    """What is wrong whatever was recomputed."""
+    for step, loss in zip(steps, losses, strict=True):
+        if loss is None or not math.isfinite(loss):
+            return f"the loss of step {step} is not finite"
+    if expected_step_count is not None and step_count != expected_step_count:
+        return f"the session counted {step_count} steps, it was told to train {expected_step_count}"
+    if movements and len(movements) != len(tensors):
+        return f"{len(movements)} movements were sent, {len(tensors)} tensors are trained"
+    for name, moved in zip(tensors, movements, strict=False):
+        if moved is None or not math.isfinite(moved):
+            return f"the movement of {name} is not finite"
+        if moved <= 0:
+            return f"{name} has not moved"
+    return None
+
+
+def _limit(allowed: Limits, step: int) -> float:
+    if step == 1:
+        return allowed.first
+    return allowed.few if step <= FEW_STEPS else allowed.many
+
+
+def deviation(value: float, low: float, high: float, floor: float = LOSS_FLOOR) -> float:
+    """How far a value lies outside its range, relatively to its nearer end; 0 inside."""
+    if low <= value <= high:
+        return 0.0
+    nearest = low if value < low else high
+    return abs(value - nearest) / max(nearest, floor)

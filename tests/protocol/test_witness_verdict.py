@@ -1,0 +1,137 @@
+"""Verdicts on the witness of a timed session."""
+
+import math
+from functools import cache
+from itertools import product
+from typing import Any, get_args
+
+import pytest
+from tests.fakes.workloads import TINY, cell_of, variant
+
+from bench_protocol.catalogue import workload_named
+from bench_protocol.layers import Conv2D, Dense, Dropout, Flatten
+from bench_protocol.matrix import Device, DeviceKind, Precision
+from bench_protocol.recompute import Band, timed_job, witness_band
+from bench_protocol.witness_verdict import MEASURED, WitnessVerdict, judge, limits
+from bench_protocol.workloads import Workload
+
+STEPS = (1, 4, 8)
+DROPPED = variant(
+    TINY,
+    layers=(Flatten(), Dense(units=32), Dropout(rate=0.3), Dense(units=10, activation="linear")),
+)
+
+
+@cache
+def band(workload: Workload = TINY) -> Band:
+    return witness_band(timed_job(workload, 16, "0" * 32), STEPS[-1])
+
+
+def judged(
+    workload: Workload = TINY,
+    device: DeviceKind = "cpu",
+    precision: Precision = "float32",
+    loss_factor: float = 1.0,
+    movement_factor: float = 1.0,
+    **changes: Any,
+) -> WitnessVerdict:
+    """The verdict on the recomputation itself, its last values multiplied."""
+    right = band(workload).high
+    losses = [right.losses[step - 1] for step in STEPS]
+    losses[-1] *= loss_factor
+    movements = list(right.movements)
+    movements[-1] *= movement_factor
+    cell = cell_of(workload, batch_size=16, precision=precision)
+    values: dict[str, Any] = {
+        "steps": STEPS,
+        "losses": losses,
+        "step_count": 108,
+        "reference": band(workload),
+        "movements": movements,
+        "moved_steps": STEPS[-1],
+        "expected_step_count": 108,
+    }
+    return judge(
+        cell.model_copy(update={"device": Device(kind=device)}), workload, **values | changes
+    )
+
+
+def test_the_recomputation_is_conformant() -> None:
+    verdict = judged()
+    assert (verdict.kind, verdict.deviation) == ("conformant", 0)
+    assert "measured, n = 36" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"loss_factor": 1.001}, "the loss of step 8 is off by 1.0e-03, 5.0e-05 is allowed"),
+        ({"movement_factor": 1.01}, "the movement of 2/bias is off by 1.0e-02"),
+        ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
+        ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
+        ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 is off"),
+        ({"step_count": 54}, "counted 54 steps, it was told to train 108"),
+        ({"movement_factor": 0.0}, "2/bias has not moved"),
+        ({"movements": (1.0,)}, "1 movements were sent, 4 tensors"),
+        ({"movements": (1.0, 1.0, None, 1.0)}, "2/kernel is not finite"),
+    ],
+)
+def test_what_is_wrong_is_said(changes: dict[str, Any], said: str) -> None:
+    verdict = judged(**changes)
+    assert verdict.kind == "wrong_result"
+    assert said in verdict.sentence
+
+
+@pytest.mark.parametrize("changes", [{"reference": None}, {"steps": (1, 4, 9)}, {"steps": ()}])
+def test_what_was_not_recomputed_is_unverified(changes: dict[str, Any]) -> None:
+    if changes.get("steps") == ():
+        changes = changes | {"losses": ()}
+    assert judged(**changes).kind == "unverified"
+
+
+def test_movements_of_another_step_must_only_be_there() -> None:
+    assert judged(movement_factor=3.0, moved_steps=108).kind == "conformant"
+    assert judged(movement_factor=0.0, moved_steps=108).kind == "wrong_result"
+
+
+@pytest.mark.parametrize(
+    ("device", "precision"), list(product(get_args(DeviceKind), get_args(Precision)))
+)
+@pytest.mark.parametrize("convolves", [False, True])
+def test_limits_are_finite_everywhere(
+    device: DeviceKind, precision: Precision, convolves: bool
+) -> None:
+    layers = (Conv2D(filters=2, kernel=3, padding="same"),) if convolves else ()
+    found = limits(variant(TINY, layers=(*layers, *TINY.layers)), device, precision)
+    assert 0 < found.first <= found.few <= found.many <= 1
+    assert 0 < found.few_moved <= found.many_moved <= 1
+    assert ("not measured" in found.source) == ((device, precision, convolves) not in MEASURED)
+
+
+def test_a_frozen_base_has_the_limits_of_what_is_trained() -> None:
+    workload = workload_named("resnet50-transfer")
+    assert limits(workload, "cpu", "float32") == MEASURED["cpu", "float32", False]
+    workload = workload_named("cifar100-vgg16")
+    assert limits(workload, "cpu", "float32") == MEASURED["cpu", "float32", True]
+
+
+def test_bfloat16_called_float32_is_seen() -> None:
+    """The least that four frameworks' first loss was off in bfloat16: 6.3e-6 (mnist-cnn)."""
+    right = band().high.losses
+    losses = [right[0] * (1 + 6.3e-6), right[3], right[7]]
+    assert judged(losses=losses).kind == "wrong_result"
+    assert judged(losses=losses, precision="mixed_bfloat16").kind == "conformant"
+
+
+def test_a_gpu_without_a_measurement_has_a_derived_limit() -> None:
+    verdict = judged(device="cuda", loss_factor=1.01)
+    assert verdict.kind == "wrong_result"
+    assert "not measured on cuda: 4 times the limit of a CPU" in verdict.sentence
+    assert judged(device="metal", precision="mixed_float16", loss_factor=1.7).kind == "wrong_result"
+
+
+def test_with_dropout_a_band_decides() -> None:
+    low, high = band(DROPPED).low, band(DROPPED).high
+    inside = [(low.losses[step - 1] * high.losses[step - 1]) ** 0.5 for step in STEPS]
+    assert judged(DROPPED, losses=inside).kind == "conformant"
+    assert judged(DROPPED, loss_factor=1.5).kind == "wrong_result"
