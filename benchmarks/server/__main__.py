@@ -85,6 +85,10 @@ class Plan:
             words = f"{kind}, {least:,} results, results posted, workers: {workers}"
             post = partial(self._posted, kind, least, workers)
             steps.append(Step(words, START_SECONDS + 3 * a_load, post))
+        words = f"{kind}, {least:,} results, results posted for a minute"
+        minute = taking.SUSTAINED_SECONDS * (1 + ENVELOPES_SECONDS)
+        sustain = partial(self._sustained, kind, least)
+        steps.append(Step(words, START_SECONDS + minute, sustain))
         return steps
 
     def of_peers(self) -> list[Step]:
@@ -108,6 +112,9 @@ class Plan:
 
     def _compared(self, kind: str, least: int, most: int) -> Found:
         return taking.compared(self.filled[kind, least], self.filled[kind, most], self.seconds / 2)
+
+    def _sustained(self, kind: str, size: int) -> Found:
+        return taking.sustained(self.made.new(kind, size), WORKERS[-1])
 
     def _posted(self, kind: str, size: int, workers: int) -> Found:
         return taking.measured(self.made.new(kind, size), workers, self.seconds)

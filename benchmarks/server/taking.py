@@ -1,11 +1,13 @@
-"""How fast results are taken in: posted one by one and in batches, by few and many clients."""
+"""How many results a server accepts and projects: one by one, in batches, and for a minute."""
 
 import json
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
+from threading import Event, Thread
 
 import httpx
 from tests.fakes import results
@@ -24,13 +26,53 @@ ROUNDS = 5
 HEADERS = {"Content-Type": "application/json"}
 # More than any server here takes in a second, by clients and by lines in a request.
 MOST_PER_SECOND = {(1, 1): 1_500, (16, 1): 3_000, (16, LINES): 6_000}
+SUSTAINED_SECONDS = 60.0
+SUSTAINED_MOST = 2_000
+SAMPLE_SECONDS = 0.5
 
 
 def measured(database: Database, workers: int, seconds: float) -> Found:
     """One by one from one client and from many, and in batches."""
     with server(database.url, database.place / "keys", workers) as running:
-        for clients, lines in MOST_PER_SECOND:
-            yield _posted(running, database, workers, clients, lines, seconds)
+        for (clients, lines), most in MOST_PER_SECOND.items():
+            yield _posted(running, database, workers, clients, lines, seconds, most)
+            yield _caught_up(running, database)
+
+
+def sustained(database: Database, workers: int) -> Found:
+    """Results one by one for a minute: how far behind the boards are meanwhile, and when not."""
+    lags: list[int] = []
+    with server(database.url, database.place / "keys", workers) as running:
+        ended = Event()
+
+        def watch() -> None:
+            while not ended.wait(SAMPLE_SECONDS):
+                lags.append(database.lag())
+
+        thread = Thread(target=watch)
+        thread.start()
+        try:
+            yield _posted(
+                running, database, workers, CLIENTS[-1], 1, SUSTAINED_SECONDS, SUSTAINED_MOST
+            )
+        finally:
+            ended.set()
+            thread.join()
+        yield (
+            f"{database.kind}, {SUSTAINED_SECONDS:g} s: at most {max(lags):,} entries not projected "
+            f"yet, {lags[-1]:,} at the end"
+        )
+        yield _caught_up(running, database)
+
+
+def _caught_up(running: Running, database: Database) -> str:
+    """Wait for the projector after a load, and say how long and at what cost."""
+    lag, began, cpu_seconds = database.lag(), time.monotonic(), running.cpu_seconds()
+    while database.lag():
+        time.sleep(SAMPLE_SECONDS / 10)
+    took, used = time.monotonic() - began, running.cpu_seconds() - cpu_seconds
+    cost = f", {used / lag * 1e3:.2f} processor ms each" if lag >= 500 else ""
+    return f"{database.kind}: {lag:,} entries were left to project, done in {took:.1f} s{cost}"
 
 
 def compared(small: Database, large: Database, seconds: float) -> Found:
@@ -42,7 +84,9 @@ def compared(small: Database, large: Database, seconds: float) -> Found:
     ):
         for _ in range(ROUNDS):
             for database, running in ((small, of_small), (large, of_large)):
-                last[database.url] = _posted(running, database, 1, CLIENTS[-1], 1, seconds)
+                clients = CLIENTS[-1]
+                most = MOST_PER_SECOND[clients, 1]
+                last[database.url] = _posted(running, database, 1, clients, 1, seconds, most)
                 first.setdefault(database.url, last[database.url])
             rates = [last[database.url].load.per_second for database in (small, large)]
             ratios.append(rates[1] / rates[0])
@@ -61,7 +105,13 @@ def compared(small: Database, large: Database, seconds: float) -> Found:
 
 
 def _posted(
-    running: Running, database: Database, workers: int, clients: int, lines: int, seconds: float
+    running: Running,
+    database: Database,
+    workers: int,
+    clients: int,
+    lines: int,
+    seconds: float,
+    most_per_second: int,
 ) -> Line:
     """Post for some seconds; what was acknowledged must be in the database.
 
@@ -70,7 +120,7 @@ def _posted(
     """
     path = running.address + "/api/v1/results"
     kind = load.JSON if lines == 1 else load.NDJSON
-    most = int(MOST_PER_SECOND[clients, lines] * (seconds + 1))
+    most = int(most_per_second * (seconds + 1))
     with _bodies(running, clients, most, lines) as bodies:
         before = database.count()
         found, cpu_seconds, resident_mib = running.while_under(
