@@ -59,8 +59,8 @@ def sustained(database: Database, workers: int) -> Found:
             ended.set()
             thread.join()
         yield (
-            f"{database.kind}, {SUSTAINED_SECONDS:g} s: at most {max(lags):,} entries not projected "
-            f"yet, {lags[-1]:,} at the end"
+            f"{database.kind}, {SUSTAINED_SECONDS:g} s: at most {max(lags):,} entries were not "
+            f"projected yet, {lags[-1]:,} at the end"
         )
         yield _caught_up(running, database)
 
