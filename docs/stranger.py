@@ -116,4 +116,5 @@ envelope = sign("application/vnd.in-toto+json", {
 })  # fmt: skip
 answer = call("/api/v1/results", envelope)
 check_receipt(envelope, answer["receipt"], log["key"])
-print(f"result {answer['id']}, trust level {answer['trust_level']}")
+shown = call(f"/api/v1/results/{answer['id']}?wait=10")
+print(f"result {answer['id']}, trust level {shown['trust_level']}")

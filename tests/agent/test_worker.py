@@ -65,11 +65,11 @@ def test_the_timed_session_tells_of_its_training(engine: FakeEngine) -> None:
     ended, _ = answer(engine)
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
-    assert engine.session.blocks[:2] == [1, 15]  # an epoch has 16 steps
+    assert engine.session.blocks[:3] == [1, 3, 4]  # an epoch has 16 steps
     blocks = measurement.blocks
     witness = measurement.witness
     assert witness is not None
-    assert (witness.steps, witness.losses, witness.counted_by) == ((1, 16), (0.5, 0.5), "loop")
+    assert (witness.steps, witness.losses, witness.counted_by) == ((1, 4, 8), (0.5,) * 3, "loop")
     assert witness.step_count == sum(engine.session.blocks)
     assert witness.step_count == 1 + blocks.warm_up_steps + blocks.steps
     sizes = (64 * 16, 16, 16 * 10, 10)

@@ -140,17 +140,6 @@ def test_verdicts_are_read_as_they_were_written() -> None:
     assert check_verdicts.from_text(check_verdicts.as_text(())) == ()
 
 
-@pytest.mark.parametrize("at", [0, 1, 4, 13])
-def test_two_lists_of_verdicts_are_joined(at: int) -> None:
-    verdicts = result_checks.of_result(timed(100, 100))
-    first_half, second_half = (
-        check_verdicts.as_text(verdicts[:at]),
-        check_verdicts.as_text(verdicts[at:]),
-    )
-    assert check_verdicts.from_text(check_verdicts.joined(first_half, second_half)) == verdicts
-    assert check_verdicts.joined("[]", "[]") == "[]"
-
-
 def test_verdicts_that_do_not_say_whether_they_were_checked_were() -> None:
     """As versions up to 0005 stored them."""
     stored = {"check": "c", "passed": True, "effect": "stale", "sentence": "s", "figures": {}}

@@ -124,6 +124,8 @@ def test_kills_lose_and_double_nothing(
         client.start()
     chance = random.Random(random.SystemRandom().randrange(2**32))
     try:
+        while not any(client.acknowledged for client in clients):
+            time.sleep(0.05)
         while machines.killed.total() < kills:
             time.sleep(chance.uniform(0.05, LONGEST_LIFE_SECONDS))
             machines.kill(chance.choice(["server", "projector"]))

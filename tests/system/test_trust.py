@@ -211,7 +211,7 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
     renewed = Client(client.server, new, home)
     put(home)
     (second,) = sent(home, renewed)
-    rows = [json.loads(renewed.fetch(f"/api/v1/results/{i}")) for i in (first, second)]
+    rows = [json.loads(renewed.fetch(f"/api/v1/results/{i}?wait=10")) for i in (first, second)]
     assert rows[0]["machine_id"] == rows[1]["machine_id"]
     bundle = fetch_bundle(second, renewed.read)
     assert "enroll, rotate" in verify(bundle).sentences[0]

@@ -7,6 +7,7 @@ Its leaderboard must equal the one shown.
 """
 
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +37,7 @@ Fetch = Callable[[str], bytes]
 SAME_WITHIN = 1e-9
 # How often boards are fetched while results come in between.
 TRIES = 20
+PAUSE_SECONDS = 0.3
 FINDING = TypeAdapter(Finding)
 
 
@@ -245,6 +247,7 @@ def _shown(fetch: Fetch) -> Boards:
         boards = [_board(fetch, workload) for workload in CATALOGUE]
         if len({board.as_of for board in boards}) == 1:
             break
+        time.sleep(PAUSE_SECONDS)
     else:
         raise InvalidProof("the boards change faster than they can be fetched; try again later")
     return Boards({k: v for board in boards for k, v in board.speeds.items()}, boards[0].as_of)

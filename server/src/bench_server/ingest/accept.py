@@ -24,7 +24,8 @@ from ..db.upsert import insert_new
 from ..errors import Conflict, Gone, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
-from . import challenges, key_registry
+from . import challenges, columns, key_registry, submission_checks
+from .verdicts import CheckVerdict
 
 Given = TypeVar("Given")
 Outcome = TypeVar("Outcome")
@@ -42,12 +43,14 @@ class Opened:
 
 @dataclass(frozen=True)
 class Accepted:
-    """A logged result. ``created``: False where the payload was accepted before."""
+    """A logged result. ``verdicts``: of the checks of its challenge and clocks, which depend on
+    nothing later. ``created``: False where the payload was accepted before."""
 
     id: str
     payload_sha256: str
     key_id: str
     received_at: datetime
+    verdicts: tuple[CheckVerdict, ...]
     receipt: Receipt
     created: bool
 
@@ -92,17 +95,36 @@ def accept_all(
             raise row
         if result.id not in receipt_of:
             return repeated(session, _refused_by(connection, row))
-        return _accepted(result, receipt_of[result.id])
+        bound = batch.challenges.get(str(row["challenge_id"]))
+        facts = challenges.facts(result.result, bound, result.received_at)
+        return Accepted(
+            result.id,
+            result.envelope.payload_sha256,
+            result.result.agent.key_id,
+            result.received_at,
+            submission_checks.of_submission(result.result, facts),
+            receipt_of[result.id],
+            created=True,
+        )
 
     pairs = zip(opened, checked, strict=True)
     return [attempt(lambda pair: outcome(*pair), pair) for pair in pairs]
 
 
 def repeated(session: Session, stored: StoredSubmission) -> Accepted:
-    """The answer to a payload that was accepted before, with its first receipt."""
-    receipt = reader.receipts_of_results(session, [stored.id])[stored.id]
+    """The answer to a payload that was accepted before: the first one, but for ``created``."""
+    submission = session.get_one(Submission, stored.id)
+    result = columns.stored_result(submission.payload)
+    bound = session.get(Challenge, submission.challenge_id) if submission.challenge_id else None
+    facts = challenges.facts(result, bound, stored.received_at)
     return Accepted(
-        stored.id, stored.payload_sha256, stored.key_id, stored.received_at, receipt, created=False
+        stored.id,
+        stored.payload_sha256,
+        stored.key_id,
+        stored.received_at,
+        submission_checks.of_submission(result, facts),
+        reader.receipts_of_results(session, [stored.id])[stored.id],
+        created=False,
     )
 
 
@@ -191,18 +213,6 @@ def _refused_by(connection: Connection, row: Mapping[str, object]) -> StoredSubm
         "payload differs",
         field="predicate.repeat",
         mend="count a new measurement as a new repeat or a new run",
-    )
-
-
-def _accepted(opened: Opened, receipt: Receipt) -> Accepted:
-    sealed = opened.envelope
-    return Accepted(
-        opened.id,
-        sealed.payload_sha256,
-        sealed.signatures[0].key_id,
-        opened.received_at,
-        receipt,
-        created=True,
     )
 
 

@@ -96,7 +96,9 @@ def binds(row: Row[Any] | Challenge | None, result: Result, origin: str) -> bool
     )
 
 
-def facts(result: Result, row: Row[Any] | None, received_at: datetime) -> SubmissionFacts:
+def facts(
+    result: Result, row: Row[Any] | Challenge | None, received_at: datetime
+) -> SubmissionFacts:
     """The server's own observations of a submission.
 
     Args:

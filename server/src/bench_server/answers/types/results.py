@@ -55,13 +55,15 @@ class ResultAnswer:
 @dataclass(frozen=True)
 class SubmitAnswer:
     """An accepted result and its receipt, the same for every post of the payload. Keep the receipt:
-    it is the only proof of the submission. The result is ``pending`` until the projector has
-    applied it: ``GET /api/v1/results/{id}?wait=5`` waits for that."""
+    it is the only proof of the submission. ``verdicts`` are of its challenge and clocks. The result
+    is ``pending`` until the projector has applied it: ``GET /api/v1/results/{id}?wait=5`` waits for
+    that."""
 
     id: str
     payload_sha256: str
     key_id: str
     received_at: datetime
+    verdicts: tuple[CheckVerdict, ...]
     receipt: ReceiptAnswer
 
 

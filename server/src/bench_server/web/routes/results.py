@@ -181,6 +181,7 @@ def _submitted(accepted: Accepted) -> SubmitAnswer:
         accepted.payload_sha256,
         accepted.key_id,
         accepted.received_at,
+        accepted.verdicts,
         receipt_answer(accepted.receipt),
     )
 
