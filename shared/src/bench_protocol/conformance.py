@@ -45,7 +45,8 @@ def trace_batch_size(workload: Workload) -> int:
 
 
 def trace_workload(workload: Workload, optimizer: TracedOptimizer) -> Workload:
-    """The workload as it is traced: without dropout, on ``STEPS`` batches of learnable data."""
+    """The workload as it is traced: without dropout, on ``STEPS`` batches of data that a few steps
+    learn, with one pattern a class."""
     samples = trace_batch_size(workload) * STEPS
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
     kept = [not isinstance(layer, Dropout) for layer in workload.layers]
@@ -54,7 +55,12 @@ def trace_workload(workload: Workload, optimizer: TracedOptimizer) -> Workload:
     )
     fields["frozen_layers"] = sum(kept[: workload.frozen_layers])
     fields["data_set"] = workload.data_set.model_copy(
-        update={"train_samples": samples, "test_samples": 1, "noise": False}
+        update={
+            "train_samples": samples,
+            "test_samples": 1,
+            "patterns": workload.data_set.classes,
+            "noise": False,
+        }
     )
     if optimizer == "sgd":
         fields["optimizer"] = TRACE_SGD
