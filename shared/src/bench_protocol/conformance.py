@@ -58,7 +58,8 @@ def is_long_traced(workload: Workload) -> bool:
 def trace_workload(
     workload: Workload, optimizer: TracedOptimizer, batches: int = STEPS
 ) -> Workload:
-    """The traced form of a workload: without dropout, on a few batches of learnable data."""
+    """The traced form of a workload: without dropout, on a few batches of data that a few steps
+    learn, with one pattern a class."""
     samples = trace_batch_size(workload) * batches
     fields = {name: getattr(workload, name) for name in Workload.model_fields}
     keeps = [not isinstance(layer, Dropout) for layer in workload.layers]
@@ -67,7 +68,12 @@ def trace_workload(
     )
     fields["frozen_layers"] = sum(keeps[: workload.frozen_layers])
     fields["data_set"] = workload.data_set.model_copy(
-        update={"train_samples": samples, "test_samples": 1, "noise": False}
+        update={
+            "train_samples": samples,
+            "test_samples": 1,
+            "patterns": workload.data_set.classes,
+            "noise": False,
+        }
     )
     if optimizer == "sgd":
         fields["optimizer"] = TRACE_SGD

@@ -18,7 +18,8 @@ from .training import Job, Masks, Recomputed, Split, Training, recompute
 MISSED = 1e-3
 NORMAL_QUANTILE = 3.29
 # Where fewer draws than three are affordable: standard deviation of the logarithm of a loss and of
-# a movement. cifar100-vgg16, batch 128, two steps, n = 4 draws: at most 2.8e-6 and 7.0e-2.
+# a movement. cifar100-vgg16, batch 128, two steps: at most 2.8e-6 and 7.0e-2 (n = 4 draws, data of
+# version 1), 1.1e-6 and 4.7e-2 (n = 3, version 2).
 STORED_LOSS_SPREAD, STORED_MOVEMENT_SPREAD = 1e-5, 8e-2
 
 
