@@ -110,7 +110,7 @@ def test_the_cells_batch_size_decides_where_it_is_given() -> None:
 
 
 def test_bands_of_generated_data_are_keyed_by_what_is_generated_now() -> None:
-    known = {(band.workload, band.data_digest) for band in BANDS}
+    band_keys = {(band.workload, band.data_digest) for band in BANDS}
     names = [workload.name for workload in CATALOGUE if not workload.data_set.noise]
     for name in names:
         data_set = workload_named(name).data_set
