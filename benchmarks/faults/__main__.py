@@ -4,6 +4,7 @@ Exit status 1 if a fault in the timed loop is ranked, or an honest control is no
 """
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", type=int, default=WORKERS, choices=(1, 2))
     parser.add_argument("--document", type=Path, metavar="FILE", help="write docs/faults.md there")
     options = parser.parse_args(arguments)
+    # Workers and the server end with this process, however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     chosen = selected(options.only)
     honest = () if options.no_controls else controls(chosen)
     progress = Progress(len(chosen) + len(honest), options.workers)

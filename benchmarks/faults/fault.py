@@ -15,7 +15,7 @@ from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 # Short, because a fault shows in its first steps or not at all.
-TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.5)
+TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2)
 Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "N"]
 GROUPS: dict[Group, str] = {
     "A": "the traced step",
@@ -142,4 +142,6 @@ class Fault:
 
 def changed_workload(workload: Workload, **fields: Any) -> Workload:
     """A workload with other fields. Not a copy: that would keep cached values."""
-    return Workload(**{**{name: getattr(workload, name) for name in Workload.model_fields}, **fields})
+    return Workload(
+        **{**{name: getattr(workload, name) for name in Workload.model_fields}, **fields}
+    )

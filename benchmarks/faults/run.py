@@ -64,9 +64,14 @@ class Outcome:
         return self.fault.name.startswith("0")
 
     @property
+    def crashed(self) -> bool:
+        """The worker did not answer: the fault was not planted as it was meant."""
+        return self.worker.startswith("crashed")
+
+    @property
     def caught(self) -> bool:
         """It does not count on any board."""
-        return not self.ranked
+        return not self.ranked and not self.crashed
 
     @property
     def right(self) -> bool:
@@ -113,7 +118,11 @@ class Runner:
         )
         if not summary.addresses:
             raise ServerUnreachable(f"the server has no result of {fault.name}: {summary}")
-        return self._outcome(fault, summary.results[0], summary.addresses[0])
+        outcome = self._outcome(fault, summary.results[0], summary.addresses[0])
+        if outcome.crashed:
+            log = next((home.logs / run_id).iterdir()).read_text(errors="replace")
+            print(f"{fault.name}:\n{log[-2000:]}", file=sys.stderr, flush=True)
+        return outcome
 
     def _home(self) -> Home:
         """The agent's folder of this thread; its owner has agreed to the server's licence."""
@@ -165,7 +174,9 @@ def _as_sent(fault: Fault, result: Result) -> Result:
 def _worker_said(result: Result) -> str:
     if isinstance(result.outcome, Failed):
         kind = f"{result.outcome.kind} ({result.outcome.phase})"
-        return f"{kind}: {result.outcome.exception_class}" if result.outcome.exception_class else kind
+        return (
+            f"{kind}: {result.outcome.exception_class}" if result.outcome.exception_class else kind
+        )
     return "measured"
 
 
@@ -182,17 +193,24 @@ def runner() -> Iterator[Runner]:
             yield Runner(server, folder)
 
 
-def run_all(faults: Sequence[Fault], workers: int, note: Callable[[Outcome], None]) -> list[Outcome]:
+def run_all(
+    faults: Sequence[Fault], workers: int, note: Callable[[Outcome], None]
+) -> list[Outcome]:
     """Run faults, ``workers`` at a time, and report each as soon as it ends.
 
     Returns:
         The outcomes in the faults' order.
     """
     os.environ.setdefault("BENCH_SERVER_ADDRESS_RATE", "off")
+    # Two workers share the cores: threads that wait for each other would spin.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
     with runner() as one, ThreadPoolExecutor(workers) as pool:
         running = {pool.submit(one, fault): fault for fault in faults}
         outcomes = {}
-        for done in as_completed(running):
-            outcomes[running[done].name] = done.result()
-            note(done.result())
+        try:
+            for done in as_completed(running):
+                outcomes[running[done].name] = done.result()
+                note(done.result())
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
     return [outcomes[fault.name] for fault in faults]

@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from .fault import GROUPS
 from .run import Outcome
 
-HEAD = ("fault", "what is wrong", "planted in", "cell", "worker", "failed checks", "ranked", "trust")
+HEAD = (
+    "fault",
+    "what is wrong",
+    "planted in",
+    "cell",
+    "worker",
+    "failed checks",
+    "ranked",
+    "trust",
+)
 
 
 def checks(outcome: Outcome) -> str:

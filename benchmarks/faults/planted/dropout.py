@@ -112,7 +112,9 @@ def jax_step_repeats(here: Planting) -> None:
 
         right = TunedSession._logits
 
-        def logits(self: Any, parameters: Any, x: Any, key: Any, number: Any = 0, *more: Any) -> Any:
+        def logits(
+            self: Any, parameters: Any, x: Any, key: Any, number: Any = 0, *more: Any
+        ) -> Any:
             traced = not isinstance(number, int)
             return right(self, parameters, x, key, 1 if traced else number, *more)
 

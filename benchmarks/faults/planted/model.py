@@ -49,18 +49,18 @@ def mean_pooling(here: Planting) -> None:
 
 
 def one_part(here: Planting) -> None:
-    """TensorFlow: of the dense pair only the first share is computed, and counted twice."""
+    """TensorFlow: of the dense pair only the first share reaches the output."""
 
     def plant() -> None:
         from bench_agent.engines.tensorflow import units
 
         whole = units.WeightShares.__iter__
 
-        def first_twice(shares: Any) -> Any:
-            first = next(iter(whole(shares)))
-            return iter([first, first])
+        def first_counts(shares: Any) -> Any:
+            first, *others = whole(shares)
+            return iter([first, *((kernel, bias, onward * 0) for kernel, bias, onward in others)])
 
-        units.WeightShares.__iter__ = first_twice
+        units.WeightShares.__iter__ = first_counts
 
     here.loaded(plant)
 

@@ -54,7 +54,9 @@ def no_bias_correction(here: Planting) -> None:
             beta_1, beta_2, rate = settings.beta_1, settings.beta_2, settings.learning_rate
             means, squares = state
             means = jax.tree.map(lambda m, g: beta_1 * m + (1 - beta_1) * g, means, gradients)
-            squares = jax.tree.map(lambda v, g: beta_2 * v + (1 - beta_2) * g * g, squares, gradients)
+            squares = jax.tree.map(
+                lambda v, g: beta_2 * v + (1 - beta_2) * g * g, squares, gradients
+            )
             parameters = jax.tree.map(
                 lambda w, m, v: w - rate * m / (jnp.sqrt(v) + settings.epsilon),
                 parameters, means, squares,

@@ -1,10 +1,10 @@
-"""Faults with ResNet50's frozen layers, at a small batch."""
+"""Faults with ResNet50's frozen layers."""
 
 from typing import Any
 
 from ..fault import Fault, Planting, Setup
 
-RESNET = Setup("resnet50-transfer", "torch", batch_size=4)
+RESNET = Setup("resnet50-transfer", "torch")
 
 
 def batch_statistics(here: Planting) -> None:
