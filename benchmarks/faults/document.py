@@ -26,7 +26,7 @@ says; effects are in [protocol.md](protocol.md).
 def page(outcomes: Sequence[Outcome], at: datetime, seconds: float) -> str:
     """The page, from the outcomes of a full run."""
     left = [
-        f"* {outcome.fault.name}, {outcome.fault.words}: {outcome.fault.beyond or 'see the table'}"
+        f"* {outcome.fault.name}, {outcome.fault.words}: {outcome.fault.unseen or 'see the table'}"
         for outcome in table.uncaught(outcomes)
     ]
     conditions = (

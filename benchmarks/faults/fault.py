@@ -122,7 +122,7 @@ class Fault:
     was planted.
 
     ``in_timed_loop``: the timed session trains something else than its result says. ``plant``
-    changes the worker process, ``sent`` the result before it is signed. ``beyond``: why no check
+    changes the worker process, ``sent`` the result before it is signed. ``unseen``: why no check
     can detect it, if none can.
     """
 
@@ -133,7 +133,7 @@ class Fault:
     plant: Plant = nothing
     sent: Callable[[Result], Result] | None = None
     in_timed_loop: bool = False
-    beyond: str = ""
+    unseen: str = ""
 
     @property
     def group(self) -> Group:

@@ -73,13 +73,15 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def wrong(outcomes: Sequence[Outcome]) -> list[str]:
-    """Why the run fails: an honest control that is not ranked, a fault in the timed loop that is,
-    or one that is ranked at trust level 3 although a check could detect it."""
+    """Why the run fails: an honest control that is not ranked, a fault in the timed loop that is
+    and that a check could detect, a worker that crashed."""
     lines = []
     for outcome in outcomes:
         fault = outcome.fault
-        if outcome.honest and not outcome.ranked:
+        if outcome.crashed:
+            lines.append(f"crashed: {fault.name}, {fault.words}")
+        elif outcome.honest and not outcome.ranked:
             lines.append(f"honest, not ranked: {fault.setup}: {outcome.reason}")
-        if not outcome.honest and outcome.ranked and fault.in_timed_loop:
+        elif not outcome.honest and outcome.ranked and fault.in_timed_loop and not fault.unseen:
             lines.append(f"ranked: {fault.name}, {fault.words} ({fault.setup})")
     return lines

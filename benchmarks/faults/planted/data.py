@@ -49,8 +49,7 @@ def not_divided(here: Planting) -> None:
 
 
 def multiplied(here: Planting) -> None:
-    """Multiplied by 1/255, not divided: the last bit differs. Harmless, and must not be detected
-    as more than it is."""
+    """Pictures from 0 to 255 / 256."""
 
     def patch() -> None:
         from bench_agent.engines.mlx import sessions
@@ -61,7 +60,9 @@ def multiplied(here: Planting) -> None:
 
 
 FAULTS = (
-    Fault("A7", "labels one row off", "engines/tensorflow/engine.py open", TF, all_jobs(labels_off)),
+    Fault(
+        "A7", "labels one row off", "engines/tensorflow/engine.py open", TF, all_jobs(labels_off),
+    ),
     Fault(
         "F8", "resident pictures through bfloat16", "engines/torch/sessions.py", TORCH,
         through_bfloat16,

@@ -180,7 +180,9 @@ FAULTS = (
         "N1", "gradients add up: zero_grad left out", TORCH_STEP, TORCH,
         lambda here: here.sessions(accumulated),
     ),
-    Fault("N2", "every second update is left out", JAX_UPDATE, JAX, every_second, in_timed_loop=True),
+    Fault(
+        "N2", "every second update is left out", JAX_UPDATE, JAX, every_second, in_timed_loop=True,
+    ),
     Fault(
         "N3", "weights decay by 1e-4 a step", "engines/mlx/model.py optimizer", MLX,
         lambda here: here.sessions(decay),

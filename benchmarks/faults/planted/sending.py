@@ -75,10 +75,10 @@ def as_workload(name: str) -> Sent:
     return cell(lambda _: {"workload": name, "workload_digest": workload.digest})
 
 
-BEYOND = "an agent rewritten to lie consistently; other owners and a second run tell"
+UNSEEN = "an agent rewritten to lie consistently; other owners and a second run tell"
 FAULTS = tuple(
-    Fault(name, words, where, setup, sent=sent, beyond=beyond)
-    for name, words, where, setup, sent, beyond in (
+    Fault(name, words, where, setup, sent=sent, unseen=unseen)
+    for name, words, where, setup, sent, unseen in (
         ("G1", "own optimiser's losses off by 77 %", "traces", CUDA, traces("workload", 1.77), ""),
         ("G2", "SGD's losses off by 0.9 %", "traces", CUDA, traces("sgd", 1.009), ""),
         ("N37", "witness left out", "run/sign.py", TORCH,
@@ -102,6 +102,6 @@ FAULTS = tuple(
          cell(lambda _: {"precision": "float32"}), ""),
         ("N46", "a witness without masks", "run/sign.py", Setup("fashion-mlp", "jax"),
          witness(masks=()), ""),
-        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, BEYOND),
+        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, UNSEEN),
     )
 )  # fmt: skip

@@ -202,8 +202,8 @@ COUNTED = (
 TF_STEPS, JAX_LOOP = "engines/tensorflow/steps.py _compile", "engines/jax/sessions.py"
 TORCH_LOOP, MLX_LOOP = "engines/torch/sessions.py", "engines/mlx/sessions.py"
 FAULTS = tuple(
-    Fault(name, words, where, setup, plant, in_timed_loop=True, beyond=beyond)
-    for name, words, where, setup, plant, beyond in (
+    Fault(name, words, where, setup, plant, in_timed_loop=True, unseen=unseen)
+    for name, words, where, setup, plant, unseen in (
         ("B1", "unrolled body trains its first batch 16 times", TF_STEPS, TF,
          unrolled(lambda many: [0] * many), ""),
         ("B2", "unrolled body trains 1 step of 16", TF_STEPS, TF, unrolled(lambda many: [0]), ""),

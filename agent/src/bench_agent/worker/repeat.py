@@ -53,6 +53,7 @@ class Repeat:
         self._samples: Data | None = None
         self._losses: witness.LossReadings | None = None
         self._steps_after: steps_after.StepsAfter | None = None
+        self._masks_change = True
         self._data_digest: str | None = None
         self._frozen_weights = pretrained.GENERATED
 
@@ -174,6 +175,7 @@ class Repeat:
         if not conformance_trace.has_reference(job.workload):
             return measurement
         traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
+        self._masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
         return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
@@ -187,7 +189,9 @@ class Repeat:
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
+        verdict = conformance.verdict(self._job.cell, measurement.traces)
+        if verdict.kind == "wrong_result" or not self._masks_change:
+            print(f"traces: {verdict}, masks change: {self._masks_change}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return self._judged_accuracy(measurement)
 
