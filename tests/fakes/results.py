@@ -234,6 +234,18 @@ def make_result(
     return Result(**fields | overrides)
 
 
+def make_complete(
+    cell: Cell | None = None, measured: dict[str, Any] | None = None, **overrides: Any
+) -> Result:
+    """A result of version 2 with all that level 3 needs but a challenge.
+
+    ``measured``: of :func:`make_measurement`; ``overrides``: of :func:`with_witness`.
+    """
+    cell = cell or make_cell()
+    measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
+    return make_result(cell=cell, measurement=measurement, schema_version=2)
+
+
 def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:
     """A result that gave no figure."""
     outcome = Failed(kind=kind, phase=phase, exception_class="RuntimeError", exit_code=-11)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Results at trust level 3: measured under a fresh challenge, with witness and traces that conform."""
+"""Results at trust level 3: under a fresh challenge, with a witness and traces that conform."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

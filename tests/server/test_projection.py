@@ -191,7 +191,7 @@ def test_an_outlier_is_compared_with_earlier_entries_alone(
     in_one = rows(store)
     with store.reading() as session:
         row = session.get_one(Measurement, slow)
-    assert '"owners": 5' in row.verdicts
+    assert '"owners":5' in row.verdicts
     with store.writing() as session:
         session.execute(table_of(Submission).update().values(outlier=None))
     reindex.clear(store)
