@@ -123,7 +123,7 @@ class Fault:
 
     ``in_timed_loop``: the timed session trains something else than its result says. ``plant``
     changes the worker process, ``sent`` the result before it is signed. ``unseen``: why no check
-    can detect it, if none can.
+    detects it, where none does, and what would.
     """
 
     name: str
