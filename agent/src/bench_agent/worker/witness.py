@@ -16,10 +16,12 @@ from bench_protocol.witness import Mask, Witness, trained_tensors
 from bench_protocol.workloads import Workload
 
 from ..engines.common import as_floats
-from ..engines.seam import Data, Dropped, Session
+from ..engines.seam import Data, Dropped, Session, WrongResult
 
 # Samples that pass forward once for the masks.
 MASKED_SAMPLES = 32
+# bfloat16 rounds by 0.4 % before and after.
+SCALE_TOLERANCE = 0.02
 
 
 class LossReadings:
@@ -86,12 +88,26 @@ def movements(
 
 
 def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
-    """What each dropout layer does with the first training samples, in two steps."""
-    if not any(isinstance(layer, Dropout) for layer in workload.layers):
+    """What each dropout layer does with the first training samples, in two steps.
+
+    Raises:
+        WrongResult: a layer does not scale what it keeps by 1 / (1 - rate).
+    """
+    rates = [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
+    if not rates:
         return ()
     x = as_floats(data.train_x[:MASKED_SAMPLES])
-    draws = (session.through_dropout(x, ahead) for ahead in (0, 1))
+    draws = [session.through_dropout(x, ahead) for ahead in (0, 1)]
+    for rate, draw in zip(rates, draws[0], strict=True):
+        if abs(_scale(*draw) * (1 - rate) - 1) > SCALE_TOLERANCE:
+            raise WrongResult(f"dropout at rate {rate} scales by {_scale(*draw):.3f}")
     return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
+
+
+def _scale(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
+    """What the kept values were multiplied by; NaN where none was kept."""
+    kept = (before != 0) & (after != 0)
+    return float(np.median(after[kept] / before[kept])) if kept.any() else math.nan
 
 
 def _mask(draw: Dropped, next_draw: Dropped) -> Mask:
