@@ -197,7 +197,12 @@ class Repeat:
 
     def _judged_accuracy(self, measurement: Measurement) -> Measured | Failed:
         workload, evaluation = self._job.workload, measurement.evaluation
-        verdict = accuracy.judge(workload, self._job.cell.data, measurement).verdict
+        verdict = accuracy.judge(
+            workload,
+            self._job.cell.data,
+            measurement,
+            batch_size=self._job.cell.batch_size,
+        ).verdict
         if verdict == "diverged":
             return Failed(kind="diverged", phase="evaluate", measurement=measurement)
         if evaluation and evaluation.epochs == workload.epochs and verdict != "within":

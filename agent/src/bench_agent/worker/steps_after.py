@@ -57,7 +57,8 @@ def train(session: Session, timed: Callable[[Callable[[], object]], int]) -> Ste
         for _ in range(TRIES):
             call_ns, left_ns = _try(session, steps, timed, tensors)
             shares.append(left_ns / max(1, call_ns + left_ns))
-            moved = moved or not np.array_equal(*tensors)
+            before, after = tensors
+            moved = moved or not np.array_equal(before, after)
             spent_ns += call_ns + left_ns
             if spent_ns >= LONG_ENOUGH_NS:
                 break

@@ -2,14 +2,10 @@
 
 import math
 
-from bench_protocol import accuracy, long_trace
-from bench_protocol.workloads import Workload
+from bench_protocol import accuracy, long_trace, loss_by_steps
 
 from .case import Case
 from .verdicts import Effect, Finding
-
-# Standard deviations of a batch's loss that honest results may lie above guessing.
-LOSS_DEVIATIONS = 3
 
 
 def parameter_count(case: Case) -> Finding:
@@ -28,37 +24,28 @@ def finite_loss(case: Case) -> Finding:
 
 
 def falling_loss(case: Case) -> Finding:
-    """After an epoch, the last batch's loss is not above that of guessing by more than its samples
-    explain."""
-    cell, loss = case.result.cell, case.measured.last_loss
-    steps = case.measured.blocks.warm_up_steps + case.measured.blocks.steps
-    epoch = case.workload.steps_per_epoch(cell.batch_size)
-    limit = loss_limit(case.workload, cell.batch_size)
-    numbers = {"last_loss": loss, "limit": limit, "steps": steps, "steps_per_epoch": epoch}
-    if limit is None:
-        return Finding(True, "labels are random: the loss need not fall", numbers, checked=False)
-    if steps < epoch or loss is None:
-        sentence = f"{steps:,} of an epoch's {epoch:,} steps are too few to judge the loss by"
-        return Finding(True, sentence, numbers, checked=False)
-    sentence = f"the last batch's loss is {loss:.3g}; a batch of guesses stays below {limit:.3g}"
-    return Finding(loss <= limit, sentence, numbers)
-
-
-def loss_limit(workload: Workload, batch_size: int) -> float | None:
-    """Highest honest loss of one batch after an epoch; None where nothing can be learnt.
-
-    Guessing gives the logarithm of the classes. A sample's loss varies by about as much, a batch's
-    mean by that over the root of the batch size. A band by data and steps would be narrower; this
-    is its place.
-    """
-    if workload.data_set.noise:
-        return None
-    return math.log(workload.data_set.classes) * (1 + LOSS_DEVIATIONS / math.sqrt(batch_size))
+    """The last batch's loss is what an honest training has after as many steps."""
+    blocks = case.measured.blocks
+    steps = 1 + blocks.warm_up_steps + blocks.steps
+    loss = case.measured.last_loss
+    verdict = loss_by_steps.judge(case.result.cell, case.workload, steps, loss)
+    numbers = {"last_loss": loss, "steps": steps}
+    return Finding(
+        verdict.verdict != "outside",
+        verdict.sentence,
+        numbers,
+        checked=verdict.verdict != "unchecked",
+    )
 
 
 def right_accuracy(case: Case) -> Finding:
     """After full epochs, where a band is known for the data; what cannot be checked passes."""
-    found = accuracy.judge(case.workload, case.result.cell.data, case.measured)
+    found = accuracy.judge(
+        case.workload,
+        case.result.cell.data,
+        case.measured,
+        batch_size=case.result.cell.batch_size,
+    )
     return Finding(
         found.verdict != "diverged",
         found.sentence,
