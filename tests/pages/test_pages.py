@@ -183,8 +183,13 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
         set_inside = set(re.findall(r"{% set (\w+)", source))
         used |= meta.find_undeclared_variables(env.parse(source)) - set_inside
     held = {field.name for field in dataclasses.fields(context)}
-    macros = {name for name in vars(env.get_template("_macros.html").module) if name[0] != "_"}
-    assert held == used - macros - {"static", "site_name", "path", "origin"}
+    macros = {
+        name
+        for file in ("_macros.html", "_board_row.html")
+        for name in vars(env.get_template(file).module)
+        if name[0] != "_"
+    }
+    assert held == used - macros - {"static", "site_name", "path", "origin", "as_of"}
     assert context.__doc__
     assert context.__doc__.startswith("``/")
     assert "json_href" in held

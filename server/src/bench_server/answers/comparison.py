@@ -265,32 +265,32 @@ def _row(key: CellKey, sides: list[Side], prices: list[float | None]) -> Compare
 
 
 def _cell(
-    own: Figure | None, base: Figure | None, price: float | None, *, first: bool
+    thing_figure: Figure | None, base: Figure | None, price: float | None, *, first: bool
 ) -> ComparedCell | None:
-    if own is None:
+    if thing_figure is None:
         return None
-    comparison_found = None if first or base is None else ranking.compare(own, base)
-    speed = 1e9 / own.ns_per_sample
-    joules = own.evidence.joules_per_sample
+    comparison_found = None if first or base is None else ranking.compare(thing_figure, base)
+    speed = 1e9 / thing_figure.ns_per_sample
+    joules = thing_figure.evidence.joules_per_sample
     return ComparedCell(
         samples_per_second=speed,
-        batch_size=own.setup.batch_size,
-        repeats=own.repeats,
-        trust_level=own.trust_level,
-        provisional=own.provisional,
-        published=own.published,
+        batch_size=thing_figure.setup.batch_size,
+        repeats=thing_figure.repeats,
+        trust_level=thing_figure.trust_level,
+        provisional=thing_figure.provisional,
+        published=thing_figure.published,
         samples_per_joule=1 / joules if joules else None,
-        energy_scope=own.evidence.energy_scope,
+        energy_scope=thing_figure.evidence.energy_scope,
         samples_per_second_per_price=speed / price if price else None,
         **_verdict(comparison_found, first=first),
     )
 
 
-def _verdict(found: Comparison | None, *, first: bool) -> dict[str, Any]:
-    if found is None:
+def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, Any]:
+    if speed_comparison is None:
         names = ("low", "high", "n", "n_first", "unit", "kind", "verdict")
         return {"speed_up": 1.0 if first else None, **dict.fromkeys(names)}
-    fields = asdict(found)
+    fields = asdict(speed_comparison)
     return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
 
 

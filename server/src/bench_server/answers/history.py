@@ -83,10 +83,15 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
             median(row.ns_per_sample or 1.0 for row in rows[a:b])
             for a, b in ((start, place), (place, end))
         )
-        one, other = (_signed(session, row) for row in rows[place - 1 : place + 1])
+        before_change, after_change = (_signed(session, row) for row in rows[place - 1 : place + 1])
         row = rows[place]
         changes.append(
-            Change(row.submission_id, row.started_at, before / after, differences(one, other))
+            Change(
+                row.submission_id,
+                row.started_at,
+                before / after,
+                differences(before_change, after_change),
+            )
         )
     subject = figure.subject
     return HistoryAnswer(
@@ -129,11 +134,11 @@ def change_points(times: Sequence[float]) -> list[int]:
 
 def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, str | None], ...]:
     """The differences of machine and software between two results, by name."""
-    one, other = _facts(before), _facts(after)
+    old_facts, new_facts = _facts(before), _facts(after)
     return tuple(
-        (name, one.get(name), other.get(name))
-        for name in sorted(one.keys() | other.keys())
-        if one.get(name) != other.get(name)
+        (name, old_facts.get(name), new_facts.get(name))
+        for name in sorted(old_facts.keys() | new_facts.keys())
+        if old_facts.get(name) != new_facts.get(name)
     )
 
 

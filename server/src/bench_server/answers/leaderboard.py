@@ -41,8 +41,8 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
 
 def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
     """One workload's board."""
-    (found,) = boards_of(session, (workload,), filters)
-    return found
+    (board_of_workload,) = boards_of(session, (workload,), filters)
+    return board_of_workload
 
 
 def boards_of(

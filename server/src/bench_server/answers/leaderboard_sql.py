@@ -41,10 +41,10 @@ def figures(
     """Figures of hardware, or with ``group=machine`` of machines, in each workload's set-ups, by
     the workloads' digests.
     """
-    found: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
+    by_workload: dict[str, list[Figure]] = {workload.digest: [] for workload in workloads}
     for figure in _figures(session, workloads, filters):
-        found[figure.subject.workload_digest].append(figure)
-    return found
+        by_workload[figure.subject.workload_digest].append(figure)
+    return by_workload
 
 
 def _figures(

@@ -107,8 +107,8 @@ def _outlier(submission: Submission | None) -> Finding | None:
 
 
 def _challenge(row: Challenge, authority: Authority) -> dict[str, object]:
-    given = acts.payload(challenges.given_challenge(row, authority))
-    sealed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, given, authority.challenge)
+    issued = acts.payload(challenges.given_challenge(row, authority))
+    sealed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, issued, authority.challenge)
     document: dict[str, object] = strict_json.loads(sealed)
     return document
 

@@ -92,10 +92,10 @@ def hardware_of_machines(session: Session, ids: Sequence[str]) -> dict[str, dict
         .where(TABLE.c.level == "machine", TABLE.c.machine_id.in_(ids))
         .distinct()
     )
-    found: dict[str, dict[str, str]] = {identity: {} for identity in ids}
+    hardware: dict[str, dict[str, str]] = {identity: {} for identity in ids}
     for identity, slug, name in session.connection().execute(query):
-        found[identity][slug] = name
-    return found
+        hardware[identity][slug] = name
+    return hardware
 
 
 def published_figure(session: Session, identity: str) -> Figure | None:

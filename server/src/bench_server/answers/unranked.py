@@ -111,22 +111,26 @@ def _newest(
         equal["precision"] = filters.precision or "float32"
     if filters.q:
         conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
-    own = ("workload_digest", *(("batch_size",) if filters.batch_size is None else ()))
+    per_workload = ("workload_digest", *(("batch_size",) if filters.batch_size is None else ()))
     if conditions:
-        statement = _of_each(query.where(*conditions), table, own, tuple(equal), len(workloads))
+        statement = _of_each(
+            query.where(*conditions), table, per_workload, tuple(equal), len(workloads)
+        )
     else:
-        statement = _of_each_cached(query, table, own, tuple(equal), len(workloads))
+        statement = _of_each_cached(query, table, per_workload, tuple(equal), len(workloads))
     for number, workload in enumerate(workloads):
         equal |= {f"workload_digest_{number}": workload.digest}
-        equal |= {f"batch_size_{number}": workload.batch_size} if "batch_size" in own else {}
-    found: defaultdict[str, list[Any]] = defaultdict(list)
+        equal |= (
+            {f"batch_size_{number}": workload.batch_size} if "batch_size" in per_workload else {}
+        )
+    by_workload: defaultdict[str, list[Any]] = defaultdict(list)
     for row in session.connection().execute(statement, equal):
-        found[row.workload_digest].append(row)
-    return found
+        by_workload[row.workload_digest].append(row)
+    return by_workload
 
 
 def _of_each(
-    query: Select[Any], table: Any, own: Sequence[str], equal: Sequence[str], count: int
+    query: Select[Any], table: Any, per_workload: Sequence[str], equal: Sequence[str], count: int
 ) -> CompoundSelect[Any]:
     """A query's first rows for each of N workloads: columns ``own`` have the workload's values,
     columns ``equal`` the same value for all."""
@@ -134,7 +138,9 @@ def _of_each(
     return union_all(
         *(
             select(
-                alike.where(*(table.c[name] == bindparam(f"{name}_{number}") for name in own))
+                alike.where(
+                    *(table.c[name] == bindparam(f"{name}_{number}") for name in per_workload)
+                )
                 .limit(MOST_UNRANKED)
                 .subquery()
             )

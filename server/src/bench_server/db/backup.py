@@ -70,17 +70,17 @@ def restore(engine: Engine, source: Path) -> int:
     if not source.is_file():
         raise NoBackup(f"there is no file {source}")
     # Read-only: open_engine would turn its journal to WAL.
-    kept = create_engine(f"sqlite:///file:{quote(str(source.resolve()))}?mode=ro&uri=true")
+    copy_engine = create_engine(f"sqlite:///file:{quote(str(source.resolve()))}?mode=ro&uri=true")
     try:
-        found, wanted = _version(kept, source), migrate.head()
-        if found != wanted:
+        version, wanted = _version(copy_engine, source), migrate.head()
+        if version != wanted:
             raise migrate.SchemaMismatch(
-                f"the backup is at version {found}, this program works with {wanted}; run: "
+                f"the backup is at version {version}, this program works with {wanted}; run: "
                 f"bench-server migrate --database-url sqlite:///{source.resolve()}"
             )
-        if missing := Table.metadata.tables.keys() - set(inspect(kept).get_table_names()):
+        if missing := Table.metadata.tables.keys() - set(inspect(copy_engine).get_table_names()):
             raise NoBackup(f"{source} is not whole: table {min(missing)} is missing; {MADE_BY}")
-        with kept.connect() as reading, engine.execution_options(write=True).begin() as sink:
+        with copy_engine.connect() as reading, engine.execution_options(write=True).begin() as sink:
             for table in Table.metadata.sorted_tables:
                 if sink.execute(select(table).limit(1)).first() is not None:
                     raise NotEmpty(
@@ -89,17 +89,17 @@ def restore(engine: Engine, source: Path) -> int:
                     )
             return _copied(reading, sink)
     finally:
-        kept.dispose()
+        copy_engine.dispose()
 
 
-def _version(kept: Engine, source: Path) -> str:
+def _version(copy_engine: Engine, source: Path) -> str:
     try:
-        found = migrate.current(kept)
+        version = migrate.current(copy_engine)
     except DatabaseError as error:
         raise NoBackup(f"{source} is no backup: {error.orig}; {MADE_BY}") from None
-    if found is None:
+    if version is None:
         raise NoBackup(f"{source} is no backup: nothing of this program is in it; {MADE_BY}")
-    return found
+    return version
 
 
 def _snapshot(engine: Engine) -> Connection:

@@ -33,11 +33,11 @@ def version_key(text: str | None) -> str | None:
     ``2.9 < 2.10rc1 < 2.10``. Words around the version (``Ubuntu 22.04.3 LTS``) and what a vendor
     adds behind ``+`` do not count. None where there is no number.
     """
-    found = re.search(r"\d+(?:\.\d+)*", text or "", re.ASCII)
-    if text is None or found is None:
+    numbers_match = re.search(r"\d+(?:\.\d+)*", text or "", re.ASCII)
+    if text is None or numbers_match is None:
         return None
-    numbers = [min(int(part[:12]), 10**9 - 1) for part in found.group().split(".")[:_PARTS]]
-    stage = _STAGE.match(text[found.end() :].lower())
+    numbers = [min(int(part[:12]), 10**9 - 1) for part in numbers_match.group().split(".")[:_PARTS]]
+    stage = _STAGE.match(text[numbers_match.end() :].lower())
     kind, number = (_STAGES[stage[1]], int(stage[2] or 0)) if stage else (_RELEASED, 0)
     padded = numbers + [0] * (_PARTS - len(numbers))
     return "".join(f"{part:09d}" for part in padded) + f"{kind}{number:09d}"

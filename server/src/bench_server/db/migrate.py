@@ -102,17 +102,17 @@ def require_current(engine: Engine) -> None:
     Raises:
         SchemaMismatch: it is empty, older or newer.
     """
-    found, wanted = current(engine), head()
-    if found == wanted:
+    current_version, wanted = current(engine), head()
+    if current_version == wanted:
         return
-    if found is None:
+    if current_version is None:
         raise SchemaMismatch("the database has no tables yet; run: bench-server migrate")
-    if found in {script.revision for script in _scripts().walk_revisions()}:
+    if current_version in {script.revision for script in _scripts().walk_revisions()}:
         raise SchemaMismatch(
-            f"the database is at version {found}, this program needs {wanted}; "
+            f"the database is at version {current_version}, this program needs {wanted}; "
             "run: bench-server migrate"
         )
-    raise SchemaMismatch(_newer(found))
+    raise SchemaMismatch(_newer(current_version))
 
 
 def _check_foreign_keys(connection: Connection, check: bool) -> None:
@@ -125,19 +125,19 @@ def _check_foreign_keys(connection: Connection, check: bool) -> None:
 
 def _is_down(engine: Engine, revision: str) -> bool:
     """Whether ``revision`` lies before the database's own; raises as :func:`migrate` does."""
-    known = {script.revision for script in _scripts().walk_revisions()}
-    if revision not in {"base", "head", *known}:
-        possible = ", ".join(["base", *sorted(known), "head"])
+    known_versions = {script.revision for script in _scripts().walk_revisions()}
+    if revision not in {"base", "head", *known_versions}:
+        possible = ", ".join(["base", *sorted(known_versions), "head"])
         raise UnknownVersion(f"there is no version {revision!r}; possible are {possible}")
     before = current(engine)
-    if before is not None and before not in known:
+    if before is not None and before not in known_versions:
         raise SchemaMismatch(_newer(before))
     return revision != "head" and before in _newer_than(revision)
 
 
-def _newer(found: str) -> str:
+def _newer(current_version: str) -> str:
     return (
-        f"the database is at version {found}, which is newer than this program knows "
+        f"the database is at version {current_version}, which is newer than this program knows "
         f"({head()}); run: pip install --upgrade bench-server"
     )
 

@@ -44,28 +44,28 @@ def give(
         MalformedJson, InvalidField: the body is not ``{"key_id": ...}``.
         UnknownKey, KeyNotActive: the key may send no results.
     """
-    asked = acts.parse(acts.ChallengeRequest, raw)
+    request = acts.parse(acts.ChallengeRequest, raw)
     row = Challenge(
         id=secrets.token_hex(16),
         nonce=secrets.token_hex(32),
-        key_id=asked.key_id,
+        key_id=request.key_id,
         issued_at=now,
         expires_at=now + timedelta(hours=hours),
     )
     with store.writing() as session:
-        require_active(session, asked.key_id)
+        require_active(session, request.key_id)
         session.exec(
             delete(Challenge).where(col(Challenge.used).is_(False), col(Challenge.expires_at) < now)
         )
         session.add(row)
-    given = given_challenge(row, authority)
-    signed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, acts.payload(given), authority.challenge)
+    issued = given_challenge(row, authority)
+    signed = envelope.seal(acts.CHALLENGE_PAYLOAD_TYPE, acts.payload(issued), authority.challenge)
     return ChallengeAnswer(
-        id=given.id,
-        nonce=given.nonce,
-        server_origin=given.server_origin,
-        issued_at=given.issued_at,
-        expires_at=given.expires_at,
+        id=issued.id,
+        nonce=issued.nonce,
+        server_origin=issued.server_origin,
+        issued_at=issued.issued_at,
+        expires_at=issued.expires_at,
         envelope=strict_json.loads(signed),
     )
 

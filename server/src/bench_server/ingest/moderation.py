@@ -215,10 +215,10 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
     log_index = session.exec(
         select(LogEntry.log_index).where(entries, LogEntry.kind == "result")
     ).one()
-    known = columns.of_result(columns.stored_result(submission.payload))
+    of_payload = columns.of_result(columns.stored_result(submission.payload))
     session.add(
         Withdrawn(
-            **{name: known[name] for name in Withdrawn.model_fields if name in known},
+            **{name: of_payload[name] for name in Withdrawn.model_fields if name in of_payload},
             id=result_id,
             payload_sha256=submission.payload_sha256,
             log_index=log_index,

@@ -34,8 +34,8 @@ def nodes(session: Session, wanted: Iterable[Node]) -> dict[Node, bytes]:
         return {}
     places = {
         name: value
-        for number, (level, own) in enumerate(sorted(positions.items()))
-        for name, value in ((f"level_{number}", level), (f"positions_{number}", list(own)))
+        for number, (level, at_level) in enumerate(sorted(positions.items()))
+        for name, value in ((f"level_{number}", level), (f"positions_{number}", list(at_level)))
     }
     rows = session.connection().execute(_nodes_of(len(positions)), places)
     return {(level, position): value for level, position, value in rows}
@@ -148,7 +148,7 @@ def entry_tile(session: Session, number: str) -> bytes:
 
 def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogCheckpoint]:
     """The first checkpoint that covers each entry; entries of one append share theirs."""
-    found: dict[int, LogCheckpoint] = {}
+    checkpoints: dict[int, LogCheckpoint] = {}
     newest: LogCheckpoint | None = None
     for index in sorted(indices):
         if newest is None or newest.size <= index:
@@ -158,8 +158,8 @@ def _first_checkpoints(session: Session, indices: Sequence[int]) -> list[LogChec
                 .order_by(col(LogCheckpoint.size))
                 .limit(1)
             ).one()
-        found[index] = newest
-    return [found[index] for index in indices]
+        checkpoints[index] = newest
+    return [checkpoints[index] for index in indices]
 
 
 def path(tree: Mapping[Node, bytes], index: int, size: int) -> tuple[bytes, ...]:

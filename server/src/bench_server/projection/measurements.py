@@ -75,7 +75,7 @@ def result_entry(
         entry: the log entry with its submission (:data:`.entries.ENTRIES`).
         key: the key that signed it (:data:`.entries.KEYS`).
     """
-    known = columns.of_result(result) | {
+    known_columns = columns.of_result(result) | {
         "owner": key.owner,
         "machine_id": machine_id(key.first_key_id, result.machine.machine_hash),
     }
@@ -86,8 +86,8 @@ def result_entry(
         entry.challenge_id,
         result,
         Revocation(key.compromised_since, key.revoked_reason),
-        known,
-        subject_of(known),
+        known_columns,
+        subject_of(known_columns),
         verdicts,
         None if entry.outlier is None else Finding.from_text(entry.outlier),
     )

@@ -117,8 +117,8 @@ def _others(connection: Connection, place: Place) -> OtherOwners:
     if len(times) <= FEW:
         return of_times(times)
     size = connection.execute(SIZE, {"hardware": place.hardware}).scalar_one()
-    own = connection.execute(HAS, place._asdict()).first()
-    count = size - (own is not None)
+    own_row = connection.execute(HAS, place._asdict()).first()
+    count = size - (own_row is not None)
     skips = {f"q{quarter}": count * quarter // 4 for quarter in QUARTERS}
     return of_quartiles(count, connection.execute(QUARTILES, {**place._asdict(), **skips}).one())
 

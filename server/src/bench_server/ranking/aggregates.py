@@ -172,17 +172,17 @@ def _middle_ids(
 ) -> dict[str, tuple[str, str]]:
     """The ids of the two middle children of each parent."""
     few = [parent for parent, count in counts.items() if count <= FEW]
-    found: dict[str, tuple[str, str]] = {}
+    pairs: dict[str, tuple[str, str]] = {}
     rows = connection.execute(_ordered(level), {"ids": few}) if few else ()
     for parent, group in groupby(rows, key=lambda row: row.parent):
         ids = [row.id for row in group]
-        found[parent] = ids[(len(ids) - 1) // 2], ids[len(ids) // 2]
+        pairs[parent] = ids[(len(ids) - 1) // 2], ids[len(ids) // 2]
     for parent in counts.keys() - set(few):
         count = counts[parent]
         place = {"parent": parent, "skip": (count - 1) // 2, "take": 2 - count % 2}
         ids = list(connection.scalars(_from_middle(level), place))
-        found[parent] = ids[0], ids[-1]
-    return found
+        pairs[parent] = ids[0], ids[-1]
+    return pairs
 
 
 # -- statements, each built once -------------------------------------------------------------------

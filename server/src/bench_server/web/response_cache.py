@@ -160,11 +160,11 @@ def _tag(scope: Scope, start: Message, body: Message) -> Message:
     if "etag" not in headers:
         headers["etag"] = f'"{hashlib.sha256(body["body"]).hexdigest()[:32]}"'
     headers.setdefault("cache-control", "no-cache")
-    asked = Headers(scope=scope).get("if-none-match", "")
-    known = {tag.strip().removeprefix("W/") for tag in asked.split(",")}
-    if asked.strip() != "*" and headers["etag"].removeprefix("W/") not in known:
+    if_none_match = Headers(scope=scope).get("if-none-match", "")
+    client_tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+    if if_none_match.strip() != "*" and headers["etag"].removeprefix("W/") not in client_tags:
         return body
     start["status"] = 304
-    kept = [pair for pair in start["headers"] if pair[0].decode() in KEPT_IN_304]
-    start["headers"] = kept
+    headers_of_304 = [pair for pair in start["headers"] if pair[0].decode() in KEPT_IN_304]
+    start["headers"] = headers_of_304
     return {"type": "http.response.body", "body": b""}

@@ -75,12 +75,14 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
 
 def _batch_lines(figures: list[Figure]) -> tuple[BatchLine, ...]:
     lines: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
-    for one in figures:
-        lines[one.setup.framework, one.setup.device, one.setup.recipe].append(one)
-    found = []
-    for (framework, device, recipe), own in sorted(lines.items()):
-        if len(own) > 1:
-            ordered = sorted(own, key=lambda one: one.setup.batch_size)
-            cells = (setup_figure(one, ordered[0] if n else None) for n, one in enumerate(ordered))
-            found.append(BatchLine(framework, device, recipe, tuple(cells)))
-    return tuple(found)
+    for figure in figures:
+        lines[figure.setup.framework, figure.setup.device, figure.setup.recipe].append(figure)
+    batch_lines = []
+    for (framework, device, recipe), of_line in sorted(lines.items()):
+        if len(of_line) > 1:
+            ordered = sorted(of_line, key=lambda figure: figure.setup.batch_size)
+            cells = (
+                setup_figure(figure, ordered[0] if n else None) for n, figure in enumerate(ordered)
+            )
+            batch_lines.append(BatchLine(framework, device, recipe, tuple(cells)))
+    return tuple(batch_lines)

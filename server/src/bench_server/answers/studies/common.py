@@ -83,8 +83,8 @@ def richest(session: Session, *axes: Any) -> str | None:
     )
     slug = combinations.c.hardware_slug
     query = select(slug).group_by(slug).order_by(func.count().desc(), slug).limit(1)
-    found: str | None = session.connection().scalar(query)
-    return found
+    default_slug: str | None = session.connection().scalar(query)
+    return default_slug
 
 
 def data_of(figures: list[Figure]) -> str:
@@ -97,22 +97,22 @@ def one_data(figures: list[Figure]) -> list[Figure]:
     return [f for f in figures if f.setup.data == data]
 
 
-def setup_figure(one: Figure, base: Figure | None) -> SetupFigure:
+def setup_figure(figure: Figure, base: Figure | None) -> SetupFigure:
     return SetupFigure(
-        framework=one.setup.framework,
-        device=one.setup.device,
-        recipe=one.setup.recipe,
-        batch_size=one.setup.batch_size,
-        samples_per_second=1e9 / one.ns_per_sample,
-        repeats=one.repeats,
-        published=one.published,
-        result_id=one.evidence.result_id,
-        held=hold(one, base) if base else None,
+        framework=figure.setup.framework,
+        device=figure.setup.device,
+        recipe=figure.setup.recipe,
+        batch_size=figure.setup.batch_size,
+        samples_per_second=1e9 / figure.ns_per_sample,
+        repeats=figure.repeats,
+        published=figure.published,
+        result_id=figure.evidence.result_id,
+        held=hold(figure, base) if base else None,
     )
 
 
-def hold(one: Figure, base: Figure) -> FigureComparison:
-    comparison_found = compare(one, base)
+def hold(figure: Figure, base: Figure) -> FigureComparison:
+    comparison_found = compare(figure, base)
     return FigureComparison(
         comparison_found.speed_up,
         comparison_found.low,

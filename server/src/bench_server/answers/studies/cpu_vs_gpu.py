@@ -136,12 +136,12 @@ def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
 
 def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
     """The fastest figures in float32, by workload, batch size and data."""
-    found: dict[tuple[str, int, str], Figure] = {}
-    for one in figures:
-        if one.setup.precision == "float32":
-            key = (one.subject.workload_digest, one.setup.batch_size, one.setup.data)
-            found.setdefault(key, one)
-    return found
+    fastest: dict[tuple[str, int, str], Figure] = {}
+    for figure in figures:
+        if figure.setup.precision == "float32":
+            key = (figure.subject.workload_digest, figure.setup.batch_size, figure.setup.data)
+            fastest.setdefault(key, figure)
+    return fastest
 
 
 def _pays_from(rows: list[PairRow]) -> int | None:

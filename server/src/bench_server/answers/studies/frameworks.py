@@ -83,20 +83,20 @@ def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
 
 def _framework_table(figures: list[Figure]) -> FrameworkTable:
     by_framework: dict[str, dict[str, Figure]] = defaultdict(dict)
-    for one in figures:  # fastest first, so the fastest of several devices is used
-        by_framework[one.setup.framework].setdefault(one.setup.recipe, one)
-    best = {name: min(own.values(), key=time_of) for name, own in by_framework.items()}
+    for figure in figures:  # fastest first, so the fastest of several devices is used
+        by_framework[figure.setup.framework].setdefault(figure.setup.recipe, figure)
+    best = {name: min(by_recipe.values(), key=time_of) for name, by_recipe in by_framework.items()}
     rows = []
     for name in sorted(best, key=lambda name: best[name].ns_per_sample):
-        own = by_framework[name]
-        naive = own.get("naive")
+        by_recipe = by_framework[name]
+        naive = by_recipe.get("naive")
         cells = [
-            setup_figure(own[recipe], naive if recipe != "naive" else None)
-            if recipe in own
+            setup_figure(by_recipe[recipe], naive if recipe != "naive" else None)
+            if recipe in by_recipe
             else None
             for recipe in RECIPES
         ]
-        others = [one for other, one in best.items() if other != name]
+        others = [figure for other, figure in best.items() if other != name]
         held = hold(best[name], min(others, key=time_of)) if others else None
         rows.append(FrameworkRow(name, (cells[0], cells[1], cells[2]), held))
     first = figures[0]
@@ -106,5 +106,5 @@ def _framework_table(figures: list[Figure]) -> FrameworkTable:
     )
 
 
-def time_of(one: Figure) -> float:
-    return one.ns_per_sample
+def time_of(figure: Figure) -> float:
+    return figure.ns_per_sample

@@ -81,7 +81,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
     setup, versions = max(groups.items(), key=lambda item: (len(item[1]), item[0]))
     ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
-    figures = [(version, _combined(own)) for version, own in ordered]
+    figures = [(version, _combined(of_version)) for version, of_version in ordered]
     return TrendsAnswer(
         hardware=figures[0][1].hardware,
         hardware_slug=slug,
@@ -91,13 +91,13 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         versions=tuple(
             VersionFigure(
                 version,
-                1e9 / one.ns_per_sample,
-                one.repeats,
-                one.machines,
-                one.owners,
-                hold(one, figures[place - 1][1]) if place else None,
+                1e9 / combined.ns_per_sample,
+                combined.repeats,
+                combined.machines,
+                combined.owners,
+                hold(combined, figures[place - 1][1]) if place else None,
             )
-            for place, (version, one) in enumerate(figures)
+            for place, (version, combined) in enumerate(figures)
         ),
     )
 
@@ -140,8 +140,8 @@ def _by_version(
         query = query.where(TABLE.c.framework == choice.framework)
     groups: dict[Setup, dict[str, list[Figure]]] = defaultdict(lambda: defaultdict(list))
     for row in session.connection().execute(query):
-        found = figure(row)
-        groups[found.setup][row.version].append(found)
+        row_figure = figure(row)
+        groups[row_figure.setup][row.version].append(row_figure)
     return groups
 
 
