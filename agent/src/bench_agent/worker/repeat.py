@@ -53,7 +53,7 @@ class Repeat:
         self._samples: Data | None = None
         self._losses: witness.LossReadings | None = None
         self._steps_after: steps_after.StepsAfter | None = None
-        self._masks_change = True
+        self._drops_right = True
         self._data_digest: str | None = None
         self._frozen_weights = pretrained.GENERATED
 
@@ -163,6 +163,9 @@ class Repeat:
         told = witness.read(
             self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
         )
+        self._drops_right = witness.scales_what_it_keeps(
+            self._open_session(), job.workload, self._samples
+        )
         return measurement.model_copy(update={"witness": told})
 
     def _traced(self, measurement: Measurement) -> Measurement:
@@ -175,7 +178,8 @@ class Repeat:
         if not conformance_trace.has_reference(job.workload):
             return measurement
         traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
-        self._masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
+        masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
+        self._drops_right = self._drops_right and masks_change
         return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
@@ -190,8 +194,8 @@ class Repeat:
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
         verdict = conformance.verdict(self._job.cell, measurement.traces)
-        if verdict.kind == "wrong_result" or not self._masks_change:
-            print(f"traces: {verdict}, masks change: {self._masks_change}", flush=True)
+        if verdict.kind == "wrong_result" or not self._drops_right:
+            print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return self._judged_accuracy(measurement)
 

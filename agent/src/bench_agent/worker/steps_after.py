@@ -7,6 +7,7 @@ not wait, or that stopped training after its first steps, shows it here.
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,8 @@ from ..engines.seam import Session
 
 # Steps of a call: MLX evaluates every eighth step by itself, JAX waits for short programs.
 CALLS = (1, 25)
-# Preemption makes single tries long, so the best of some counts. One is enough of a long call.
+# Preemption makes single tries long, and hides what is left, so the median counts. One is enough
+# of a long call.
 TRIES = 5
 LONG_ENOUGH_NS = 500_000_000
 # Two readings of a tensor differ by this; no step is as short.
@@ -29,7 +31,7 @@ MOST_LEFT = 0.2
 class StepsAfter:
     """What the steps showed.
 
-    ``left``: the share of a call that was still to do after ``sync``, the least of some tries, of
+    ``left``: the share of a call that was still to do after ``sync``, the median of some tries, of
     the worse kind of call. ``moved``: whether a call changed the last trained tensor; not each
     must, because a gradient may vanish where the loss does.
     """
@@ -62,7 +64,7 @@ def train(session: Session, timed: Callable[[Callable[[], object]], int]) -> Ste
             spent_ns += call_ns + left_ns
             if spent_ns >= LONG_ENOUGH_NS:
                 break
-        left.append(min(shares))
+        left.append(median(shares))
     return StepsAfter(max(left), moved)
 
 

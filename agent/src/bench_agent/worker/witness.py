@@ -16,7 +16,7 @@ from bench_protocol.witness import Mask, Witness, trained_tensors
 from bench_protocol.workloads import Workload
 
 from ..engines.common import as_floats
-from ..engines.seam import Data, Dropped, Session, WrongResult
+from ..engines.seam import Data, Dropped, Session
 
 # Samples that pass forward once for the masks.
 MASKED_SAMPLES = 32
@@ -88,26 +88,27 @@ def movements(
 
 
 def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
-    """What each dropout layer does with the first training samples, in two steps.
-
-    Raises:
-        WrongResult: a layer does not scale what it keeps by 1 / (1 - rate).
-    """
-    rates = [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
-    if not rates:
-        return ()
-    x = as_floats(data.train_x[:MASKED_SAMPLES])
-    draws = [session.through_dropout(x, ahead) for ahead in (0, 1)]
-    for rate, draw in zip(rates, draws[0], strict=True):
-        if abs(_scale(*draw) * (1 - rate) - 1) > SCALE_TOLERANCE:
-            raise WrongResult(f"dropout at rate {rate} scales by {_scale(*draw):.3f}")
+    """What each dropout layer does with the first training samples, in two steps."""
+    draws = (_passes(session, workload, data, ahead) for ahead in (0, 1))
     return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
 
 
-def _scale(before: NDArray[np.float32], after: NDArray[np.float32]) -> float:
-    """What the kept values were multiplied by; NaN where none was kept."""
-    kept = (before != 0) & (after != 0)
-    return float(np.median(after[kept] / before[kept])) if kept.any() else math.nan
+def scales_what_it_keeps(session: Session, workload: Workload, data: Data) -> bool:
+    """Whether each dropout layer multiplies what it keeps by 1 / (1 - rate)."""
+    rates = (layer.rate for layer in workload.layers if isinstance(layer, Dropout))
+    for rate, (before, after) in zip(rates, _passes(session, workload, data, 0), strict=True):
+        kept = (before != 0) & (after != 0)
+        if kept.any():
+            scale = float(np.median(after[kept] / before[kept]))
+            if abs(scale * (1 - rate) - 1) > SCALE_TOLERANCE:
+                return False
+    return True
+
+
+def _passes(session: Session, workload: Workload, data: Data, ahead: int) -> list[Dropped]:
+    if not any(isinstance(layer, Dropout) for layer in workload.layers):
+        return []
+    return session.through_dropout(as_floats(data.train_x[:MASKED_SAMPLES]), ahead)
 
 
 def _mask(draw: Dropped, next_draw: Dropped) -> Mask:
