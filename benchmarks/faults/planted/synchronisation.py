@@ -52,7 +52,7 @@ FAULTS = tuple(
         ("N17", "the clock is read before the device is idle", "worker/stopwatch.py now",
          MLX_PIPELINE, clock_before_sync),
         ("N18", "no synchronisation", "engines/jax/sessions.py sync", JAX_CNN, no_sync),
-        ("N19", "half of the steps trained outside of the timed part", "worker/stopwatch.py block", JAX,
-         between_blocks),
+        ("N19", "half of the steps trained outside of the timed part",
+         "worker/stopwatch.py block", JAX, between_blocks),
     )
 )  # fmt: skip
