@@ -16,6 +16,7 @@ ARGS="--document docs/faults.md"`.
 
 * *Caught*: the result does not count on any board. *Ranked* in capitals: a fault that counts, or \
 an honest run that does not.
+* *Ranked with a doubt*: the result counts at a lower trust level than an honest one.
 * *Controls* are honest runs of each cell that a fault uses.
 * Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; N are new.
 * *Worker*: what the agent itself says before anything is sent. *Failed checks*: what the server \
@@ -25,8 +26,10 @@ says; effects are in [protocol.md](protocol.md).
 
 def page(outcomes: Sequence[Outcome], at: datetime, seconds: float) -> str:
     """The page, from the outcomes of a full run."""
+    doubted = table.doubted(outcomes)
     left = [
-        f"* {outcome.fault.name}, {outcome.fault.words}: {outcome.fault.unseen or 'see the table'}"
+        f"* {outcome.fault.name}, {outcome.fault.words}: "
+        + ("ranked with a doubt" if outcome in doubted else outcome.fault.unseen or "see the table")
         for outcome in table.uncaught(outcomes)
     ]
     conditions = (

@@ -65,8 +65,10 @@ class Outcome:
 
     @property
     def crashed(self) -> bool:
-        """The worker did not answer: the fault was not planted as it was meant."""
-        return self.worker.startswith("crashed")
+        """The worker crashed, and no check of what it measured failed: the fault was not planted as
+        it was meant."""
+        wrong = any(check.effect == "unranked" for check in self.checks)
+        return self.worker.startswith("crashed") and not wrong
 
     @property
     def caught(self) -> bool:

@@ -60,15 +60,25 @@ def uncaught(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [outcome for outcome in outcomes if not outcome.honest and not outcome.caught]
 
 
+def doubted(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Faults that are ranked, at a lower trust level than an honest run of the same cell."""
+    trust = {outcome.fault.setup: outcome.trust for outcome in outcomes if outcome.honest}
+    return [
+        outcome
+        for outcome in uncaught(outcomes)
+        if outcome.trust < trust.get(outcome.fault.setup, 3)
+    ]
+
+
 def summary(outcomes: Sequence[Outcome]) -> str:
-    """``N of M caught; n of those in the timed loop``, and what is wrong otherwise."""
+    """``N of M caught; n of those in the timed loop``, and how many others are doubted."""
     planted = [outcome for outcome in outcomes if not outcome.honest]
     caught = [outcome for outcome in planted if outcome.caught]
     looped = [outcome for outcome in caught if outcome.fault.in_timed_loop]
     loops = sum(outcome.fault.in_timed_loop for outcome in planted)
     return (
         f"{len(caught)} of {len(planted)} caught; {len(looped)} of those in the timed loop"
-        f" (of {loops} there)"
+        f" (of {loops} there); {len(doubted(outcomes))} more ranked with a doubt"
     )
 
 

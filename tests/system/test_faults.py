@@ -30,7 +30,7 @@ def test_a_short_set_is_caught() -> None:
     )
     assert done.returncode == 0, done.stdout + done.stderr
     last = done.stdout.splitlines()[-1]
-    assert last == "6 of 6 caught; 4 of those in the timed loop (of 4 there)", done.stdout
+    assert last.startswith("6 of 6 caught; 4 of those in the timed loop (of 4 there); 0 more")
 
 
 def test_there_are_faults_of_every_kind() -> None:
@@ -58,7 +58,9 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     control = controls((fault,))[0]
     right = [outcome(control, ranked=True), outcome(fault, ranked=False)]
     assert table.wrong(right) == []
-    assert table.summary(right) == "1 of 1 caught; 1 of those in the timed loop (of 1 there)"
+    assert table.summary(right) == (
+        "1 of 1 caught; 1 of those in the timed loop (of 1 there); 0 more ranked with a doubt"
+    )
     wrong = [outcome(control, ranked=False), outcome(fault, ranked=True)]
     assert [line.partition(":")[0] for line in table.wrong(wrong)] == [
         "honest, not ranked", "ranked",
@@ -67,8 +69,10 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     assert "| YES | 3 |" in table.markdown(wrong)
     # Outside of the timed loop it is counted, and fails nothing.
     assert table.wrong([outcome(other, ranked=True)]) == []
-    crashed = outcome(fault, ranked=False, worker="crashed (timing)")
+    crashed = Outcome(fault, "crashed (timing)", (), ranked=False, trust=1)
     assert not crashed.caught
+    # A worker that crashes over what a check names is the fault's own end.
+    assert outcome(fault, ranked=False, worker="crashed (timing)").caught
     assert table.wrong([crashed]) == ["crashed: B3, a block trains only its first step"]
 
 

@@ -111,8 +111,12 @@ def block_halved(here: Planting) -> None:
     stopwatch._Stopwatch.block = block  # type: ignore[method-assign]
 
 
+LIES = (
+    "a worker rewritten to lie consistently, at 4 products of its own or less; other owners and a "
+    "second run tell"
+)
 FAULTS = tuple(
-    Fault(name, words, where, setup, plant)
+    Fault(name, words, where, setup, plant, unseen=LIES if name == "N34" else "")
     for name, words, where, setup, plant in (
         ("D1", "the worker's clock at half speed", "worker/main.py clock", TORCH, half_speed),
         ("D2", "steps_per_block stated twice as large", "worker/repeat.py", TF,

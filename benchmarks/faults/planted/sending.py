@@ -75,12 +75,13 @@ def as_workload(name: str) -> Sent:
     return cell(lambda _: {"workload": name, "workload_digest": workload.digest})
 
 
+LIMITS = "within the derived limits of a GPU that nobody measured; measured ones would tell"
 UNSEEN = "an agent rewritten to lie consistently; other owners and a second run tell"
 FAULTS = tuple(
     Fault(name, words, where, setup, sent=sent, unseen=unseen)
     for name, words, where, setup, sent, unseen in (
         ("G1", "own optimiser's losses off by 77 %", "traces", CUDA, traces("workload", 1.77), ""),
-        ("G2", "SGD's losses off by 0.9 %", "traces", CUDA, traces("sgd", 1.009), ""),
+        ("G2", "SGD's losses off by 0.9 %", "traces", CUDA, traces("sgd", 1.009), LIMITS),
         ("N37", "witness left out", "run/sign.py", TORCH,
          measurement(lambda made: {"witness": None}), ""),
         ("N38", "window left out", "run/sign.py", JAX,
