@@ -1,7 +1,8 @@
 """Eligibility: whether a result is ranked, and its trust level from 1 to 3. Computed, never sent.
 
-Both follow from the result's checks, its moderation and its key. :mod:`..ingest.result_checks`
-defines the effect of each failed check, :mod:`.reproduced` level 4.
+Whether it is ranked follows from its checks, its moderation and its key, its level from the checks
+alone. :mod:`..ingest.result_checks` defines the effect of each failed check, :mod:`.reproduced`
+level 4.
 """
 
 from collections.abc import Sequence
