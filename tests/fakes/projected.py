@@ -1,13 +1,18 @@
 """An application whose log is projected before and after each request."""
 
+import time
 from typing import Any
 
+import httpx
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from bench_server.db.store import Store
 from bench_server.projection.projector import Projector
+from bench_server.web.response_cache import FRESH_SECONDS
+
+SETTLED_SECONDS = 30
 
 
 def project(store: Store) -> None:
@@ -31,3 +36,20 @@ class Projected:
         await self._app(scope, receive, send)
         if scope["type"] == "http":
             await run_in_threadpool(project, store)
+
+
+def settled(address: str) -> str:
+    """Wait until a real server's boards include every log entry, and no cached answer is older.
+
+    Returns:
+        The address.
+    """
+    deadline = time.monotonic() + SETTLED_SECONDS
+    while True:
+        state = httpx.get(f"{address}/readyz").json()
+        if state["entries"] == state["projected"]:
+            break
+        assert time.monotonic() < deadline, state
+        time.sleep(0.05)
+    time.sleep(FRESH_SECONDS + 0.05)
+    return address

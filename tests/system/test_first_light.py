@@ -10,6 +10,7 @@ from html import unescape
 
 import httpx
 import pytest
+from tests.fakes.projected import settled
 from tests.system.conftest import BIN, Agent, Server
 
 from bench_protocol import envelope, keys, statement
@@ -33,7 +34,7 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
 
     sent = agent("status", "--json").json()["sent"]
     assert len(sent) == 4
-    with httpx.Client(base_url=address) as http:
+    with httpx.Client(base_url=settled(address)) as http:
         for entry in sent:
             identifier = entry["answer"]["id"]
             stored = http.get(f"/api/v1/results/{identifier}").json()

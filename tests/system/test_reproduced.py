@@ -11,6 +11,7 @@ import pytest
 from tests.fakes import results
 from tests.fakes.live import running_server
 from tests.fakes.outboxes import put
+from tests.fakes.projected import settled
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
@@ -99,6 +100,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     first, second, slower = ada.send(100), basel.send(105), chiyo.send(130)
 
     def levels() -> list[int]:
+        settled(address)
         rows = (httpx.get(f"{address}/api/v1/results/{i}").json() for i in (first, second, slower))
         return [row["trust_level"] for row in rows]
 
@@ -117,7 +119,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert levels() == [3, 3, 3]
     # One owner cannot reproduce itself.
     again = ada.send(101)
-    assert httpx.get(f"{address}/api/v1/results/{again}").json()["trust_level"] == 3
+    assert httpx.get(f"{address}/api/v1/results/{again}?wait=10").json()["trust_level"] == 3
 
     assert operator("owners", "confirm", "Basel lab").code == 0
     assert levels() == [4, 4, 3]
@@ -128,8 +130,9 @@ def test_two_confirmed_owners_reproduce_each_other(
     # A figure is trusted as far as the least of what counts in it.
     assert board() == [(3, 3, False)]
     assert board(trust=4) == [(4, 2, True)]
-    # What comes in later is reproduced at once.
-    assert httpx.get(f"{address}/api/v1/results/{basel.send(103)}").json()["trust_level"] == 4
+    # What comes in later is reproduced when it is projected.
+    later = httpx.get(f"{address}/api/v1/results/{basel.send(103)}?wait=10")
+    assert later.json()["trust_level"] == 4
 
     dump = tmp_path / "log.zip"
     audited = operator("verify-log", address, "--save", str(dump))

@@ -10,6 +10,7 @@ import pytest
 from sqlalchemy import text
 from tests.fakes import outboxes, results
 from tests.fakes.live import running_server
+from tests.fakes.projected import settled
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.errors import HomeProblem, LogContradiction, ServerUnreachable
@@ -96,7 +97,7 @@ def test_a_challenge_raises_the_trust(home: Home, client: Client) -> None:
     sent(home, client)  # enrolls
     put(home, 1, client)
     (bound,) = sent(home, client)
-    stored = json.loads(client.fetch(f"/api/v1/results/{bound}"))
+    stored = json.loads(client.fetch(f"/api/v1/results/{bound}?wait=10"))
     verdicts = {v["check"]: v for v in stored["verdicts"]}
     assert verdicts["challenge"]["passed"], verdicts["challenge"]
     assert verdicts["times_fit"]["effect"] == "unranked"
@@ -221,6 +222,7 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
     bundle = fetch_bundle(second, renewed.read)
     with pytest.raises(BadSignature, match="revoked"):
         verify(bundle)
+    settled(renewed.server)
     row = json.loads(renewed.fetch(f"/api/v1/results/{second}"))
     assert not row["rankable"]
     assert "stolen" in row["unranked_reason"]
@@ -367,13 +369,16 @@ def test_ones_own_results(home: Home, client: Client, tmp_path: Path) -> None:
     assert agent("results", "hide", hidden, *at).code == 0
     assert agent("results", "withdraw", gone, *at, "--yes").code == 0
     assert agent("results", "pseudonymise", "--name", "somebody", *at).code == 0
+    settled(client.server)
     listed = json.loads(agent("results", "list", *at, "--json").stdout)
     assert [(row["id"], row["moderation"]) for row in listed] == [(hidden, "hidden"), (left, None)]
+    settled(client.server)
     for identity, words in ((hidden, "hidden by its sender"), (gone, "was withdrawn")):
         answer = httpx.get(f"{client.server}/api/v1/results/{identity}")
         assert (answer.status_code, answer.json()["code"]) == (410, "gone")
         assert words in answer.json()["detail"]
     assert agent("results", "show", hidden, *at).code == 0
+    settled(client.server)
     assert httpx.get(f"{client.server}/api/v1/results/{hidden}").status_code == 200
     file = tmp_path / "mine.jsonl"
     assert agent("results", "export", str(file), *at).code == 0
