@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.projected import settled
 
 from bench_protocol.matrix import Device
 from bench_protocol.result import Energy
@@ -42,7 +43,7 @@ def test_ten_questions(live_server: str) -> None:
             )
         post.made(cell=results.make_cell(device=metal, recipe="tuned"), machine=m2, step_ns=200_000)
         post.made(cell=results.make_cell(device=metal, batch_size=256), machine=m2, step_ns=400_000)
-    done = ask(live_server)
+    done = ask(settled(live_server))
     assert (done.returncode, done.stderr) == (0, "")
     answers = done.stdout.splitlines()
     for line, said in zip(
