@@ -69,7 +69,7 @@ def _require(workloads: Sequence[str]) -> None:
     """Check that their data are here.
 
     Raises:
-        SystemExit: they are not; with what mends it.
+        SystemExit: they are not; with what fixes it.
     """
     try:
         data.require({workload_named(name).data_set.name: None for name in workloads})

@@ -150,7 +150,7 @@ def main() -> int:
         ranked = {row["hardware_slug"] for row in measured(api.board(asked.workload))}
     except HTTPError as error:
         problem = json.loads(error.read())
-        print(f"{problem['detail']}: {problem['mend']}", file=sys.stderr)
+        print(f"{problem['detail']}: {problem['hint']}", file=sys.stderr)
         return 1
     except URLError as error:
         print(f"{asked.address} does not answer: {error.reason}", file=sys.stderr)

@@ -47,7 +47,7 @@ def test_enrollment_proves_possession_and_does_not_sign_the_display_name() -> No
 
 def test_a_refused_enrollment_says_why() -> None:
     with pytest.raises(ServerRefused, match=r"invite_needed! \(ask the operator\)"):
-        client(lambda request: problem(403, "invite_needed", mend="ask the operator")).enroll()
+        client(lambda request: problem(403, "invite_needed", hint="ask the operator")).enroll()
 
 
 def test_nobody_at_an_address_is_unreachable() -> None:

@@ -50,9 +50,9 @@ class Bench:
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout)["findings"]
 
-    def follow(self, mend: str) -> None:
+    def follow(self, hint: str) -> None:
         """Run a fix in a shell; variables that it exports persist."""
-        script = f"{mend}\necho BENCH_HOME=$BENCH_HOME"
+        script = f"{hint}\necho BENCH_HOME=$BENCH_HOME"
         done = subprocess.run(
             ["sh", "-ec", script],
             env=self.environment,
@@ -85,7 +85,7 @@ def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
     bench.environment["PYTHONPATH"] = str(packages)
     code, (finding,) = bench.doctor("--only", "metal-pair")
     assert (code, finding["verdict"]) == (1, "fail")
-    assert finding["mend"].endswith("install 'tensorflow>=2.18,<2.20'")
+    assert finding["hint"].endswith("install 'tensorflow>=2.18,<2.20'")
     # What that command leaves behind.
     wrong.rename(tmp_path / "gone")
     distribution(packages, "tensorflow", "2.19.1")
@@ -97,8 +97,8 @@ def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(surroundings, "is_installed", lambda name: False)
     findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
     assert findings[-1].verdict == "fail"
-    assert findings[-1].mend is not None
-    assert "agent[jax,mlx,tensorflow,torch]'" in findings[-1].mend
+    assert findings[-1].hint is not None
+    assert "agent[jax,mlx,tensorflow,torch]'" in findings[-1].hint
 
 
 def test_keys_that_others_may_read(bench: Bench, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_keys_that_others_may_read(bench: Bench, tmp_path: Path) -> None:
     code, findings = bench.doctor("--only", "keys")
     assert (code, [finding["verdict"] for finding in findings]) == (1, ["fail", "fail"])
     for finding in findings:
-        bench.follow(finding["mend"])
+        bench.follow(finding["hint"])
     assert bench.doctor("--only", "keys")[0] == 0
     load_or_create_key(home)
 
@@ -121,7 +121,7 @@ def test_a_key_that_is_none(bench: Bench, tmp_path: Path) -> None:
     home.key.write_text("nonsense")
     code, (finding,) = bench.doctor("--only", "keys")
     assert code == 1
-    bench.follow(finding["mend"])
+    bench.follow(finding["hint"])
     assert bench.doctor("--only", "keys")[0] == 0
     load_or_create_key(home)
 
@@ -131,7 +131,7 @@ def test_a_home_that_cannot_be_made(bench: Bench, tmp_path: Path) -> None:
     bench.environment["BENCH_HOME"] = str(tmp_path / "file" / "home")
     code, (finding,) = bench.doctor("--only", "home")
     assert (code, finding["verdict"]) == (1, "fail")
-    bench.follow(finding["mend"])
+    bench.follow(finding["hint"])
     assert bench.environment["BENCH_HOME"] == str(tmp_path / "share" / "trainmark")
     code, (finding,) = bench.doctor("--only", "home")
     assert (code, finding["verdict"]) == (0, "ok")
@@ -145,7 +145,7 @@ def test_offline(bench: Bench, tmp_path: Path) -> None:
     bench.environment["BENCH_DATA_DIR"] = str(tmp_path / "data")
     code, (finding,) = bench.doctor("--only", "data")
     assert (code, finding["verdict"]) == (0, "warn")
-    planned = finding["mend"].replace("bench-agent run", f"{AGENT} plan --json")
+    planned = finding["hint"].replace("bench-agent run", f"{AGENT} plan --json")
     bench.follow(planned)
     # The other way that it names: files from elsewhere.
     for file in (file for real in MANIFEST for file in real.files):
@@ -196,7 +196,7 @@ def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not (tmp_path / "home").exists()
     for finding in findings:
         assert finding.sentence
-        assert "\n" not in (finding.mend or "")
+        assert "\n" not in (finding.hint or "")
 
 
 def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None:
@@ -223,11 +223,11 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
     assert problem == (None, "wrong result in phase build")
 
 
-def test_a_mend_is_printed_unbroken() -> None:
-    mend = "x" * 300
+def test_a_hint_is_printed_unbroken() -> None:
+    hint = "x" * 300
     console = Console(width=60, record=True)
-    show.print_findings([Finding("home", "fail", "a [bold] sentence", mend)], console)
+    show.print_findings([Finding("home", "fail", "a [bold] sentence", hint)], console)
     text = console.export_text()
-    assert f"  {mend}\n" in text
+    assert f"  {hint}\n" in text
     assert "a [bold] sentence" in text
     assert show.document([Finding("home", "fail", "x")])["healthy"] is False

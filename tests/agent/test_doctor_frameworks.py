@@ -26,15 +26,15 @@ def test_frameworks() -> None:
         "frameworks.tensorflow": "skip",
     }
     assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["frameworks.tensorflow"] == "fail"
-    mend = check({"tensorflow": BROKEN})[0].mend or ""
-    assert mend.endswith("install --force-reinstall tensorflow==2.21.0 tensorflow-cpu==2.21.0")
+    hint = check({"tensorflow": BROKEN})[0].hint or ""
+    assert hint.endswith("install --force-reinstall tensorflow==2.21.0 tensorflow-cpu==2.21.0")
     installed = {"mlx": "0.32.4", "mlx-cpu": "0.31.0", "mlx-lm": "0.30.1"}
-    mend = check({"mlx": BROKEN})[0].mend or ""
-    assert mend.endswith("--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1")
+    hint = check({"mlx": BROKEN})[0].hint or ""
+    assert hint.endswith("--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1")
     nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
     assert exit_code(nothing) == 1
-    assert nothing[-1].mend is not None
-    assert "agent[mlx,tensorflow]'" in nothing[-1].mend
+    assert nothing[-1].hint is not None
+    assert "agent[mlx,tensorflow]'" in nothing[-1].hint
 
 
 def test_a_mac_without_metal_is_said() -> None:
@@ -44,7 +44,7 @@ def test_a_mac_without_metal_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("packages", "verdict", "mend"),
+    ("packages", "verdict", "hint"),
     [
         ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),
         ({"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "ok", ""),
@@ -61,10 +61,10 @@ def test_a_mac_without_metal_is_said() -> None:
         ({}, "skip", ""),
     ],
 )
-def test_mlx_backend(packages: Mapping[str, str], verdict: str, mend: str) -> None:
-    actual, hint = only(frameworks.check_mlx_backend(packages, "Linux"))
+def test_mlx_backend(packages: Mapping[str, str], verdict: str, hint: str) -> None:
+    actual, actual_hint = only(frameworks.check_mlx_backend(packages, "Linux"))
     assert actual == verdict
-    assert mend in hint
+    assert hint in actual_hint
 
 
 def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,7 +82,7 @@ def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "container", "tools", "verdict", "mend"),
+    ("facts", "container", "tools", "verdict", "hint"),
     [
         (Nvidia(), False, (), "skip", ""),
         (Nvidia(driver="580.1"), False, (), "ok", ""),
@@ -100,11 +100,11 @@ def test_mlx_blas_and_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_nvidia_driver(
-    facts: Nvidia, container: bool, tools: tuple[str, ...], verdict: str, mend: str
+    facts: Nvidia, container: bool, tools: tuple[str, ...], verdict: str, hint: str
 ) -> None:
-    actual, hint = only(nvidia.check_driver(facts, container, tools))
+    actual, actual_hint = only(nvidia.check_driver(facts, container, tools))
     assert actual == verdict
-    assert mend in hint
+    assert hint in actual_hint
 
 
 CUDA_CPU = FrameworkProbe(installed=True, devices=("cuda", "cpu"))
@@ -114,7 +114,7 @@ NEW, MIDDLE, OLD = (
 
 
 @pytest.mark.parametrize(
-    ("facts", "seen", "packages", "verdict", "mend"),
+    ("facts", "seen", "packages", "verdict", "hint"),
     [
         (Nvidia(), GOOD, {"mlx": "0.32.4"}, "skip", ""),
         (NEW, ABSENT, {}, "skip", ""),
@@ -129,15 +129,15 @@ NEW, MIDDLE, OLD = (
     ],
 )
 def test_mlx_beside_an_nvidia_gpu(
-    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
+    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, hint = only(nvidia.check_cuda_mlx(facts, seen, packages))
+    actual, actual_hint = only(nvidia.check_cuda_mlx(facts, seen, packages))
     assert actual == verdict
-    assert mend in hint
+    assert hint in actual_hint
 
 
 @pytest.mark.parametrize(
-    ("facts", "seen", "packages", "verdict", "mend"),
+    ("facts", "seen", "packages", "verdict", "hint"),
     [
         (Nvidia(), GOOD, {}, "skip", ""),
         (NEW, ABSENT, {}, "skip", ""),
@@ -147,8 +147,8 @@ def test_mlx_beside_an_nvidia_gpu(
     ],
 )
 def test_tensorflow_beside_an_nvidia_gpu(
-    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, mend: str
+    facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, hint = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
+    actual, actual_hint = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
     assert actual == verdict
-    assert mend in hint
+    assert hint in actual_hint

@@ -17,7 +17,7 @@ def test_power() -> None:
 
 
 @pytest.mark.parametrize(
-    ("governor", "verdict", "mend"),
+    ("governor", "verdict", "hint"),
     [
         (None, "skip", ""),
         (Governor("performance", "acpi-cpufreq"), "ok", ""),
@@ -28,10 +28,10 @@ def test_power() -> None:
         (Governor("performance", "intel_pstate", turbo=False), "warn", "no_turbo"),
     ],
 )
-def test_governor(governor: Governor | None, verdict: str, mend: str) -> None:
-    actual, hint = only(quiet.check_governor(governor))
+def test_governor(governor: Governor | None, verdict: str, hint: str) -> None:
+    actual, actual_hint = only(quiet.check_governor(governor))
     assert actual == verdict
-    assert mend in hint
+    assert hint in actual_hint
 
 
 def test_thermal() -> None:
@@ -45,11 +45,11 @@ def test_thermal() -> None:
 def test_energy() -> None:
     assert only(quiet.check_energy("nvml", None, "Linux"))[0] == "ok"
     findings = list(quiet.check_energy(None, "RAPL counters are for administrators only", "Linux"))
-    assert (findings[0].verdict, findings[0].mend) == ("skip", None)
+    assert (findings[0].verdict, findings[0].hint) == ("skip", None)
     assert "administrators" in findings[0].sentence
-    verdict, mend = only(quiet.check_energy(None, "zeus-apple-silicon is not installed", "Darwin"))
+    verdict, hint = only(quiet.check_energy(None, "zeus-apple-silicon is not installed", "Darwin"))
     assert verdict == "warn"
-    assert mend.endswith("agent[energy]'")
+    assert hint.endswith("agent[energy]'")
 
 
 def test_busy() -> None:

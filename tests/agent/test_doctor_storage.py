@@ -54,9 +54,9 @@ def test_data() -> None:
         "data.mnist": "ok",
         "data": "warn",
     }
-    actual, mend = only(storage.check_data((away,), {"cifar-100": True}))
+    actual, hint = only(storage.check_data((away,), {"cifar-100": True}))
     assert actual == "ok"
-    assert mend == "bench-agent data fetch cifar-100"
+    assert hint == "bench-agent data fetch cifar-100"
 
 
 def test_server() -> None:

@@ -47,7 +47,7 @@ def test_the_key_is_made_once_and_only_its_owner_may_read_it(home: Home) -> None
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644])
-def test_a_key_others_may_read_is_refused_with_its_mend(home: Home, mode: int) -> None:
+def test_a_key_others_may_read_is_refused_with_its_hint(home: Home, mode: int) -> None:
     load_or_create_key(home)
     home.key.chmod(mode)
     with pytest.raises(HomeProblem, match="chmod 600"):
@@ -103,7 +103,7 @@ def test_a_half_written_file_is_not_taken_for_an_envelope(home: Home) -> None:
     assert len(list(outbox.pending())) == 1
 
 
-def test_a_folder_that_cannot_be_made_is_a_problem_with_a_mend(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_problem_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(HomeProblem, match="BENCH_HOME"):
         load_or_create_key(Home(tmp_path / "file" / "home"))

@@ -10,7 +10,7 @@ from bench_agent.base import install_hints
 from bench_agent.doctor import fixes
 
 
-def test_mends_use_the_tools_that_are_there() -> None:
+def test_hints_use_the_tools_that_are_there() -> None:
     command = install_hints.pip("uninstall", "-y", "x", python="/p y", has_pip=True)
     assert command == "'/p y' -m pip uninstall -y x"
     assert (

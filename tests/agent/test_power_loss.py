@@ -110,7 +110,7 @@ def test_a_full_disk_leaves_the_old_file_whole(tmp_path: Path) -> None:
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
 
 
-def test_a_log_that_cannot_be_written_is_said_with_its_mend(tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_written_is_said_with_its_hint(tmp_path: Path) -> None:
     from tests.agent.test_worker_process import a_job
 
     (tmp_path / "log").mkdir()

@@ -150,7 +150,7 @@ def test_one_bad_line_among_good_ones(
 ) -> None:
     outbox = outbox_with(tmp_path, 3)
     bad = list(outbox.pending())[1].raw
-    document = problem(code, mend="fix it") if code else {"detail": "a proxy says no"}
+    document = problem(code, hint="fix it") if code else {"detail": "a proxy says no"}
 
     def line(raw: bytes) -> tuple[int, dict[str, Any]]:
         return (status, document) if raw == bad else created(raw)
@@ -256,7 +256,7 @@ def test_a_refused_enrollment_refuses_no_result(tmp_path: Path) -> None:
 
     def server(request: httpx.Request) -> httpx.Response:
         if request.url.path == "/api/v1/keys":
-            return httpx.Response(403, json=problem("not_invited", mend="ask the operator"))
+            return httpx.Response(403, json=problem("not_invited", hint="ask the operator"))
         return answer(request, lambda raw: (403, problem("unknown_key")))
 
     with pytest.raises(ServerUnreachable, match=r"not_invited! \(ask the operator\)"):

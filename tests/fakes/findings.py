@@ -12,5 +12,5 @@ def verdicts(findings: Iterable[Finding]) -> dict[str, str]:
 def only(findings: Iterable[Finding]) -> tuple[str, str]:
     """Verdict and fix of a single finding."""
     (finding,) = findings
-    assert finding.verdict in ("ok", "skip") or finding.mend
-    return finding.verdict, finding.mend or ""
+    assert finding.verdict in ("ok", "skip") or finding.hint
+    return finding.verdict, finding.hint or ""

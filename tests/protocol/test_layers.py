@@ -147,7 +147,7 @@ def test_an_unknown_workload_names_the_known_ones() -> None:
     with pytest.raises(UnknownWorkload) as caught:
         workload_named("mnist-cnn2")
     assert caught.value.field == "workload"
-    assert "fashion-mlp" in caught.value.mend
+    assert "fashion-mlp" in caught.value.hint
 
 
 def test_the_digest_is_that_of_the_canonical_definition() -> None:

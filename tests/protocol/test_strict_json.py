@@ -59,7 +59,7 @@ def test_refused(raw: bytes) -> None:
     assert error.field
     assert len(error.detail) < 400
     # The answer to the sender has to be writable.
-    strict_json.dumps([error.detail, error.field, error.mend])
+    strict_json.dumps([error.detail, error.field, error.hint])
 
 
 @pytest.mark.parametrize(

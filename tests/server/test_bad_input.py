@@ -197,7 +197,7 @@ def assert_problem(answer: Any, status: int, code: str, field: str) -> None:
     assert document["title"]
     assert document["detail"]
     assert document["field"] == field
-    assert document["mend"]
+    assert document["hint"]
 
 
 @pytest.mark.parametrize("name", BAD)
@@ -339,7 +339,7 @@ def test_addresses(http: TestClient, address: str, status: int) -> None:
     if status >= 400:
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"]
-        assert answer.json()["mend"]
+        assert answer.json()["hint"]
 
 
 def test_keys_that_are_none(http: TestClient) -> None:

@@ -164,7 +164,7 @@ def test_a_line_has_a_limit_and_a_number(post: Poster) -> None:
     assert (long["line"], long["status"]) == (4, 400)
     problem = long["problem"]
     assert problem["detail"] == "document is 2097153 bytes, the limit is 2097152"
-    assert problem["mend"] == "send at most 2097152 bytes in one document or line"
+    assert problem["hint"] == "send at most 2097152 bytes in one document or line"
     assert (last["line"], last["status"]) == (5, 200)
 
 

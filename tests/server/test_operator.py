@@ -147,15 +147,15 @@ def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command)
     entry(command("keys", "revoke", KEY, "--reason", "lost"))
     refused = said.act(post, "withdraw", result=identity, server_origin="trainmark.localhost")
     assert (refused.status_code, refused.json()["code"]) == (403, "key_not_active")
-    mend = refused.json()["mend"]
-    assert f"bench-server results withdraw {identity}" in mend
+    hint = refused.json()["hint"]
+    assert f"bench-server results withdraw {identity}" in hint
     unconfirmed = command("results", "withdraw", identity)
     assert (unconfirmed.exit_code, "Say --yes" in unconfirmed.output) == (
         2,
         True,
     )  # nobody answered
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 200
-    entry(command(*mend.partition("bench-server ")[2].split(), "--yes"))
+    entry(command(*hint.partition("bench-server ")[2].split(), "--yes"))
     assert post.http.get(f"/api/v1/results/{identity}").status_code == 410
     assert post.http.get(f"/api/v1/results/{untouched}").status_code == 200
     assert command("reindex").exit_code == 0
@@ -177,7 +177,7 @@ def test_invitations(post: Poster, command: Command, application: FastAPI) -> No
 
     refused = enroll(body)
     assert (refused.status_code, refused.json()["code"]) == (403, "not_invited")
-    assert "--invite CODE" in refused.json()["mend"]
+    assert "--invite CODE" in refused.json()["hint"]
     taken = enroll(body | {"invite": code})
     assert (taken.status_code, taken.json()["owner"]) == (201, "guests")
     assert enroll(body | {"invite": code}).status_code == 200  # sent again

@@ -68,7 +68,7 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
         assert refused.status_code == 422
         assert refused.json()["field"] == field
         assert f"is no {kind}" in refused.json()["detail"]
-        assert "/cpu-vs-gpu" in refused.json()["mend"]
+        assert "/cpu-vs-gpu" in refused.json()["hint"]
         assert http.get("/cpu-vs-gpu", params={field: slug}).status_code == 422
     page = " ".join(http.get("/cpu-vs-gpu").text.split())
     assert "Of the 2 cells that both were measured in" in page

@@ -72,7 +72,7 @@ class TooManyRequests(Refusal):
         super().__init__(
             f"{who} may send {limit}",
             field="rate",
-            mend=f"try again in {retry_after_seconds} s",
+            hint=f"try again in {retry_after_seconds} s",
         )
         self.retry_after_seconds = retry_after_seconds
 

@@ -137,6 +137,6 @@ def event_kind(raw: bytes) -> str:
         raise InvalidField(
             f"event is {str(kind)[:40]!r}, expected one of: {', '.join(KEY_EVENTS)}",
             field="event",
-            mend="name the key event in the payload",
+            hint="name the key event in the payload",
         )
     return str(kind)

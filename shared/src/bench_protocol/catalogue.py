@@ -236,5 +236,5 @@ def workload_named(name: str, catalogue: tuple[Workload, ...] = CATALOGUE) -> Wo
             return workload
     names = ", ".join(workload.name for workload in catalogue)
     raise UnknownWorkload(
-        f"unknown workload {name!r}", field="workload", mend=f"choose one of: {names}"
+        f"unknown workload {name!r}", field="workload", hint=f"choose one of: {names}"
     )

@@ -152,7 +152,7 @@ def open_envelope(
             raise BadSignature(
                 f"signature does not verify with key {signature.key_id}",
                 field="signatures.sig",
-                mend="send the envelope exactly as it was signed",
+                hint="send the envelope exactly as it was signed",
             ) from None
     return envelope.payload
 

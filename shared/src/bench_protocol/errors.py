@@ -9,16 +9,16 @@ class ProtocolError(ValueError):
     Args:
         detail: the problem, with the exceeded limit if there is one.
         field: path of the offending field, dots between levels (``predicate.cell.batch_size``).
-        mend: the remedy for the sender.
+        hint: the remedy for the sender.
     """
 
     code = "protocol_error"
 
-    def __init__(self, detail: str, *, field: str = "", mend: str = "") -> None:
+    def __init__(self, detail: str, *, field: str = "", hint: str = "") -> None:
         super().__init__(detail)
         self.detail = detail
         self.field = field
-        self.mend = mend
+        self.hint = hint
 
 
 class MalformedJson(ProtocolError):
@@ -90,5 +90,5 @@ def first_invalid_field(error: ValidationError, prefix: str = "") -> InvalidFiel
     return InvalidField(
         f"{field}: {first['msg']}{others}",
         field=field,
-        mend="correct the field; docs/protocol.md lists every field with its limits",
+        hint="correct the field; docs/protocol.md lists every field with its limits",
     )

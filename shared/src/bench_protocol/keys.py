@@ -49,7 +49,7 @@ def load_spki(der: bytes) -> Ed25519PublicKey:
         raise UnacceptableKey(
             "public_key is not a DER SubjectPublicKeyInfo of an Ed25519 key",
             field="public_key",
-            mend="send the 44 bytes of SubjectPublicKeyInfo in base64",
+            hint="send the 44 bytes of SubjectPublicKeyInfo in base64",
         )
     refuse_weak(key.public_bytes(Encoding.Raw, PublicFormat.Raw))
     return key
@@ -76,7 +76,7 @@ def refuse_weak(raw: bytes) -> None:
 
 def _weak(why: str) -> UnacceptableKey:
     return UnacceptableKey(
-        f"public_key is refused: {why}", field="public_key", mend="make a new key"
+        f"public_key is refused: {why}", field="public_key", hint="make a new key"
     )
 
 

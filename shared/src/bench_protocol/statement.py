@@ -96,7 +96,7 @@ def parse_result(payload: bytes, catalogue: tuple[Workload, ...] = CATALOGUE) ->
         raise UnknownWorkload(
             f"no workload {cell.workload!r} with digest {cell.workload_digest}",
             field="predicate.cell.workload_digest",
-            mend="update the agent; GET /api/v1/workloads lists the known ones",
+            hint="update the agent; GET /api/v1/workloads lists the known ones",
         )
     return statement.predicate
 

@@ -35,7 +35,7 @@ def loads(raw: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
         raise MalformedJson(
             f"document is {len(raw)} bytes, the limit is {max_bytes}",
             field="body",
-            mend=f"send at most {max_bytes} bytes in one document or line",
+            hint=f"send at most {max_bytes} bytes in one document or line",
         )
     try:
         value = orjson.loads(raw)
@@ -91,7 +91,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise MalformedJson(f"{name} is not a JSON number", field="body", mend="send null")
+    raise MalformedJson(f"{name} is not a JSON number", field="body", hint="send null")
 
 
 def _finite(text: str) -> float:

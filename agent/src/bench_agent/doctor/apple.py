@@ -124,9 +124,9 @@ def _without_plugin(tensorflow: str | None, apple_silicon: bool) -> Iterator[Fin
         yield Finding("metal-pair", "skip", "TensorFlow is not installed")
     else:
         loads = any(release(tensorflow)[:2] == pair.tensorflow for pair in PAIRS)
-        mend = pip_install(f"{PLUGIN}=={GOOD_PLUGIN}") if loads else pip_install(*SOUND)
+        hint = pip_install(f"{PLUGIN}=={GOOD_PLUGIN}") if loads else pip_install(*SOUND)
         yield Finding(
-            "metal-pair", "warn", f"TensorFlow {tensorflow} without {PLUGIN}: the CPU only", mend
+            "metal-pair", "warn", f"TensorFlow {tensorflow} without {PLUGIN}: the CPU only", hint
         )
 
 

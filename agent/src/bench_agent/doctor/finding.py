@@ -11,14 +11,14 @@ Status = Literal["ok", "warn", "fail", "skip"]
 class Finding:
     """One finding. ``id`` is the check's, with a subject after a dot if there are several
     (``frameworks.mlx``). ``warn``: it runs, but slower or not all of it; ``fail``: it does not;
-    ``skip``: there is nothing to check here. ``mend`` is a command for a shell; None if nothing
+    ``skip``: there is nothing to check here. ``hint`` is a command for a shell; None if nothing
     needs a fix or no command fixes it.
     """
 
     id: str
     verdict: Status
     sentence: str
-    mend: str | None = None
+    hint: str | None = None
 
     def document(self) -> dict[str, Any]:
         """The finding as JSON members."""

@@ -53,13 +53,13 @@ def check_clock(answer: ServerAnswer | None, system: str) -> Iterator[Finding]:
     difference = (
         f"this clock is {abs(offset):.0f} s {'ahead of' if offset > 0 else 'behind'} the server's"
     )
-    mend = "sudo timedatectl set-ntp true"
+    hint = "sudo timedatectl set-ntp true"
     if system == "Darwin":
-        mend = "sudo sntp -sS time.apple.com"
+        hint = "sudo sntp -sS time.apple.com"
     if abs(offset) > FAR_SECONDS:
-        yield Finding("clock", "fail", difference, mend)
+        yield Finding("clock", "fail", difference, hint)
     elif abs(offset) > CLOSE_SECONDS:
-        yield Finding("clock", "warn", difference, mend)
+        yield Finding("clock", "warn", difference, hint)
     else:
         yield Finding("clock", "ok", "this clock agrees with the server's")
 

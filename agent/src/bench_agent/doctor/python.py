@@ -62,24 +62,24 @@ def check_python(version: tuple[int, int], system: str, machine: str) -> Iterato
     release = ".".join(map(str, version))
     extras = "[metal]" if system == "Darwin" else "[tensorflow,mlx]"
     fetch, uv = uv_command()
-    mend = NEW_ENVIRONMENT.format(extras=extras, fetch=fetch, uv=uv)
+    hint = NEW_ENVIRONMENT.format(extras=extras, fetch=fetch, uv=uv)
     if version < TESTED[0]:
         yield Finding(
-            "python", "fail", f"Python {release} is too old: 3.11 or 3.12 is needed", mend
+            "python", "fail", f"Python {release} is too old: 3.11 or 3.12 is needed", hint
         )
     elif system == "Darwin" and machine == "arm64" and version > METAL_LAST_PYTHON:
         yield Finding(
             "python",
             "warn",
             f"tensorflow-metal has no wheel for Python {release}: TensorFlow would not see the GPU",
-            mend,
+            hint,
         )
     elif version not in TESTED:
         yield Finding(
             "python",
             "warn",
             f"Python {release} was never tested, and some frameworks may have no wheel for it",
-            mend,
+            hint,
         )
     else:
         yield Finding("python", "ok", f"Python {release} has wheels of every framework")

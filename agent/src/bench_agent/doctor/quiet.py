@@ -23,13 +23,13 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
     if power.low_power_mode:
         quiet = False
         mac = "sudo pmset -a lowpowermode 0"
-        mend = mac if system == "Darwin" else "powerprofilesctl set performance"
-        yield Finding("power.mode", "warn", "low-power mode slows everything down", mend)
+        hint = mac if system == "Darwin" else "powerprofilesctl set performance"
+        yield Finding("power.mode", "warn", "low-power mode slows everything down", hint)
     if power.on_battery:
         quiet = False
-        mend = "pmset -g batt" if system == "Darwin" else "cat /sys/class/power_supply/*/online"
+        hint = "pmset -g batt" if system == "Darwin" else "cat /sys/class/power_supply/*/online"
         sentence = "on battery: connect the charger; this shows whether it arrived"
-        yield Finding("power.battery", "warn", sentence, mend)
+        yield Finding("power.battery", "warn", sentence, hint)
     if quiet:
         yield Finding("power", "ok", "on mains power, no low-power mode")
 
@@ -109,8 +109,8 @@ def check_busy(load: Load) -> Iterator[Finding]:
     if signs:
         most = load.busiest
         culprit = f"; busiest: {most[0]} with {most[1]:.0f} %" if most and most[1] > 20 else ""
-        mend = "ps -Ao pcpu,pid,comm | sort -rn | head -5"
-        yield Finding("busy", "warn", f"other work runs: {', '.join(signs)}{culprit}", mend)
+        hint = "ps -Ao pcpu,pid,comm | sort -rn | head -5"
+        yield Finding("busy", "warn", f"other work runs: {', '.join(signs)}{culprit}", hint)
     else:
         yield Finding("busy", "ok", "the processor is idle")
     yield from _gpus(load.gpus)
@@ -120,11 +120,11 @@ def _gpus(gpus: Sequence[GpuUse]) -> Iterator[Finding]:
     for number, gpu in enumerate(gpus):
         subject: str = f"busy.gpu{number}"
         verdict: Literal["ok", "warn"] = "ok"
-        sentence, mend = f"{gpu.name} is idle", None
+        sentence, hint = f"{gpu.name} is idle", None
         if gpu.processes or (gpu.busy_percent or 0) > BUSY_GPU_PERCENT:
             verdict = "warn"
             use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
             sentence = f"{gpu.name} is {use}, {gpu.processes} processes compute on it"
             apple = gpu.name.startswith("Apple")
-            mend = "top -o cpu -l 1 -n 5" if apple else "nvidia-smi"
-        yield Finding(subject, verdict, sentence, mend)
+            hint = "top -o cpu -l 1 -n 5" if apple else "nvidia-smi"
+        yield Finding(subject, verdict, sentence, hint)

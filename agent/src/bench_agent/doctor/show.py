@@ -35,7 +35,7 @@ def print_findings(findings: Sequence[Finding], console: Console | None = None) 
     if skipped:
         console.print(f"nothing to check: {', '.join(skipped)}", markup=False)
     for finding in findings:
-        if finding.mend and finding.verdict in ("warn", "fail"):
+        if finding.hint and finding.verdict in ("warn", "fail"):
             console.print(f"\nto fix {finding.id}:", markup=False)
             # Not wrapped: a line break would break the command.
-            console.print(Text(f"  {finding.mend}"), soft_wrap=True)
+            console.print(Text(f"  {finding.hint}"), soft_wrap=True)

@@ -59,16 +59,16 @@ def check_home(folder: Folder) -> Iterator[Finding]:
         return
     path = shlex.quote(str(folder.path))
     if folder.exists and folder.owned and folder.problem == os.strerror(errno.EACCES):
-        mend: str | None = f"chmod -R u+rwX {path}"
+        hint: str | None = f"chmod -R u+rwX {path}"
     elif folder.elsewhere:
-        mend = f"export BENCH_HOME={shlex.quote(str(folder.elsewhere))}"
+        hint = f"export BENCH_HOME={shlex.quote(str(folder.elsewhere))}"
     else:
-        mend = f'sudo mkdir -p {path} && sudo chown -R "$(id -un)" {path}'
+        hint = f'sudo mkdir -p {path} && sudo chown -R "$(id -un)" {path}'
     yield Finding(
         "home",
         "fail",
         f"{folder.path} cannot be written ({folder.problem}): no result can be stored",
-        mend,
+        hint,
     )
 
 
@@ -83,20 +83,20 @@ def check_keys(secrets: Sequence[Secret]) -> Iterator[Finding]:
         chmod = f"chmod {secret.right_mode:o} {path}"
         if not secret.owned:
             sentence = f"{secret.path} belongs to another user"
-            mend = f'sudo chown "$(id -un)" {path} && {chmod}'
+            hint = f'sudo chown "$(id -un)" {path} && {chmod}'
         elif secret.mode & 0o077:
             sentence = f"{secret.path} is open to others (mode {secret.mode:o})"
-            mend = chmod
+            hint = chmod
         elif not secret.mode & 0o400:
             sentence = f"{secret.path} cannot be read (mode {secret.mode:o})"
-            mend = chmod
+            hint = chmod
         elif secret.problem:
             sentence = f"{secret.path} {secret.problem}; the next run makes a new one"
-            mend = f"mv {path} {shlex.quote(str(secret.path) + '.broken')}"
+            hint = f"mv {path} {shlex.quote(str(secret.path) + '.broken')}"
         else:
             continue
         sound = False
-        yield Finding(f"keys.{secret.path.stem}", "fail", sentence, mend)
+        yield Finding(f"keys.{secret.path.stem}", "fail", sentence, hint)
     if sound:
         yield Finding("keys", "ok", "key and salt are for their owner only")
 
@@ -117,13 +117,13 @@ def check_disk(
     if free_bytes >= COMFORTABLE_BYTES:
         yield Finding("disk", "ok", free_words)
         return
-    mend = (
+    hint = (
         f"rm -r {shlex.quote(str(logs))}"
         if logs_bytes > NEEDED_BYTES
         else f"du -xh -d 2 {shlex.quote(str(path))} | sort -h | tail"
     )
     verdict = "fail" if free_bytes < NEEDED_BYTES else "warn"
-    yield Finding("disk", verdict, f"only {free_words}", mend)  # type: ignore[arg-type]
+    yield Finding("disk", verdict, f"only {free_words}", hint)  # type: ignore[arg-type]
 
 
 def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterator[Finding]:
@@ -138,8 +138,8 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
             yield Finding(f"data.{item.name}", "ok", f"{item.name} is here")
         elif reachable.get(item.name):
             sentence = f"{item.name} is not here yet, and its mirror answers"
-            mend = f"bench-agent data fetch {item.name}"
-            yield Finding(f"data.{item.name}", "ok", sentence, mend)
+            hint = f"bench-agent data fetch {item.name}"
+            yield Finding(f"data.{item.name}", "ok", sentence, hint)
         else:
             away.append(item)
     if away:

@@ -145,7 +145,7 @@ def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGU
         for name in selection.frameworks:
             engines.engine_named(name)
     except ProtocolError as error:
-        raise UsageProblem(f"{error.detail}; {error.mend}") from error
+        raise UsageProblem(f"{error.detail}; {error.hint}") from error
     except LookupError as error:
         raise UsageProblem(str(error.args[0])) from error
     _checked("recipe", selection.recipes, ALL_RECIPES)

@@ -54,8 +54,8 @@ class LineAnswer:
     def reason(self) -> str:
         """Why the server does not accept the envelope, and the remedy."""
         detail = self.document.get("detail") or f"answered {self.status}"
-        mend = self.document.get("mend")
-        return f"{detail} ({mend})" if mend else str(detail)
+        hint = self.document.get("hint")
+        return f"{detail} ({hint})" if hint else str(detail)
 
 
 NO_ANSWER = LineAnswer(0, {"detail": "the answer lacks a line"})

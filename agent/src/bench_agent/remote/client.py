@@ -35,8 +35,8 @@ class ServerRefused(Exception):
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         detail = problem.get("detail") or problem.get("title") or f"HTTP {status}"
-        mend = problem.get("mend")
-        super().__init__(f"{detail} ({mend})" if mend else str(detail))
+        hint = problem.get("hint")
+        super().__init__(f"{detail} ({hint})" if hint else str(detail))
         self.status = status
         self.problem = problem
 

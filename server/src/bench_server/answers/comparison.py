@@ -202,7 +202,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
             f"{item[:100]!r} is no hardware or machine with ranked results, no result, no set-up "
             "and no published figure",
             field="ids",
-            mend="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
+            hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",
         ) from None
     setup, hardware = queries.setup_of(row), row.hardware
@@ -238,7 +238,7 @@ def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
         raise InvalidQuery(
             "across compares set-ups, results and published figures, not hardware or machines",
             field="across",
-            mend="name set-ups (setup-ID) or results in ids",
+            hint="name set-ups (setup-ID) or results in ids",
         )
     return () if of_machines else ("framework", "recipe", *([across] if across else ()))
 

@@ -32,5 +32,5 @@ def read(cursor: str, *kinds: type) -> tuple[Any, ...]:
     ):
         return tuple(place)
     raise InvalidQuery(
-        "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
+        "cursor is not from this server", field="cursor", hint="copy next_cursor, or omit cursor"
     )

@@ -21,7 +21,7 @@ from . import cursors
 ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
 MOST_COMPARED = 20
 MOST_CONDITIONS = 8
-MEND_IDS = (
+HINT_IDS = (
     "ids=A,B with hardware slugs, ids of machines, results and published figures, or setup-ID for "
     "the set-up of result ID"
 )
@@ -242,13 +242,13 @@ def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:
         raise InvalidQuery(
             f"ids names {len(ids)} different things, 2 to {MOST_COMPARED} can be compared",
             field="ids",
-            mend=MEND_IDS,
+            hint=HINT_IDS,
         )
     for item in ids:
         if len(item) > 400 or not item.isascii() or not item.replace("-", "").isalnum():
             raise InvalidQuery(
                 f"{item[:100]!r} is neither a hardware slug nor a result id",
                 field="ids",
-                mend=MEND_IDS,
+                hint=HINT_IDS,
             )
     return ids

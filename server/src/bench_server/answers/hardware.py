@@ -150,7 +150,7 @@ def hardware(session: Session, slug: str) -> HardwareAnswer:
         raise NotFound(
             f"no hardware {slug[:100]!r} with results that count",
             field="slug",
-            mend="GET /api/v1/hardware lists those there are",
+            hint="GET /api/v1/hardware lists them all",
         )
     first = figures[0]
     return HardwareAnswer(
@@ -178,7 +178,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
         raise NotFound(
             f"no machine {machine_id[:40]!r} with results that count",
             field="id",
-            mend="GET /api/v1/machines lists those there are",
+            hint="GET /api/v1/machines lists them all",
         )
     newest = max(figures, key=lambda figure: figure.newest_at)
     submission, _ = queries.result_with_id(session, newest.evidence.result_id)

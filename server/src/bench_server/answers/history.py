@@ -157,7 +157,7 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     raise InvalidQuery(
         f"{len(fitting)} of this machine's {len(figures)} cells fit; a history is of one",
         field="workload",
-        mend="GET /api/v1/machines/ID lists its cells; name workload, framework, device, recipe, "
+        hint="GET /api/v1/machines/ID lists its cells; name workload, framework, device, recipe, "
         "batch_size, precision and data until one is left",
     )
 

@@ -57,7 +57,7 @@ def boards_of(
         raise NotFound(
             f"no hardware {filters.baseline!r} has a figure",
             field="baseline",
-            mend="GET /api/v1/hardware lists what there is",
+            hint="GET /api/v1/hardware lists it all",
         )
     figures = {}
     if filters.sort == "energy" or filters.group != "result":
@@ -169,7 +169,7 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     if not matching:
         names = ", ".join(workload.name for workload in CATALOGUE)
         raise InvalidQuery(
-            f"no workload {filters.workload!r}", field="workload", mend=f"choose one of: {names}"
+            f"no workload {filters.workload!r}", field="workload", hint=f"choose one of: {names}"
         )
     return matching
 

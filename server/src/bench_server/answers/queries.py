@@ -147,7 +147,7 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
         raise NotFound(
             f"no result {result_id[:40]!r}",
             field="id",
-            mend="GET /api/v1/results lists the results there are",
+            hint="GET /api/v1/results lists the results there are",
         )
     row = session.get(Measurement, result_id)
     if row is not None and row.moderation == "hidden":
@@ -232,7 +232,9 @@ def moment_of(text: str) -> datetime:
         return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InvalidQuery(
-            "cursor is none of ours", field="cursor", mend="take it from next_cursor, or leave it"
+            "cursor is not from this server",
+            field="cursor",
+            hint="copy next_cursor, or omit cursor",
         ) from None
 
 

@@ -29,7 +29,7 @@ class SchemaMismatch(RuntimeError):
 
 
 class UnknownVersion(ValueError):
-    """No migration has this name; the message lists those there are."""
+    """No migration has this name; the message lists them all."""
 
 
 def migrations_folder() -> Path:

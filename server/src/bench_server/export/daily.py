@@ -53,7 +53,7 @@ def find(folder: Path | None, name: str) -> tuple[Path, str]:
     match = NAME.fullmatch(name)
     if folder is None or match is None or not (folder / name).is_file():
         raise NotFound(
-            f"no dump {name[:100]!r}", field="name", mend="GET /api/v1/dumps lists those there are"
+            f"no dump {name[:100]!r}", field="name", hint="GET /api/v1/dumps lists them all"
         )
     return folder / name, formats.MEDIA_TYPES[match[2]]  # type: ignore[index]
 

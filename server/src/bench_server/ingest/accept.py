@@ -165,7 +165,7 @@ class Batch:
         """
         result, sealed = opened.result, opened.envelope
         if sealed.payload_sha256 in self.withdrawn:
-            raise Gone("this result was withdrawn", field="payload", mend="measure again")
+            raise Gone("this result was withdrawn", field="payload", hint="measure again")
         key_registry.refuse_inactive(self.keys[result.agent.key_id])
         named = self.challenges.get(result.challenge.id) if result.challenge is not None else None
         bound = named if challenges.binds(named, result, self.origin) else None
@@ -212,7 +212,7 @@ def _refused_by(connection: Connection, row: Mapping[str, object]) -> StoredSubm
         f"result {stored.id} is stored for repeat {row['repeat']} of this cell in {which}, and its "
         "payload differs",
         field="predicate.repeat",
-        mend="count a new measurement as a new repeat or a new run",
+        hint="count a new measurement as a new repeat or a new run",
     )
 
 

@@ -159,7 +159,7 @@ def history(session: Session, key_id: str) -> tuple[SigningKey, list[tuple[Envel
         raise NotFound(
             f"no key {key_id} is enrolled",
             field="key_id",
-            mend="GET /api/v1/log/entries has every key event",
+            hint="GET /api/v1/log/entries has every key event",
         )
     entries: dict[int, LogEntry] = {}
     visited: set[str] = set()
@@ -203,5 +203,5 @@ def _require_origin(named: str | None, identity: Identity) -> None:
         raise InvalidField(
             f"the event is for {named}, this server is {identity.origin}",
             field="server_origin",
-            mend="sign an event for this server",
+            hint="sign an event for this server",
         )

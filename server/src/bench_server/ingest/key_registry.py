@@ -49,7 +49,7 @@ def key_with_id(session: Session, key_id: str) -> SigningKey:
         raise UnknownKey(
             f"no key {key_id} is enrolled",
             field="signatures.keyid",
-            mend="POST /api/v1/keys enrolls it (bench-agent enroll)",
+            hint="POST /api/v1/keys enrolls it (bench-agent enroll)",
         )
     return row
 
@@ -76,14 +76,14 @@ def refuse_inactive(row: SigningKey | Row[Any]) -> None:
         raise KeyNotActive(
             f"key {row.key_id} waits for the operator's approval",
             field="signatures.keyid",
-            mend="ask whoever runs this server, then send again",
+            hint="ask whoever runs this server, then send again",
         )
     if row.status != "active":
         why = f" ({row.revoked_reason})" if row.revoked_reason else ""
         raise KeyNotActive(
             f"key {row.key_id} was {row.status}{why} and signs no more",
             field="signatures.keyid",
-            mend="enroll the key that is in use now",
+            hint="enroll the key that is in use now",
         )
 
 
@@ -120,7 +120,7 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
             if code
             else "this server enrolls by invitation, and none was given",
             field="invite",
-            mend="ask whoever runs it for one: bench-agent enroll --invite CODE",
+            hint="ask whoever runs it for one: bench-agent enroll --invite CODE",
         )
     row.used_by = key_id
     return row
@@ -243,7 +243,7 @@ def verified_revocation(
         raise KeyNotActive(
             "a key is revoked by itself, by its owner's keys, or by the operator",
             field="envelope.signatures.keyid",
-            mend="sign with one of these",
+            hint="sign with one of these",
         )
     return event
 

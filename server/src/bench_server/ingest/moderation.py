@@ -238,7 +238,7 @@ def _require_own(session: Session, act: Act, submission: Submission) -> None:
         raise KeyNotActive(
             f"key {act.key_id} was revoked and decides nothing any more",
             field="signatures.keyid",
-            mend="ask whoever runs this server to take it back: bench-server results withdraw "
+            hint="ask whoever runs this server to take it back: bench-server results withdraw "
             f"{submission.id}",
         )
     signer = key_registry.require_active(session, act.key_id)
@@ -246,7 +246,7 @@ def _require_own(session: Session, act: Act, submission: Submission) -> None:
         raise NotYours(
             f"result {submission.id} was sent by another key",
             field="result",
-            mend="sign with the key that sent it, or with its successor",
+            hint="sign with the key that sent it, or with its successor",
         )
 
 
@@ -264,7 +264,7 @@ def _require_fresh(act: Act, now: datetime) -> None:
             f"the request is {away.total_seconds():,.0f} s away from the server's clock, "
             f"{READING_MINUTES} minutes are allowed",
             field="at",
-            mend="set this machine's clock and sign again",
+            hint="set this machine's clock and sign again",
         )
 
 

@@ -180,5 +180,5 @@ def _no_tile(number: str) -> NotFound:
     return NotFound(
         f"the log has no tile {number[:40]!r}",
         field="tile",
-        mend="GET /checkpoint says how large the log is",
+        hint="GET /checkpoint says how large the log is",
     )

@@ -1,5 +1,5 @@
 """Error answers: ``application/problem+json`` (RFC 9457), or a page for browsers. Every refusal has
-a stable ``code``, the offending ``field`` and the remedy (``mend``).
+a stable ``code``, the offending ``field`` and the remedy (``hint``).
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class Problem(BaseModel):
     detail: str
     code: str
     field: str
-    mend: str
+    hint: str
 
 
 STATUS_OF_CODE = {
@@ -42,7 +42,7 @@ STATUS_OF_CODE = {
 }
 
 
-MEND_OF_STATUS = {
+HINT_OF_STATUS = {
     400: "send what docs/protocol.md describes, as one JSON document",
     403: "enroll the key, and sign exactly the bytes that are sent",
     404: "/docs lists every address; GET /api/v1/leaderboard and /api/v1/results list what is here",
@@ -56,7 +56,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 LOST = "The address may be mistyped, or what it names may be on another server."
 
 
-def problem(status: int, code: str, detail: str, field: str = "", mend: str = "") -> Problem:
+def problem(status: int, code: str, detail: str, field: str = "", hint: str = "") -> Problem:
     """Build a problem; members that follow from others are filled in."""
     return Problem(
         type=f"urn:trainmark:problem:{code}",
@@ -65,7 +65,7 @@ def problem(status: int, code: str, detail: str, field: str = "", mend: str = ""
         detail=detail,
         code=code,
         field=field,
-        mend=mend or MEND_OF_STATUS.get(status, "see /docs"),
+        hint=hint or HINT_OF_STATUS.get(status, "see /docs"),
     )
 
 
@@ -74,15 +74,15 @@ def answer(request: Request, document: Problem, headers: dict[str, str] | None =
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
         # The remedy for a wrong address is for programs; the page itself links to the leaderboard.
-        mend = LOST if document.status == 404 else document.mend
-        return error_page(request, document.status, document.title, document.detail, mend)
+        hint = LOST if document.status == 404 else document.hint
+        return error_page(request, document.status, document.title, document.detail, hint)
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
 def problem_of(error: ProtocolError) -> Problem:
     """Convert a refusal to a problem."""
     status = getattr(error, "status", None) or STATUS_OF_CODE.get(error.code, 422)
-    return problem(status, error.code, error.detail[:2000], error.field, error.mend)
+    return problem(status, error.code, error.detail[:2000], error.field, error.hint)
 
 
 def refusal(request: Request, error: ProtocolError) -> Response:
@@ -127,7 +127,7 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:
         document = problem(
-            503, "database_unavailable", "the database does not answer", mend="try again later"
+            503, "database_unavailable", "the database does not answer", hint="try again later"
         )
         return answer(request, document, {"Retry-After": "5"})
 

@@ -77,7 +77,7 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
     return HTMLResponse(html, status)
 
 
-def error_page(request: Request, status: int, title: str, detail: str, mend: str) -> HTMLResponse:
+def error_page(request: Request, status: int, title: str, detail: str, hint: str) -> HTMLResponse:
     """Render a refusal as a page."""
     html = (
         environment()
@@ -88,7 +88,7 @@ def error_page(request: Request, status: int, title: str, detail: str, mend: str
             title=title,
             status=status,
             detail=detail,
-            mend=mend,
+            hint=hint,
             json_href=None,
             as_of=None,
         )

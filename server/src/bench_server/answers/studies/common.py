@@ -68,7 +68,7 @@ def of_hardware(session: Session, slug: str) -> list[Figure]:
         raise NotFound(
             f"no hardware {slug[:100]!r} with results that count",
             field="hardware",
-            mend="GET /api/v1/hardware lists those there are",
+            hint="GET /api/v1/hardware lists them all",
         )
     return figures_found
 

@@ -77,7 +77,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
             raise InvalidQuery(
                 f"{field}: {figures[0].hardware} is no {field.upper()}",
                 field=field,
-                mend="GET /api/v1/hardware lists hardware; /cpu-vs-gpu offers those that fit",
+                hint="GET /api/v1/hardware lists hardware; /cpu-vs-gpu offers those that fit",
             )
     rows = sorted(_pairs(of_cpu, of_gpu), key=lambda row: (row.flops_per_step, row.workload))
     return PairAnswer(

@@ -140,7 +140,7 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
         names = ", ".join(workload.name for workload in CATALOGUE)
-        raise NotFound(f"no workload {name[:64]!r}", field="name", mend=f"there are {names}")
+        raise NotFound(f"no workload {name[:64]!r}", field="name", hint=f"there are {names}")
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,

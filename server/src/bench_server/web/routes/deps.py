@@ -90,7 +90,7 @@ def _require_media_type(request: Request, allowed: tuple[str, ...]) -> None:
         raise WrongMediaType(
             f"content type is {media_type[:100]!r}",
             field="Content-Type",
-            mend=f"send {' or '.join(allowed)}",
+            hint=f"send {' or '.join(allowed)}",
         )
 
 
@@ -112,7 +112,7 @@ def _too_large(what: str, limit: int) -> BodyTooLarge:
     return BodyTooLarge(
         f"the body is {what}, the limit is {limit}",
         field="body",
-        mend="send envelopes of at most 2 MiB, and at most 16 MiB of them at once",
+        hint="send envelopes of at most 2 MiB, and at most 16 MiB of them at once",
     )
 
 

@@ -23,7 +23,7 @@ def readyz(store: StoreDep) -> Response:
     try:
         migrate.require_current(store.engine)
     except migrate.SchemaMismatch as error:
-        raise NotReady(str(error), mend="bench-server migrate") from None
+        raise NotReady(str(error), hint="bench-server migrate") from None
     with store.reading() as session:
         lag = position.lag(session)
     document: dict[str, object] = {"status": "ok", "entries": lag.size, "projected": lag.position}
