@@ -75,7 +75,7 @@ serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 migrate: $(VENV)/installed-$(EXTRAS) ## Bring the database to the newest schema.
 	$(BIN)/bench-server migrate
 
-screenshots: $(VENV)/set-up$(SWITCH) ## The pictures in docs/screenshots, anew.
+screenshots: $(VENV)/set-up$(SWITCH) ## Take the pictures in docs/screenshots again.
 	$(BIN)/python -m tests.pages.screenshots
 
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.

@@ -65,12 +65,12 @@ def test_the_recomputation_is_conformant() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"loss_factor": 1.001}, "the loss of step 8 is off by 1.0e-03, 5.0e-05 is allowed"),
-        ({"movement_factor": 1.01}, "the movement of 2/bias is off by 1.0e-02"),
+        ({"loss_factor": 1.001}, "the loss of step 8 deviates by 1.0e-03; the limit is 5.0e-05"),
+        ({"movement_factor": 1.01}, "the movement of 2/bias deviates by 1.0e-02"),
         ({"losses": (2.0, None, 1.0)}, "the loss of step 4 is not finite"),
         ({"losses": (2.0, math.nan, 1.0)}, "the loss of step 4 is not finite"),
-        ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 is off"),
-        ({"step_count": 54}, "counted 54 steps, it was told to train 108"),
+        ({"losses": (2.0, 2.0, 2.0)}, "the loss of step 1 deviates"),
+        ({"step_count": 54}, "counted 54 steps; 108 were expected"),
         ({"movement_factor": 0.0}, "2/bias has not moved"),
         ({"movements": (1.0,)}, "1 movements were sent, 4 tensors"),
         ({"movements": (1.0, 1.0, None, 1.0)}, "2/kernel is not finite"),

@@ -225,7 +225,7 @@ def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
     other.close()
 
 
-def test_a_run_posts_each_repeat_alone_and_ends_with_a_page_on_a_board(
+def test_a_run_sends_every_repeat_and_ends_with_a_page_on_a_board(
     address: str, home: Home, client: Client
 ) -> None:
     summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)

@@ -163,7 +163,7 @@ def verdict(
         reference_traces: those of this package if not given.
     """
     reference_traces = references() if reference_traces is None else reference_traces
-    # No reference of the long trace is stored: the server computes it.
+    # No reference of the long trace is stored, so no verdict uses it yet.
     by_optimizer = {trace.optimizer: trace for trace in traces if not trace.steps}
     if not all((cell.workload_digest, optimizer) in reference_traces for optimizer in TRACED):
         return ConformanceVerdict("unverified", "there is no reference trace of this workload")

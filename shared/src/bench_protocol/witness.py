@@ -1,8 +1,8 @@
-"""The witness: what the timed session itself tells about its training, and the parent's clock.
+"""The witness: evidence of training from the timed session; and the window by the parent's clock.
 
 A conformance trace trains a second session. The witness is read from the session that is timed:
-losses in its warm-up, its steps and the movement of its weights after the last block. The server
-compares it with a computation of its own (docs/methodology.md).
+losses in its warm-up, its steps and the movement of its weights after the last block. The agent
+checks its step count. The server stores it and does not check it yet (docs/methodology.md).
 """
 
 from collections.abc import Iterator
@@ -29,7 +29,7 @@ class Mask(Wire):
     """What one dropout layer did with a batch of training samples after the timing.
 
     ``zeros``: the share of the layer's non-zero inputs that it dropped. ``differ``: whether the
-    next step's mask is another one.
+    next step's mask differs.
     """
 
     zeros: Share
@@ -37,13 +37,13 @@ class Mask(Wire):
 
 
 class Witness(Wire):
-    """The training of the timed session, told by itself.
+    """Evidence of training, read from the timed session.
 
-    ``losses``: mean loss of the last batch after each of ``steps``; the session trained from one
-    to the next in one call. ``step_count``: steps trained when the last block had ended, by the
+    ``losses``: mean loss of the last batch after each of ``steps``; all steps between two readings
+    are trained in one call. ``step_count``: steps trained when the last block had ended, by the
     optimiser's own counter where the framework has one, else by the loop's. ``movements`` and
     ``masks``, one for each dropout layer: read after the last block. The measurement's
-    ``last_loss`` belongs to the same moment.
+    ``last_loss`` is read then too.
     """
 
     steps: tuple[PositiveCount, ...] = Field(max_length=MOST_READINGS)
@@ -65,8 +65,8 @@ class Witness(Wire):
 class Window(Wire):
     """The timed part as the parent process saw it, on the clock of :class:`.result.Clocks`.
 
-    ``started_ns``: when the worker said that timing began. ``finished_ns``: when its last block
-    was reported. ``blocks_agree``: the result's blocks are those that were reported one by one.
+    ``started_ns``: when the parent received the message that timing began. ``finished_ns``: when it
+    received the last block. ``blocks_agree``: whether the result's blocks equal those received.
     """
 
     started_ns: OffsetNs

@@ -15,9 +15,10 @@ from .recompute import Band
 from .witness import trained_tensors
 from .workloads import Workload
 
-# A loss is compared relatively, below this absolutely: a loss of 0.002 has no digits to lose.
+# Losses are compared by relative error. Below this floor the error is divided by the floor, because
+# a small loss has few correct digits.
 LOSS_FLOOR = 0.1
-# Steps that rounding has little time to grow in.
+# Up to this step rounding errors have hardly grown.
 FEW_STEPS = 4
 
 
@@ -25,7 +26,7 @@ FEW_STEPS = 4
 class Limits:
     """Largest deviations of a loss after one step, after few and after many, and of movements.
 
-    ``source``: how they came about, as the end of a sentence.
+    ``source``: the origin of the limits, formatted to end a sentence.
     """
 
     first: float
@@ -40,13 +41,13 @@ class Limits:
 # is large); the third argument of the key: whether convolutions are trained. Each limit is about
 # three times the largest deviation seen, or more where few sessions were seen:
 # float32, none trained (36 sessions): losses 1.8e-7, 6.3e-8, 1.3e-5; movements 1.5e-6 (9 sessions).
-# float32, trained (32): 3.4e-7, -, 4.7e-2; movements 5.2e-2 (8). A ReLU or a maximum that rounding
-# decides turns a gradient; that is why few and many steps differ so much.
+# float32, trained (32): 3.4e-7, -, 4.7e-2; movements 5.2e-2 (8). Where rounding flips a ReLU
+# or a maximum, the gradient changes; that is why few and many steps differ so much.
 # mixed_bfloat16, none trained (8): 4.3e-4, -, 2.1e-1; movements 6.6e-3 (2).
 # mixed_bfloat16, trained (8): 1.8e-5, -, 1.1e-1; movements 1.0e-1 (2).
 # Losses: python -m bench_agent.tools.witness_deviations.
 # With Dropout all sessions, 36 in float32 and 4 in mixed_bfloat16, lay in the band itself.
-# A dash: not seen; the limits of four steps are those of conformance traces, or wider.
+# A dash: not measured; there the limit is at least that of the conformance traces.
 MEASURED: dict[tuple[DeviceKind, Precision, bool], Limits] = {
     ("cpu", "float32", False): Limits(1e-6, 1e-5, 5e-5, 1e-5, 1e-5, "measured, n = 36"),
     ("cpu", "float32", True): Limits(1e-6, 1e-3, 1.5e-1, 5e-2, 1.5e-1, "measured, n = 32"),
@@ -69,9 +70,10 @@ DERIVED_MANY, DERIVED_MOVEMENT = 0.6, 0.5
 
 @dataclass(frozen=True)
 class WitnessVerdict:
-    """``sentence`` is for people; ``deviation`` and ``limit`` are those of the value that decides.
+    """The verdict, with a sentence for people.
 
-    The value that decides is the first one beyond its limit, else the one nearest to it.
+    ``deviation`` and ``limit`` belong to the first value beyond its limit; if there is none, to the
+    value closest to its limit.
     """
 
     kind: Literal["conformant", "wrong_result", "unverified"]
@@ -127,19 +129,23 @@ def judge(
         step_count: steps that the session counted.
         reference: of at least ``steps[-1]`` steps; None if it was not recomputed.
         movements: of each trained tensor, in the catalogue's order; None where not finite.
-        moved_steps: after how many steps ``movements`` were read. They are compared where the
-            reference's are of the same step; else every tensor must have moved.
-        expected_step_count: warm-up and timed steps, as the result says them; None: not compared.
+        moved_steps: after how many steps ``movements`` were read. They are compared if the
+            reference has movements of that step. In every case each tensor must have moved.
+        expected_step_count: the first step, warm-up and timed steps, as the result has them; None
+            skips the check.
     """
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
     if wrong := _wrong_at_once(steps, losses, step_count, expected_step_count, movements, tensors):
         return WitnessVerdict("wrong_result", wrong, math.inf)
     if reference is None:
         return WitnessVerdict("unverified", "the witness was not recomputed")
-    known = len(reference.low.losses)
-    if not steps or steps[-1] > known:
+    if not steps:
+        return WitnessVerdict("unverified", "the witness has no losses")
+    recomputed_steps = len(reference.low.losses)
+    if steps[-1] > recomputed_steps:
         return WitnessVerdict(
-            "unverified", f"{known} steps were recomputed, not {list(steps)[-1:]}"
+            "unverified",
+            f"{recomputed_steps} steps were recomputed; the witness goes to step {steps[-1]}",
         )
     allowed = limits(workload, cell.device.kind, cell.precision)
     compared = []
@@ -147,8 +153,8 @@ def judge(
         low, high = (end.losses[step - 1] for end in (reference.low, reference.high))
         off = deviation(loss or 0.0, low, high)
         compared.append((f"the loss of step {step}", off, _limit(allowed, step)))
-    if movements and moved_steps == known:
-        limit = allowed.few_moved if known <= FEW_STEPS else allowed.many_moved
+    if movements and moved_steps == recomputed_steps:
+        limit = allowed.few_moved if recomputed_steps <= FEW_STEPS else allowed.many_moved
         compared += [
             (f"the movement of {name}", deviation(moved or 0.0, low, high, 0.0), limit)
             for name, moved, low, high in zip(
@@ -163,15 +169,15 @@ def _verdict(compared: list[tuple[str, float, float]], allowed: Limits) -> Witne
         if not off <= limit:
             return WitnessVerdict(
                 "wrong_result",
-                f"{name} is off by {off:.1e}, {limit:.1e} is allowed ({allowed.source})",
+                f"{name} deviates by {off:.1e}; the limit is {limit:.1e} ({allowed.source})",
                 off,
                 limit,
             )
     name, off, limit = max(compared, key=lambda value: value[1] / value[2])
     return WitnessVerdict(
         "conformant",
-        f"the witness is what was recomputed: {name} is off by {off:.1e}, "
-        f"{limit:.1e} is allowed ({allowed.source})",
+        f"the witness matches the recomputation: {name} deviates by {off:.1e}; "
+        f"the limit is {limit:.1e} ({allowed.source})",
         off,
         limit,
     )
@@ -185,12 +191,12 @@ def _wrong_at_once(
     movements: Sequence[float | None],
     tensors: Sequence[str],
 ) -> str | None:
-    """What is wrong whatever was recomputed."""
+    """The first fault that needs no recomputation."""
     for step, loss in zip(steps, losses, strict=True):
         if loss is None or not math.isfinite(loss):
             return f"the loss of step {step} is not finite"
     if expected_step_count is not None and step_count != expected_step_count:
-        return f"the session counted {step_count} steps, it was told to train {expected_step_count}"
+        return f"the session counted {step_count} steps; {expected_step_count} were expected"
     if movements and len(movements) != len(tensors):
         return f"{len(movements)} movements were sent, {len(tensors)} tensors are trained"
     for name, moved in zip(tensors, movements, strict=False):
@@ -208,7 +214,7 @@ def _limit(allowed: Limits, step: int) -> float:
 
 
 def deviation(value: float, low: float, high: float, floor: float = LOSS_FLOOR) -> float:
-    """How far a value lies outside its range, relatively to its nearer end; 0 inside."""
+    """Relative distance of a value from its range, 0 inside. ``floor``: the least denominator."""
     if low <= value <= high:
         return 0.0
     nearest = low if value < low else high

@@ -76,7 +76,7 @@ PRESETS: dict[str, Preset] = {
         ),
         Preset(
             name="quick",
-            summary="every workload at its default batch, five to ten minutes a framework",
+            summary="every workload at its default batch, 5 to 30 minutes a framework",
             recipes=("naive", "tuned"),
             timing=Timing(budget_seconds=10),
             repeats=1,

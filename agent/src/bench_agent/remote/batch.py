@@ -3,7 +3,7 @@
 A batch is NDJSON with one envelope a line. The server answers with one line for each.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -53,9 +53,7 @@ class LineAnswer:
     @property
     def reason(self) -> str:
         """Why the server does not accept the envelope, and the remedy."""
-        detail = self.document.get("detail") or f"answered {self.status}"
-        hint = self.document.get("hint")
-        return f"{detail} ({hint})" if hint else str(detail)
+        return problem_text(self.document, f"answered {self.status}")
 
 
 NO_ANSWER = LineAnswer(0, {"detail": "the answer lacks a line"})
@@ -104,3 +102,9 @@ def read_answers(raw: bytes, count: int, wait_seconds: float) -> list[LineAnswer
         waits = wait_seconds if status in ASKS_TO_WAIT else None
         answers[line["line"]] = LineAnswer(status, document, waits)
     return [answers.get(number, NO_ANSWER) for number in range(1, count + 1)]
+
+
+def problem_text(problem: Mapping[str, Any], otherwise: str) -> str:
+    """The detail of a problem document and its hint; ``otherwise`` if it has no detail."""
+    detail, hint = problem.get("detail") or otherwise, problem.get("hint")
+    return f"{detail} ({hint})" if hint else str(detail)

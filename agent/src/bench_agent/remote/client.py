@@ -34,9 +34,7 @@ class ServerRefused(Exception):
     """The server answered with a problem document."""
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
-        detail = problem.get("detail") or problem.get("title") or f"HTTP {status}"
-        hint = problem.get("hint")
-        super().__init__(f"{detail} ({hint})" if hint else str(detail))
+        super().__init__(batch.problem_text(problem, problem.get("title") or f"HTTP {status}"))
         self.status = status
         self.problem = problem
 

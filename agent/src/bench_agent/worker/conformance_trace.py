@@ -19,7 +19,7 @@ def has_reference(workload: Workload) -> bool:
 
 
 def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
-    """Both traces, and the long one where a step is small."""
+    """Both traces, and the long one where a step is small. No verdict uses the long one yet."""
     traces = both(engine, workload, cell)
     if conformance.is_long_traced(workload):
         traces += (long(engine, workload, cell),)

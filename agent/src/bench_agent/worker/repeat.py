@@ -1,6 +1,5 @@
 """One repeat, phase by phase, and its outcome when a phase fails."""
 
-import math
 import os
 import traceback
 from collections.abc import Callable
@@ -140,7 +139,7 @@ class Repeat:
             blocks=blocks,
             layers=session.layers,
             parameter_count=session.parameter_count(),
-            last_loss=loss if math.isfinite(loss) else None,
+            last_loss=witness.finite(loss),
             # Read before the matrix product and the evaluation, which need more memory.
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),
@@ -151,21 +150,21 @@ class Repeat:
         )
 
     def _witnessed(self, measurement: Measurement) -> Measurement:
-        """The measurement with what the timed session tells about its training."""
+        """The measurement with the witness of the timed session."""
         job = self._job
         if self._samples is None:
             raise RuntimeError("no data was made")
         self._enter("conformance")
-        told = witness.read(
+        recorded = witness.read(
             self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
         )
-        return measurement.model_copy(update={"witness": told})
+        return measurement.model_copy(update={"witness": recorded})
 
     def _traced(self, measurement: Measurement) -> Measurement:
         """The measurement with the conformance traces, trained in this process by the cell's step.
 
-        They run after the timing: the memory that they leave behind made the blocks of small models
-        1 to 2 % slower (docs/adr/0008).
+        They run after the timing. Before it, the memory that they leave behind slowed the blocks of
+        small models by 1 to 2 % (docs/adr/0008).
         """
         job = self._job
         if not conformance_trace.has_reference(job.workload):
@@ -218,7 +217,7 @@ class Repeat:
         evaluation = Evaluation(
             epochs=epochs,
             samples=self._job.workload.data_set.test_samples,
-            loss=loss if math.isfinite(loss) else None,
+            loss=witness.finite(loss),
             accuracy=share_right,
         )
         return measurement.model_copy(update={"evaluation": evaluation})

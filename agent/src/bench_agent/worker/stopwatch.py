@@ -74,7 +74,7 @@ def measure(
         durations, last_block = _time_steps(stopwatch, steps, total, on_block)
         stop_reason = "epochs"
     else:
-        durations, stop_reason = _time_until_settled(stopwatch, steps, timing, on_block)
+        durations, stop_reason = _time_until_settled(stopwatch, steps, timing, least_ns, on_block)
     return Blocks(
         steps_per_block=steps,
         durations_ns=tuple(durations),
@@ -179,10 +179,9 @@ def _time_steps(
 
 
 def _time_until_settled(
-    stopwatch: _Stopwatch, steps: int, timing: Timing, on_block: BlockListener
+    stopwatch: _Stopwatch, steps: int, timing: Timing, least_ns: int, on_block: BlockListener
 ) -> tuple[list[int], StopReason]:
     budget_ns = timing.budget_seconds * NS_PER_SECOND
-    least_ns = timing.least_seconds * NS_PER_SECOND
     durations: list[int] = []
     spent_ns = 0
     while True:

@@ -1,4 +1,4 @@
-"""The witness: what the timed session tells about its own training (docs/methodology.md).
+"""The witness: evidence of training, read from the timed session (docs/methodology.md).
 
 Losses are read in the warm-up, everything else after the last block: nothing is added to a block.
 """
@@ -18,7 +18,7 @@ from bench_protocol.workloads import Workload
 from ..engines.common import as_floats
 from ..engines.seam import Data, Dropped, Session
 
-# Samples that pass forward once for the masks.
+# Samples of the forward pass that reads the masks.
 MASKED_SAMPLES = 32
 
 
@@ -37,7 +37,7 @@ class LossReadings:
         return list(np.diff(self.steps).tolist())
 
     def read(self) -> None:
-        """Read the loss, if a reading is left. The device must be idle."""
+        """Read the loss, unless all readings are done. The device must be idle."""
         if len(self.losses) < len(self.steps):
             self.losses.append(finite(self._session.loss()))
 
@@ -48,7 +48,7 @@ def read(
     """The witness of a session whose last block has ended.
 
     Args:
-        seed: of the starting weights, which are made again: no copy is kept during the timing.
+        seed: of the starting weights. They are generated again: no copy is kept during the timing.
     """
     return Witness(
         steps=losses.steps,
@@ -61,17 +61,17 @@ def read(
 
 
 def counts_all_steps(measurement: Measurement) -> bool:
-    """Whether the session counted the steps that it was told to train.
+    """Whether the session's step count equals the requested steps.
 
     Under a dynamic loss scale Keras leaves out the updates whose gradients overflow.
     """
-    told, blocks = measurement.witness, measurement.blocks
-    if told is None:
+    recorded, blocks = measurement.witness, measurement.blocks
+    if recorded is None:
         return True
     expected = 1 + blocks.warm_up_steps + blocks.steps
     if measurement.recipe_settings.get("loss_scale") == "dynamic":
-        return told.step_count <= expected
-    return told.step_count == expected
+        return recorded.step_count <= expected
+    return recorded.step_count == expected
 
 
 def movements(

@@ -109,7 +109,10 @@ class Inbox:
         delivery, sealed = received
         (signature,) = sealed.signatures
         same = stored.get(sealed.payload_sha256)
-        if same is not None and (same.key_id, same.signature) == signature_of(sealed):
+        if same is not None and (same.key_id, same.signature) == (
+            signature.key_id,
+            signature.value,
+        ):
             delivery.spend_once(signature.key_id)
             return same
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
@@ -137,12 +140,6 @@ class Inbox:
     def _answer_again(self, stored: StoredSubmission) -> Accepted:
         with self.store.reading() as session:
             return repeated(session, stored)
-
-
-def signature_of(sealed: Envelope) -> tuple[str, bytes]:
-    """The key id and the bytes of an envelope's one signature."""
-    (signature,) = sealed.signatures
-    return signature.key_id, signature.value
 
 
 def _read(raw: bytes) -> Envelope:

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 Values = dict[str, Array]
-# From d loss / d outputs, and whether the first result is needed: d loss / d inputs (no value where
-# it is not needed), and d loss / d each trained weight by its name.
+# Takes d loss / d outputs, and whether to compute d loss / d inputs. Returns that (``NOTHING`` if
+# skipped), and d loss / d each trained weight by its name.
 Backward = Callable[[Array, bool], tuple[Array, Values]]
 Passed = tuple[Array, Backward]
 NOTHING: Array = np.empty(0)

@@ -1,4 +1,4 @@
-"""The range of a witness where Dropout's masks are the framework's own."""
+"""The range of a witness under Dropout, where each framework draws its own masks."""
 
 import math
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from .training import Job, Masks, Recomputed, Split, Training, recompute
 # Chance that an honest value lies outside its range, if logarithms are normal.
 MISSED = 1e-3
 NORMAL_QUANTILE = 3.29
-# Where fewer draws than three are affordable: standard deviation of the logarithm of a loss and of
+# Used with one or two draws: standard deviation of the logarithm of a loss and of
 # a movement. cifar100-vgg16, batch 128, two steps, n = 4 draws: at most 2.8e-6 and 7.0e-2.
 STORED_LOSS_SPREAD, STORED_MOVEMENT_SPREAD = 1e-5, 8e-2
 
 
 @dataclass(frozen=True)
 class Band:
-    """Lowest and highest losses and movements of a right training; equal without Dropout."""
+    """Lowest and highest losses and movements of a correct training; equal without Dropout."""
 
     low: Recomputed
     high: Recomputed
@@ -33,14 +33,14 @@ class Band:
 def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = None) -> Band:
     """Range of each loss and movement over Dropout's masks.
 
-    Masks are the framework's own, so a loss is known only as a distribution. The training is
+    Each framework draws its own masks, so a loss is known only as a distribution. The training is
     recomputed ``draws`` times, each with its own masks: uniform numbers of the stream
     ``dropout/{draw}/{step}/{layer}`` of the job's seed, a value is kept and divided by
     ``1 - rate`` where its number is at least ``rate`` (Srivastava et al. 2014). The range is the
     prediction interval of one more training with other masks (Hahn & Meeker 1991, section 4.8), on
     logarithms: mean +- t s sqrt(1 + 1 / draws), where s is their standard deviation and t
     Student's quantile for ``MISSED`` with ``draws - 1`` degrees of freedom. With one or two draws
-    s is a stored one and t the normal quantile.
+    s is a stored constant and t the normal quantile.
 
     Without Dropout low and high are both what :func:`recompute` returns.
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..workloads import SGD, Adam, Optimizer, RMSprop
 from .arrays import Array
 
-# Values updated at a time, so that what is computed between stays in the cache.
+# Values updated at a time, so that temporaries stay in the cache.
 PIECE = 1 << 15
 
 

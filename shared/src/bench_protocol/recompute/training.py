@@ -1,7 +1,7 @@
 """Training steps of one job: data, order and weights from its seed, then forward, backward, update.
 
-A large batch is passed through the layers in parts, so that memory stays bounded; as nothing
-connects its samples (normalisations use stored statistics), the parts' sums are the batch's.
+A large batch is passed through the layers in parts, so that memory stays bounded. Samples are
+independent (normalisations use stored statistics), so the sums over parts are those of the batch.
 """
 
 import math
@@ -21,9 +21,9 @@ from .arrays import Array, Backward, Values
 from .layers import forward, softmax_cross_entropy
 from .optimizers import Update
 
-# Activations of one part of a batch: that a cache holds, and that memory may (0.5 GiB in float64).
+# Activations of one part of a batch: a target that fits the cache, and a cap (0.5 GiB in float64).
 CACHED_VALUES, PART_VALUES = 1 << 21, 1 << 26
-# A part adds its gradients to the batch's: parts have at least this many times as many activations.
+# Adding a part's gradients takes time: a part has at least this many activations per gradient.
 PART_GRADIENTS = 8
 Split = tuple[NDArray[np.uint8], NDArray[np.int32]]
 # The factors of a Dropout layer for one batch: from its index and its shape, batch first.
@@ -38,15 +38,14 @@ class Job:
         workload: as the catalogue has it.
         batch_size: samples of a step.
         seed: 32 hex digits: of the starting weights and the order.
-        samples: over how many training samples the order is drawn.
-        kind: ``timed`` as sessions are timed. ``trace``: Dropout layers are removed, so later
+        samples: size of the training set that the order permutes.
+        kind: ``timed``: a timed session. ``trace``: Dropout layers are removed, so later
             layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
             the data is learnable (:mod:`bench_protocol.conformance`).
         optimizer: of a trace; a timed session has the workload's own.
-        data_seed: of the generated data.
 
     Raises:
-        ValueError: the first epoch has not a single batch.
+        ValueError: ``batch_size`` is not in 1..``samples``.
     """
 
     workload: Workload
@@ -55,12 +54,11 @@ class Job:
     samples: int
     kind: Literal["trace", "timed"] = "timed"
     optimizer: conformance.TracedOptimizer = "workload"
-    data_seed: str = seeded.DATA_SEED
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.samples:
             raise ValueError(
-                f"a batch of {self.batch_size} needs as many of {self.samples} samples"
+                f"batch_size is {self.batch_size}: it must be in 1..{self.samples}, the samples"
             )
         if self.kind == "timed" and self.optimizer != "workload":
             raise ValueError("a timed session has its workload's own optimiser")
@@ -94,17 +92,18 @@ def timed_job(workload: Workload, batch_size: int, seed: str) -> Job:
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What a right training shows.
+    """Losses and movements of a correct training.
 
-        ``losses``: mean loss of each step's batch, before the step's update.
-    XX"""
+    ``losses``: mean loss of each step's batch, before the step's update. ``movements``: the norm
+    of each trained tensor's difference from its start, in the catalogue's order.
+    """
 
     losses: tuple[float, ...]
     movements: tuple[float, ...]
 
 
 def recompute(job: Job, steps: int, split: Split | None = None) -> Recomputed:
-    """Train the first steps of a job, Dropout layers doing nothing.
+    """Train the first steps of a job, with Dropout as the identity.
 
     Args:
         steps: how many; at least 1, at most one epoch, because later orders are the recipe's own.
@@ -140,9 +139,7 @@ class Training:
         rows = seeded.order(job.samples, 0, job.seed)[: steps * job.batch_size]
         if split is None:
             data_set = self._workload.data_set
-            self._pictures, self._labels = seeded.generated_rows(
-                data_set, "train", rows, job.data_seed
-            )
+            self._pictures, self._labels = seeded.generated_rows(data_set, "train", rows)
         else:
             self._pictures, self._labels = split[0][rows], split[1][rows]
         self._steps = 0
@@ -195,8 +192,8 @@ class Training:
         dy /= self._job.batch_size
         while backs:
             index, back = backs.pop()
-            dy, found = back(dy, index > first)
-            for name, gradient in found.items():
+            dy, layer_gradients = back(dy, index > first)
+            for name, gradient in layer_gradients.items():
                 if (index, name) in gradients:
                     gradients[index, name] += gradient
                 else:
@@ -214,7 +211,7 @@ class Training:
 def _part(workload: Workload, batch: int) -> int:
     """Samples of a part of a batch."""
     outputs = workload.shapes[workload.frozen_layers :]
-    kept = sum(math.prod(shape) for shape in outputs)
+    stored = sum(math.prod(shape) for shape in outputs)
     passing = max(math.prod(shape) for shape in workload.shapes)
     wanted = max(CACHED_VALUES, PART_GRADIENTS * workload.trained_parameter_count)
-    return max(1, min(batch, min(wanted, PART_VALUES) // max(kept, 2 * passing)))
+    return max(1, min(batch, min(wanted, PART_VALUES) // max(stored, 2 * passing)))

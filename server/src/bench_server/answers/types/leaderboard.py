@@ -32,7 +32,7 @@ class WorkloadAnswer:
 
 @dataclass(frozen=True)
 class FigureAnswer:
-    """One hardware in one set-up: the median over owners of machines of repeats.
+    """One hardware in one set-up: the median over owners of their machines' medians.
 
     ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
     within a run, not an interval; ``unsteady`` if it is above 20 %; ``epoch_seconds`` are the full
