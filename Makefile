@@ -23,7 +23,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all lint types audit serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 20
@@ -68,6 +68,9 @@ types: $(VENV)/installed-dev ## Strict type check.
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found.
 	@$(BIN)/python deploy/audit.py
+
+faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17").
+	@PYTHONPATH=. nice $(BIN)/python -m benchmarks.faults $(ARGS)
 
 serve: $(VENV)/installed-$(EXTRAS) migrate ## A server on this machine.
 	$(BIN)/bench-server serve

@@ -26,6 +26,9 @@ from bench_protocol.result import Failed, Measured
 from bench_protocol.seeded import data_digest, generated_data
 from bench_protocol.witness import Mask
 
+LAYERS = (Flatten(), Dropout(rate=1 / 3), Dense(units=10, activation="linear"))
+WITH_DROPOUT = variant(TINY, layers=LAYERS)
+
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
@@ -96,26 +99,42 @@ def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:
 @pytest.mark.parametrize(
     ("after", "next_after", "zeros", "differ"),
     [
-        ([0, 2, 0, 2], [2, 0, 0, 2], 1 / 3, True),
-        ([0, 2, 0, 2], [0, 2, 0, 2], 1 / 3, False),
-        ([1, 1, 0, 1], [1, 1, 0, 1], 0.0, False),
+        ([0, 1.5, 0, 1.5], [1.5, 0, 0, 1.5], 1 / 3, True),
+        ([0, 1.5, 0, 1.5], [0, 1.5, 0, 1.5], 1 / 3, False),
+        ([1.5, 1.5, 0, 1.5], [1.5, 1.5, 0, 1.5], 0.0, False),
     ],
 )
 def test_masks_are_read_from_what_went_in_and_came_out(
-    engine: FakeEngine, after: list[int], next_after: list[int], zeros: float, differ: bool
+    engine: FakeEngine, after: list[float], next_after: list[float], zeros: float, differ: bool
 ) -> None:
     """The third value is zero already, so no mask shows there."""
     before = np.array([1, 1, 0, 1], np.float32)
     engine.session.dropped = [
         [(before, np.array(values, np.float32))] for values in (after, next_after)
     ]
-    layers = (Flatten(), Dropout(rate=0.3), Dense(units=10, activation="linear"))
-    job = job_of(variant(TINY, layers=layers))
-    ended = worker.work(job, lambda message: None, engine.clock)
+    ended = worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
     assert isinstance(ended.outcome, Measured)
     witness = ended.outcome.measurement.witness
     assert witness is not None
     assert witness.masks == (Mask(zeros=zeros, differ=differ),)
+
+
+def test_dropout_that_does_not_scale_is_wrong(engine: FakeEngine) -> None:
+    before, after = np.ones(4, np.float32), np.array([1, 0, 1, 0], np.float32)
+    engine.session.dropped = [[(before, after)], [(before, after)]]
+    ended = worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "conformance")
+
+
+def test_a_step_that_repeats_its_masks_is_seen(engine: FakeEngine) -> None:
+    """The fake's loss is always the same."""
+    cell = job_of(TINY).cell
+    assert conformance_trace.masks_change(engine, TINY, cell)  # there is no dropout
+    assert not conformance_trace.masks_change(engine, WITH_DROPOUT, cell)
+    losses = iter((0.5, 0.51, 0.49))
+    engine.session.loss = lambda: next(losses)  # type: ignore[method-assign]
+    assert conformance_trace.masks_change(engine, WITH_DROPOUT, cell)
 
 
 def test_a_weight_that_is_no_number_moved_by_nothing_known(engine: FakeEngine) -> None:

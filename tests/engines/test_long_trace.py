@@ -11,6 +11,7 @@ from tests.fakes.workloads import cell_of
 from bench_agent.tools import reference_traces
 from bench_agent.worker import conformance_trace
 from bench_protocol import conformance
+from bench_protocol import long_trace as long_trace_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.layers import Conv2D
 from bench_protocol.matrix import Recipe
@@ -60,6 +61,15 @@ def test_small_workloads_have_a_long_trace() -> None:
     first, last, end = conformance.LONG_STEPS
     assert (first, last - first > 16) == (1, True)
     assert last < conformance.LONG_BATCHES < end
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_the_stored_reference_is_what_pytorch_computes(name: str) -> None:
+    """Two float64 computations with derivatives of their own."""
+    losses, moved = right(name)
+    stored = long_trace_references.references()[workload_named(name).digest]
+    assert stored.losses == pytest.approx(losses, rel=1e-7)
+    assert stored.movements == pytest.approx(moved, rel=1e-7)
 
 
 @every_pair

@@ -5,7 +5,14 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import envelope, keys, statement
+from bench_protocol import (
+    conformance,
+    envelope,
+    keys,
+    long_trace,
+    statement,
+    witness_references,
+)
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Dropout
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
@@ -20,8 +27,11 @@ from bench_protocol.result import (
     Placement,
     Result,
     Startup,
+    Trace,
 )
+from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.witness import Mask, Window, Witness, trained_tensors
+from bench_protocol.witness_references import WitnessReference
 from bench_protocol.witness_steps import witness_steps
 
 AT = "2026-11-21T03:42:00.000000Z"
@@ -107,14 +117,49 @@ def make_measurement(
     return Measurement(**fields | overrides)
 
 
+def stored_reference(cell: Cell) -> WitnessReference | None:
+    """The stored reference of a cell on generated data, under the seed of :func:`make_result`."""
+    wanted = (cell.workload_digest, cell.batch_size, DEFAULT_SEED)
+    for reference in witness_references.references().values():
+        if (reference.workload_digest, reference.batch_size, reference.seed) == wanted:
+            return reference
+    return None
+
+
+def make_traces(cell: Cell) -> tuple[Trace, ...]:
+    """Traces that equal their references: both short ones, and the long one if there is one."""
+    short = [conformance.references()[cell.workload_digest, name] for name in conformance.TRACED]
+    traces = [
+        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
+        for r in short
+    ]
+    right = long_trace.references().get(cell.workload_digest)
+    if right is not None:
+        traces.append(
+            Trace(
+                optimizer="sgd",
+                batch_size=right.batch_size,
+                seed=right.seed,
+                losses=right.losses,
+                steps=right.steps,
+                movements=right.movements,
+            )
+        )
+    return tuple(traces)
+
+
 def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witness:
-    """A witness whose steps are those of the measurement, with falling losses."""
+    """A witness whose steps are those of the measurement, with the losses of its reference, or
+    falling ones where none is stored."""
     workload, blocks = workload_named(cell.workload), measurement.blocks
-    steps = witness_steps(workload, cell.batch_size)
+    steps, right = witness_steps(workload, cell.batch_size), stored_reference(cell)
+    losses = tuple(2.3 / step for step in steps)
+    if right is not None:
+        losses = tuple(right.low[step - 1] for step in steps)
     dropouts = [layer for layer in workload.layers if isinstance(layer, Dropout)]
     fields: dict[str, Any] = {
         "steps": steps,
-        "losses": tuple(2.3 / step for step in steps),
+        "losses": losses,
         "step_count": 1 + blocks.warm_up_steps + blocks.steps,
         "counted_by": "optimizer",
         "movements": (0.5,) * len(list(trained_tensors(workload))),
@@ -124,11 +169,18 @@ def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witn
 
 
 def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
-    """A measurement of version 2: with a witness, and a window that its blocks fill."""
+    """A measurement of version 2: with a witness, the digest of its data, its traces, and a window
+    that its blocks fill."""
     started_ns = 4_000_000_000
     finished_ns = started_ns + measurement.blocks.total_ns * 1_001 // 1_000
     window = Window(started_ns=started_ns, finished_ns=finished_ns, blocks_agree=True)
-    fields: dict[str, Any] = {"witness": make_witness(cell, measurement), "window": window}
+    right = stored_reference(cell)
+    fields: dict[str, Any] = {
+        "witness": make_witness(cell, measurement),
+        "window": window,
+        "data_digest": right.data_digest if right else None,
+        "traces": make_traces(cell),
+    }
     return measurement.model_copy(update=fields | overrides)
 
 
@@ -144,7 +196,8 @@ def make_result(
 ) -> Result:
     """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides.
 
-    ``witness``: of version 2 of the payload, with witness and window; else of version 1.
+    ``witness``: of version 2 of the payload, with all that level 3 needs but a challenge; else of
+    version 1.
     """
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
@@ -157,7 +210,7 @@ def make_result(
         "run_id": f"{next(_runs):032x}",
         "repeat": 1,
         "cell": cell,
-        "seed": "0" * 32,
+        "seed": DEFAULT_SEED,
         "preset": "smoke",
         "agent": Agent(version="0.1.0", key_id=key_id(key or private_key())),
         "machine": machine or make_machine(),
@@ -179,6 +232,18 @@ def make_result(
         ),
     }
     return Result(**fields | overrides)
+
+
+def make_complete(
+    cell: Cell | None = None, measured: dict[str, Any] | None = None, **overrides: Any
+) -> Result:
+    """A result of version 2 with all that level 3 needs but a challenge.
+
+    ``measured``: of :func:`make_measurement`; ``overrides``: of :func:`with_witness`.
+    """
+    cell = cell or make_cell()
+    measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
+    return make_result(cell=cell, measurement=measurement, schema_version=2)
 
 
 def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:

@@ -1,13 +1,12 @@
-"""Results at trust level 3: measured under a fresh challenge, with traces that conform."""
+"""Results at trust level 3: under a fresh challenge, with a witness and traces that conform."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import acts, conformance
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Challenge, Clocks, Trace
+from bench_protocol import acts
+from bench_protocol.result import Challenge, Clocks
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted
@@ -19,17 +18,6 @@ from .projected import project
 
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 TOOK_NS = 60_000_000_000
-
-
-def traces(cell: Cell) -> tuple[Trace, ...]:
-    """Traces that equal the reference."""
-    references = (
-        conformance.references()[cell.workload_digest, name] for name in conformance.TRACED
-    )
-    return tuple(
-        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
-        for r in references
-    )
 
 
 def send(
@@ -54,7 +42,8 @@ def send(
             repeat=repeat,
             challenge=bound,
             clocks=clocks,
-            measurement=results.make_measurement(cell, step_ns, traces=traces(cell)),
+            measurement=results.make_measurement(cell, step_ns),
+            witness=True,
         )
         for repeat, step_ns in enumerate(steps_ns, 1)
     ]

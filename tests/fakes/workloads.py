@@ -26,9 +26,13 @@ def variant(workload: Workload, **changes: Any) -> Workload:
 
 
 def small(workload: Workload, train_samples: int, test_samples: int = 64) -> Workload:
-    """A workload with fewer samples."""
+    """A workload with fewer samples, and no more patterns than these can teach."""
     data_set = workload.data_set.model_copy(
-        update={"train_samples": train_samples, "test_samples": test_samples}
+        update={
+            "train_samples": train_samples,
+            "test_samples": test_samples,
+            "patterns": workload.data_set.classes,
+        }
     )
     return variant(workload, data_set=data_set)
 

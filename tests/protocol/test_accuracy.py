@@ -67,9 +67,52 @@ def test_where_no_digest_is_known_the_label_real_has_to_do(kind: DataKind, verdi
     assert judge(MLP, kind, measured(0.1), unknown).verdict == verdict
 
 
+def generated(accuracy: float, loss: float | None = 0.85, batch_size: int = 128) -> Measurement:
+    """After all epochs on generated data; the last steps fill no block, so they are not timed."""
+    steps = MLP.epochs * MLP.steps_per_epoch(batch_size)
+    blocks = {
+        "steps_per_block": 7,
+        "durations_ns": (10**6,) * (steps // 7),
+        "stop_reason": "epochs",
+    }
+    found = measured(accuracy, loss=loss)
+    return found.model_copy(update={"blocks": found.blocks.model_copy(update=blocks)})
+
+
+HARD = (Band(MLP.name, DIGEST, 0.82, 0.90, "someone, 2026", loss=(0.55, 0.90)),)
+
+
+@pytest.mark.parametrize(
+    ("found", "verdict", "why"),
+    [
+        (generated(0.85), "within", "the loss 0.85 lies within 0.55 to 0.9"),
+        (generated(0.80), "diverged", "outside 82.0 % to 90.0 %"),
+        (generated(0.95), "diverged", "outside 82.0 % to 90.0 %"),
+        (generated(0.85, loss=0.95), "diverged", "the loss 0.95 lies outside"),
+        (generated(0.85, loss=0.1), "diverged", "the loss 0.1 lies outside"),
+        (generated(0.85, loss=None), "diverged", "the loss not finite lies outside"),
+        (generated(0.10, batch_size=1024), "accuracy_unchecked", "is for batch 128"),
+        (generated(0.10, batch_size=32), "accuracy_unchecked", "is for batch 128"),
+    ],
+)
+def test_a_band_of_generated_data_is_of_the_loss_too_and_of_one_batch_size(
+    found: Measurement, verdict: str, why: str
+) -> None:
+    judged = judge(MLP, "generated", found, HARD)
+    assert judged.verdict == verdict
+    assert why in judged.sentence
+
+
+def test_the_cells_batch_size_decides_where_it_is_given() -> None:
+    found = generated(0.10)
+    assert judge(MLP, "generated", found, HARD, batch_size=128).verdict == "diverged"
+    assert judge(MLP, "generated", found, HARD, batch_size=64).verdict == "accuracy_unchecked"
+
+
 def test_bands_of_generated_data_are_keyed_by_what_is_generated_now() -> None:
     band_keys = {(band.workload, band.data_digest) for band in BANDS}
-    for name in ("mnist-cnn", "fashion-mlp", "fashion-lstm"):
+    names = [workload.name for workload in CATALOGUE if not workload.data_set.noise]
+    for name in names:
         data_set = workload_named(name).data_set
         splits = (
             ("train", "validation", "test") if data_set.validation_samples else ("train", "test")
@@ -84,6 +127,7 @@ def test_every_band_is_sound_and_says_where_it_is_from() -> None:
     for band in BANDS:
         assert 0 < band.lowest < band.highest <= 1
         assert band.source
+        assert band.loss is None or 0.5 < band.loss[0] < band.loss[1] < 4
     assert len({(band.workload, band.data_digest) for band in BANDS}) == len(BANDS)
     assert {band.workload for band in BANDS} >= {
         w.name for w in CATALOGUE if w.name in ("mnist-cnn", "fashion-lstm")

@@ -1,6 +1,6 @@
 """Verdicts on traces."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from tests.fakes.workloads import cell_of
@@ -8,7 +8,7 @@ from tests.fakes.workloads import cell_of
 from bench_protocol import conformance
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.matrix import Cell, Device, DeviceKind, Precision
 from bench_protocol.result import Trace
 
 WORKLOAD = workload_named("fashion-mlp")
@@ -54,6 +54,8 @@ def test_every_workload_has_its_reference(workload: Any) -> None:
         ("cuda", 5e-3, 0, "unverified"),
         ("cuda", 5e-2, 0, "wrong_result"),
         ("metal", 0, 5e-2, "unverified"),
+        ("metal", 0, 0.77, "wrong_result"),
+        ("cuda", 0, 0.4, "wrong_result"),
     ],
 )
 def test_the_largest_deviation_decides(
@@ -62,6 +64,28 @@ def test_the_largest_deviation_decides(
     verdict = conformance.verdict(cell(device), traces(sgd, workload))
     assert verdict.kind == kind
     assert verdict.deviation == pytest.approx(max(sgd, workload), abs=1e-8)
+
+
+@pytest.mark.parametrize("precision", get_args(Precision))
+@pytest.mark.parametrize("device", get_args(DeviceKind))
+@pytest.mark.parametrize("step", range(conformance.STEPS))
+def test_every_limit_is_finite(device: DeviceKind, precision: Precision, step: int) -> None:
+    """Also under the workload's own optimiser, where nothing was measured."""
+    doubled = traces()
+    losses = list(doubled[1].losses)
+    losses[step] = 2 * (losses[step] or 0)
+    doubled[1] = doubled[1].model_copy(update={"losses": tuple(losses)})
+    verdict = conformance.verdict(cell(device, precision=precision), doubled)
+    assert (verdict.kind, verdict.deviation) == ("wrong_result", pytest.approx(1.0))
+    measured = (device, precision, "workload") in conformance.TOLERANCES
+    assert ("derived, not measured" in verdict.reason) is not measured
+
+
+def test_derived_limits_are_at_least_three_times_the_coarsest_measured_ones() -> None:
+    coarsest = conformance.TOLERANCES["cpu", "mixed_bfloat16", "workload"]
+    derived = conformance.UNMEASURED["workload"]
+    for limit, measured in zip(derived, coarsest, strict=True):
+        assert limit >= 3 * measured * (1 - 1e-9)
 
 
 def test_a_precision_without_tolerance_is_unverified() -> None:

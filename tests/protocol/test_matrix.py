@@ -26,7 +26,7 @@ OTHER: dict[str, Any] = {
 
 
 def test_golden_digest() -> None:
-    assert CELL.digest == "68f5291f86e6b176be622fa5a78982cef0ba09bdd749df399256b26a30dbd12d"
+    assert CELL.digest == "251d82f819d8df25138b7ddd46cbd37fd0c985978008e0a439d4fec6efec158e"
 
 
 @pytest.mark.parametrize("field", Cell.model_fields)

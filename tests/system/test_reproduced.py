@@ -19,11 +19,10 @@ from bench_agent.base.keys import load_or_create_key
 from bench_agent.remote.client import Client, utc_text
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run.sign import RunClock
-from bench_protocol import conformance
-from bench_protocol.catalogue import workload_named
 from bench_protocol.keys import key_id
 from bench_protocol.result import Agent as WireAgent
-from bench_protocol.result import Clocks, Startup, Trace
+from bench_protocol.result import Clocks, Startup
+from bench_protocol.witness import Window
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 
@@ -40,16 +39,6 @@ def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
     engine.dispose()
     with running_server(operator.database_url, tmp_path) as running:
         yield running
-
-
-def conformant(workload: str) -> tuple[Trace, ...]:
-    """The traces of a machine that computes as the reference does."""
-    digest = workload_named(workload).digest
-    references = (conformance.references()[digest, optimizer] for optimizer in conformance.TRACED)
-    return tuple(
-        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
-        for r in references
-    )
 
 
 class Owner:
@@ -72,15 +61,19 @@ class Owner:
         client.close()
         cell = results.make_cell()
         startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
-        measured = results.make_measurement(
-            cell, step_us * 1_000, startup=startup, traces=conformant(cell.workload)
+        measured = results.make_measurement(cell, step_us * 1_000, startup=startup)
+        timing_ns, took_ns = 50_000_000, 100_000_000
+        window = Window(
+            started_ns=timing_ns,
+            finished_ns=timing_ns + measured.blocks.total_ns,
+            blocks_agree=True,
         )
-        took_ns = 100_000_000
         began, end = clock.started, clock.started + timedelta(microseconds=took_ns / 1e3)
         result = results.make_result(
             agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
             machine=results.make_machine(seed=self.number),
-            measurement=measured,
+            schema_version=2,
+            measurement=results.with_witness(cell, measured, window=window),
             challenge=challenge,
             clocks=Clocks(
                 run_started=utc_text(began),

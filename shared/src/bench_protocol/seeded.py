@@ -21,7 +21,12 @@ Weights = list[dict[str, NDArray[np.float32]]]
 DEFAULT_SEED = "0" * 32
 # The generated data is one fixed data set, independent of a repeat's seed.
 DATA_SEED = "data"
+# Side of a patch; a patch is lit where its byte is below LIT, with BRIGHTNESS times the byte.
 PATTERN_PIXELS = 4
+LIT, BRIGHTNESS = 32, 6
+# Noise keeps this many bits less than a byte; labels are drawn at random in this many of 256.
+NOISE_SHIFT = 5
+WRONG_LABELS = 32
 PIECE = 1 << 15
 
 
@@ -119,11 +124,16 @@ def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int3
 def generated_data(
     data_set: DataSet, split: str, samples: int | None = None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
-    """Learnable data in a data set's shape: a coarse pattern per class under noise. A data set
-    defined as noise stays noise: random pictures, random labels.
+    """A learnable stand-in of a data set's shape: many patterns, some rare, some labels wrong.
+
+    Each pattern belongs to a class. Rare patterns are learned late, so accuracy and loss depend on
+    how many samples were trained on. Most patches are dark, which keeps the units of a first dense
+    layer alive: bright pictures shift all inputs of a unit alike.
+
+    Data that is noise by its definition stays noise: random pictures, random labels.
 
     Args:
-        data_set: gives shape and number of classes.
+        data_set: gives shape, number of classes and number of patterns.
         split: ``train``, ``validation`` or ``test``: same patterns, other samples.
         samples: number of samples; None means the whole split. Fewer are a prefix of more.
 
@@ -147,28 +157,66 @@ def generated_rows(
         Pictures, uint8 of shape (n, *sample_shape), and labels, int32 of shape (n,).
     """
     prefix = f"data/{data_set.name}/{'x'.join(map(str, data_set.sample_shape))}"
-    draws = raw_words(f"{prefix}/{split}/labels", seed, int(rows.max(initial=-1)) + 1)
-    labels = (draws % np.uint64(data_set.classes)).astype(np.int32)[rows]
-    noise = _noise(f"{prefix}/{split}/noise", seed, rows, math.prod(data_set.sample_shape))
+    words = raw_words(f"{prefix}/{split}/labels", seed, int(rows.max(initial=-1)) + 1)[rows]
+    labels = (words % np.uint64(data_set.classes)).astype(np.int32)
+    noise = _stream_bytes(f"{prefix}/{split}/noise", seed, rows, math.prod(data_set.sample_shape))
     pictures = noise.reshape(len(rows), *data_set.sample_shape)
     if not data_set.noise:
-        pictures >>= 1
-        pictures += _patterns(data_set, f"{prefix}/patterns", seed)[labels] >> 1
+        shown = _shown_patterns(words, data_set.patterns)
+        wrong = (words >> np.uint64(32)) % np.uint64(256) < WRONG_LABELS
+        labels = np.where(wrong, labels, shown % data_set.classes).astype(np.int32)
+        pictures >>= NOISE_SHIFT
+        _add_patterns(pictures, data_set.sample_shape, f"{prefix}/patterns", seed, shown)
     return pictures, labels
 
 
-def _noise(purpose: str, seed: str, rows: NDArray[np.integer[Any]], size: int) -> NDArray[np.uint8]:
+def _shown_patterns(words: NDArray[np.uint64], patterns: int) -> NDArray[np.int64]:
+    """The pattern of each sample: patterns x u**2 rounded down, u from a word's upper 24 bits.
+
+    Pattern k is about as frequent as 1 / sqrt(k).
+    """
+    upper = words >> np.uint64(40)
+    return (upper * upper * np.uint64(patterns) >> np.uint64(48)).astype(np.int64)
+
+
+def _add_patterns(
+    pictures: NDArray[np.uint8],
+    sample_shape: Shape,
+    purpose: str,
+    seed: str,
+    shown: NDArray[np.int64],
+) -> None:
+    """Add to each picture its pattern: one byte a patch of 4x4 pixels and channel, cut at the
+    edges. An eighth of the patches is lit."""
+    height, width, *channels = sample_shape
+    grid = (-(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS), *channels)
+    # Only the patterns that are shown: those of large pictures need much memory.
+    needed, places = np.unique(shown, return_inverse=True)
+    patches = _stream_bytes(purpose, seed, needed, math.prod(grid))
+    patches = np.where(patches < LIT, patches * BRIGHTNESS, np.uint8(0))
+    patches = patches.reshape(len(needed), *grid)
+    # Piece by piece: the patterns of all pictures do not fit into a cache.
+    piece = max(1, PIECE * 8 // math.prod(sample_shape))
+    for start in range(0, len(shown), piece):
+        part = patches[places[start : start + piece]]
+        part = part.repeat(PATTERN_PIXELS, axis=1).repeat(PATTERN_PIXELS, axis=2)
+        pictures[start : start + piece] += part[:, :height, :width]
+
+
+def _stream_bytes(
+    purpose: str, seed: str, rows: NDArray[np.integer[Any]], size: int
+) -> NDArray[np.uint8]:
     """Bytes ``row * size`` to ``(row + 1) * size`` of a stream for each row, (rows, size)."""
-    noise = np.empty((len(rows), size), np.uint8)
+    drawn = np.empty((len(rows), size), np.uint8)
     # Rows after each other are drawn in one call.
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     for start, stop in pairwise([0, *breaks.tolist(), len(rows)]):
         first = int(rows[start]) * size if stop > start else 0
         count = (stop - start) * size
         words = raw_words(purpose, seed, -(-(first % 8 + count) // 8), first // 8)
-        drawn = words.astype("<u8", copy=False).view(np.uint8)
-        noise[start:stop].reshape(-1)[:] = drawn[first % 8 : first % 8 + count]
-    return noise
+        values = words.astype("<u8", copy=False).view(np.uint8)
+        drawn[start:stop].reshape(-1)[:] = values[first % 8 : first % 8 + count]
+    return drawn
 
 
 def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
@@ -186,14 +234,3 @@ def data_digest(*splits: tuple[NDArray[np.uint8], NDArray[np.int32]]) -> str:
             sha.update(f"{'x'.join(map(str, array.shape))}\n".encode())
             sha.update(np.ascontiguousarray(array, dtype=kind).data)
     return sha.hexdigest()
-
-
-def _patterns(data_set: DataSet, purpose: str, seed: str) -> NDArray[np.uint8]:
-    """One random pattern a class, uint8 of shape (classes, *sample_shape), 4 pixels a patch."""
-    height, width, *channels = data_set.sample_shape
-    rows, columns = -(-height // PATTERN_PIXELS), -(-width // PATTERN_PIXELS)
-    coarse_shape = (data_set.classes, rows, columns, *channels)
-    words = raw_words(purpose, seed, math.prod(coarse_shape))
-    coarse = (words >> np.uint64(56)).astype(np.uint8).reshape(coarse_shape)
-    full = coarse.repeat(PATTERN_PIXELS, axis=1).repeat(PATTERN_PIXELS, axis=2)
-    return full[:, :height, :width]

@@ -11,7 +11,7 @@ from typing import Literal
 
 from .layers import Conv2D, Residual
 from .matrix import Cell, DeviceKind, Precision
-from .recompute import Band
+from .recomputed import Band
 from .witness import trained_tensors
 from .workloads import Workload
 

@@ -51,7 +51,10 @@ Optimizer = Annotated[RMSprop | Adam | SGD, Field(discriminator="kind")]
 class DataSet(Wire):
     """Shape of the data. Values are uint8 and reach the first layer as float32 in [0, 1].
 
-    ``noise``: the data is defined as random pictures with random labels, with nothing to learn.
+    ``generation``: version of the arithmetic behind generated data (docs/protocol.md). It is part
+    of every workload's digest, so results on data of two versions are never compared.
+    ``patterns``: how many patterns generated data shows; more take longer to learn.
+    ``noise``: by its definition the data is random pictures with random labels, nothing to learn.
     """
 
     name: Slug
@@ -60,7 +63,10 @@ class DataSet(Wire):
     train_samples: PositiveCount
     validation_samples: Count = 0
     test_samples: PositiveCount
-    # Left out if false, so that older digests stay the same.
+    generation: Literal[2] = 2
+    # The square of 24 random bits times this fits into 64 bits.
+    patterns: Annotated[int, Field(ge=1, le=2**16)] = 4_096
+    # Left out where false: the digests of what was there before it stay.
     noise: bool = Field(default=False, exclude_if=lambda noise: not noise)
 
 

@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
+import numpy as np
+
 from bench_protocol import conformance, seeded
+from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Trace
-from bench_protocol.workloads import Workload
+from bench_protocol.workloads import SGD, Workload
 
 from ..engines.seam import Data, Engine
 from . import witness
+
+# Under this rate no float32 weight moves.
+STILL = SGD(learning_rate=1e-30, momentum=0.0)
+# Relative: rounding differs by 1e-7, masks of 32 samples by 1e-2.
+LEAST_DIFFERENCE = 1e-4
 
 
 def has_reference(workload: Workload) -> bool:
@@ -66,6 +74,38 @@ def long(engine: Engine, workload: Workload, cell: Cell) -> Trace:
         steps=steps,
         movements=moved,
     )
+
+
+def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
+    """Whether the cell's step draws other dropout masks in each step; true without dropout.
+
+    Three steps train the same batch and move no weight, so that only masks change the loss.
+    """
+    if not any(isinstance(layer, Dropout) for layer in workload.layers):
+        return True
+    batch_size = conformance.trace_batch_size(workload)
+    fields = {name: getattr(workload, name) for name in Workload.model_fields}
+    samples = {"train_samples": batch_size, "test_samples": 1, "noise": False}
+    data_set = workload.data_set.model_copy(update=samples)
+    still = Workload(**fields | {"data_set": data_set, "optimizer": STILL})
+    order = np.arange(batch_size, dtype=np.int32)
+    train, test = (seeded.generated_data(data_set, part) for part in ("train", "test"))
+    session = engine.open(
+        still,
+        cell.model_copy(update={"batch_size": batch_size}),
+        seeded.initial_weights(still, seeded.DEFAULT_SEED),
+        Data(*train, *test, order, (order, order)),
+    )
+    losses = []
+    try:
+        for _ in range(3):
+            session.train_block(1)
+            session.sync()
+            losses.append(session.loss())
+    finally:
+        session.close()
+    differences = (abs(after - before) for before, after in pairwise(losses))
+    return min(differences) > LEAST_DIFFERENCE * losses[0]
 
 
 def _train(

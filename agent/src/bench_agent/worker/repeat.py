@@ -22,7 +22,7 @@ from .. import data
 from ..base.messages import BlockDone, Job, PhaseBegan
 from ..base.precisions import products
 from ..engines.seam import Data, Engine, Session
-from . import conformance_trace, environment, failures, pretrained, witness
+from . import conformance_trace, environment, failures, pretrained, steps_after, witness
 from .stopwatch import measure
 
 GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
@@ -51,6 +51,8 @@ class Repeat:
         self._measured: Measurement | None = None
         self._samples: Data | None = None
         self._losses: witness.LossReadings | None = None
+        self._steps_after: steps_after.StepsAfter | None = None
+        self._drops_right = True
         self._data_digest: str | None = None
         self._frozen_weights = pretrained.GENERATED
 
@@ -61,6 +63,8 @@ class Repeat:
             self._measured = self._witnessed(self._measured)
             self._measured = self._traced(self._measured)
             self._measured = self._evaluated(self._measured)
+            # Last, because they train the timed session on.
+            self._steps_after = steps_after.train(self._open_session(), self._time)
             return self._judged(self._measured)
         except Exception as error:
             traceback.print_exc()
@@ -158,6 +162,9 @@ class Repeat:
         recorded = witness.read(
             self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
         )
+        self._drops_right = witness.scales_what_it_keeps(
+            self._open_session(), job.workload, self._samples
+        )
         return measurement.model_copy(update={"witness": recorded})
 
     def _traced(self, measurement: Measurement) -> Measurement:
@@ -170,6 +177,8 @@ class Repeat:
         if not conformance_trace.has_reference(job.workload):
             return measurement
         traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
+        masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
+        self._drops_right = self._drops_right and masks_change
         return measurement.model_copy(update={"traces": traces})
 
     def _judged(self, measurement: Measurement) -> Measured | Failed:
@@ -179,15 +188,24 @@ class Repeat:
         right_count = measurement.parameter_count == self._job.workload.parameter_count
         if not (right_count and measurement.placement.matches):
             return Failed(kind="wrong_result", phase="build", measurement=measurement)
-        if not witness.counts_all_steps(measurement):
+        after = self._steps_after
+        if not witness.counts_all_steps(measurement) or not (after and after.right):
+            print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        if conformance.verdict(self._job.cell, measurement.traces).kind == "wrong_result":
+        verdict = conformance.verdict(self._job.cell, measurement.traces)
+        if verdict.kind == "wrong_result" or not self._drops_right:
+            print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
         return self._judged_accuracy(measurement)
 
     def _judged_accuracy(self, measurement: Measurement) -> Measured | Failed:
         workload, evaluation = self._job.workload, measurement.evaluation
-        verdict = accuracy.judge(workload, self._job.cell.data, measurement).verdict
+        verdict = accuracy.judge(
+            workload,
+            self._job.cell.data,
+            measurement,
+            batch_size=self._job.cell.batch_size,
+        ).verdict
         if verdict == "diverged":
             return Failed(kind="diverged", phase="evaluate", measurement=measurement)
         if evaluation and evaluation.epochs == workload.epochs and verdict != "within":
@@ -242,7 +260,7 @@ class Repeat:
             self.warnings.append(Warn(code="gemm_failed", figures={"exception_class": name}))
             return None
 
-    def _time(self, action: Callable[[], None]) -> int:
+    def _time(self, action: Callable[[], object]) -> int:
         began = self._clock()
         action()
         return self._clock() - began

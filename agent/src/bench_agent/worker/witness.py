@@ -20,6 +20,8 @@ from ..engines.seam import Data, Dropped, Session
 
 # Samples of the forward pass that reads the masks.
 MASKED_SAMPLES = 32
+# bfloat16 rounds by 0.4 % before and after.
+SCALE_TOLERANCE = 0.02
 
 
 class LossReadings:
@@ -87,11 +89,26 @@ def movements(
 
 def masks(session: Session, workload: Workload, data: Data) -> tuple[Mask, ...]:
     """What each dropout layer does with the first training samples, in two steps."""
-    if not any(isinstance(layer, Dropout) for layer in workload.layers):
-        return ()
-    x = as_floats(data.train_x[:MASKED_SAMPLES])
-    draws = (session.through_dropout(x, ahead) for ahead in (0, 1))
+    draws = (_passes(session, workload, data, ahead) for ahead in (0, 1))
     return tuple(_mask(*draw) for draw in zip(*draws, strict=True))
+
+
+def scales_what_it_keeps(session: Session, workload: Workload, data: Data) -> bool:
+    """Whether each dropout layer multiplies what it keeps by 1 / (1 - rate)."""
+    rates = (layer.rate for layer in workload.layers if isinstance(layer, Dropout))
+    for rate, (before, after) in zip(rates, _passes(session, workload, data, 0), strict=True):
+        kept = (before != 0) & (after != 0)
+        if kept.any():
+            scale = float(np.median(after[kept] / before[kept]))
+            if abs(scale * (1 - rate) - 1) > SCALE_TOLERANCE:
+                return False
+    return True
+
+
+def _passes(session: Session, workload: Workload, data: Data, ahead: int) -> list[Dropped]:
+    if not any(isinstance(layer, Dropout) for layer in workload.layers):
+        return []
+    return session.through_dropout(as_floats(data.train_x[:MASKED_SAMPLES]), ahead)
 
 
 def _mask(draw: Dropped, next_draw: Dropped) -> Mask:

@@ -372,7 +372,7 @@ def _challenge(session: Session, identity: Identity, record: dict[str, Any]) -> 
 
 
 def _outlier(record: dict[str, Any]) -> str | None:
-    """What the server says that its outlier check found. It lowers a trust level at most: whether a
-    result counts does not depend on it."""
+    """What the server says that its outlier check found. It can only lower a trust level or hold a
+    result back, and cannot be repeated: results of other owners may be withdrawn since."""
     finding = record.get("outlier")
     return None if finding is None else FINDING.validate_python(finding).as_text()

@@ -1,6 +1,6 @@
 """Verdicts of checks: a finding for people and programs, and its effect."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,6 +31,10 @@ class Finding:
         return cls(**orjson.loads(text))
 
 
+# The effect of failing, where it follows from what was found.
+EffectOf = Callable[[Finding], Effect]
+
+
 @dataclass(frozen=True)
 class CheckVerdict:
     """The finding of one check, and the effect of failing it (docs/protocol.md, Checks).
@@ -44,8 +48,10 @@ class CheckVerdict:
     checked: bool = True  # absent in stored verdicts of versions up to 0005
 
     @classmethod
-    def of(cls, check: str, effect: Effect, finding: Finding) -> "CheckVerdict":
+    def of(cls, check: str, effect: Effect | EffectOf, finding: Finding) -> "CheckVerdict":
         """The verdict of a check, from its finding."""
+        if not isinstance(effect, str):
+            effect = effect(finding)
         return cls(
             check, finding.passed, effect, finding.sentence, finding.figures, finding.checked
         )

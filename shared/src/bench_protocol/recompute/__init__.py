@@ -5,13 +5,15 @@ first steps of a timed session must show; :func:`witness_band` gives their range
 masks are the framework's own. docs/protocol.md, section "Recomputation", has all formulas.
 """
 
-from .band import Band, witness_band
-from .training import Job, Recomputed, recompute, timed_job, trace_job
+from ..recomputed import Band, Recomputed
+from .band import witness_band
+from .training import Job, long_trace_job, recompute, timed_job, trace_job
 
 __all__ = [
     "Band",
     "Job",
     "Recomputed",
+    "long_trace_job",
     "recompute",
     "timed_job",
     "trace_job",

@@ -2,32 +2,25 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean, stdev
 
 import numpy as np
 
 from .. import seeded
 from ..layers import Dropout, Shape
+from ..recomputed import Band, Recomputed
 from ..student_t import quantile
 from ..witness_steps import mask_draws
 from .arrays import Array
-from .training import Job, Masks, Recomputed, Split, Training, recompute
+from .training import Job, Masks, Split, Training, recompute
 
 # Chance that an honest value lies outside its range, if logarithms are normal.
 MISSED = 1e-3
 NORMAL_QUANTILE = 3.29
 # Used with one or two draws: standard deviation of the logarithm of a loss and of
-# a movement. cifar100-vgg16, batch 128, two steps, n = 4 draws: at most 2.8e-6 and 7.0e-2.
+# a movement. cifar100-vgg16, batch 128, two steps: at most 2.8e-6 and 7.0e-2 (n = 4 draws, data of
+# version 1), 1.1e-6 and 4.7e-2 (n = 3, version 2).
 STORED_LOSS_SPREAD, STORED_MOVEMENT_SPREAD = 1e-5, 8e-2
-
-
-@dataclass(frozen=True)
-class Band:
-    """Lowest and highest losses and movements of a correct training; equal without Dropout."""
-
-    low: Recomputed
-    high: Recomputed
 
 
 def witness_band(job: Job, steps: int, draws: int = 0, split: Split | None = None) -> Band:

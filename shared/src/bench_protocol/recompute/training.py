@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .. import conformance, seeded
 from ..layers import Shape
+from ..recomputed import Recomputed
 from ..witness import trained_tensors
 from ..workloads import Workload
 from .arrays import Array, Backward, Values
@@ -85,28 +86,24 @@ def trace_job(
     return Job(workload, batch_size, seed, samples, kind="trace", optimizer=optimizer)
 
 
+def long_trace_job(workload: Workload, seed: str) -> Job:
+    """The job of the long trace, whose steps go over an epoch's end."""
+    batch_size = conformance.trace_batch_size(workload)
+    samples = batch_size * conformance.LONG_BATCHES
+    return Job(workload, batch_size, seed, samples, kind="trace", optimizer="sgd")
+
+
 def timed_job(workload: Workload, batch_size: int, seed: str) -> Job:
     """The job of a session that is timed."""
     return Job(workload, batch_size, seed, workload.data_set.train_samples)
-
-
-@dataclass(frozen=True)
-class Recomputed:
-    """Losses and movements of a correct training.
-
-    ``losses``: mean loss of each step's batch, before the step's update. ``movements``: the norm
-    of each trained tensor's difference from its start, in the catalogue's order.
-    """
-
-    losses: tuple[float, ...]
-    movements: tuple[float, ...]
 
 
 def recompute(job: Job, steps: int, split: Split | None = None) -> Recomputed:
     """Train the first steps of a job, with Dropout as the identity.
 
     Args:
-        steps: how many; at least 1, at most one epoch, because later orders are the recipe's own.
+        steps: how many; at least 1. Of a timed session at most one epoch, because later orders are
+            the recipe's own; each epoch of a trace has the order of the seed.
         split: pictures (uint8) and labels of the training split where data is real; generated if
             not given, and then only the samples that the steps need.
 
@@ -122,8 +119,9 @@ class Training:
     """A model in training. One :meth:`step` a batch."""
 
     def __init__(self, job: Job, steps: int, split: Split | None = None) -> None:
-        if not 1 <= steps <= job.samples // job.batch_size:
-            raise ValueError(f"{steps} steps: an epoch has {job.samples // job.batch_size}")
+        per_epoch = job.samples // job.batch_size
+        if steps < 1 or (job.kind == "timed" and steps > per_epoch):
+            raise ValueError(f"{steps} steps: an epoch has {per_epoch}")
         self._job, self._workload = job, job.trained
         self._start = job.weights()
         self._weights: list[Values] = [
@@ -136,7 +134,11 @@ class Training:
             )
             for tensor in trained_tensors(self._workload)
         }
-        rows = seeded.order(job.samples, 0, job.seed)[: steps * job.batch_size]
+        orders = [
+            seeded.order(job.samples, epoch, job.seed)[: per_epoch * job.batch_size]
+            for epoch in range(-(-steps // per_epoch))
+        ]
+        rows = np.concatenate(orders)[: steps * job.batch_size]
         if split is None:
             data_set = self._workload.data_set
             self._pictures, self._labels = seeded.generated_rows(data_set, "train", rows)

@@ -1,1 +1,1 @@
-"""Shared by engines on the CPU: BLAS, chains of a batch, memory allocation, subnormal numbers."""
+"""Shared by engines on the CPU: BLAS, chains of a batch, memory allocation."""

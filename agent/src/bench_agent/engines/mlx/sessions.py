@@ -18,7 +18,7 @@ from bench_protocol.workloads import Workload
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, evaluation_batches, resident
 from ..cpu import chains as cpu_chains
-from ..cpu import malloc, subnormals
+from ..cpu import malloc
 from ..loop import SlicedLoop, host_batches, orders
 from ..seam import Data, Dropped
 from . import model as mlx_model
@@ -158,20 +158,10 @@ def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[An
 
 
 def _cpu_streams(count: int) -> list[Any]:
-    """Streams whose threads flush subnormal numbers if possible; each uses one core. The first
-    becomes the default."""
-    with subnormals.flushed():
-        streams = [mx.new_stream(mx.default_device()) for _ in range(count)]
-        for stream in streams:
-            mx.eval(mx.add(1, 1, stream=stream))  # this starts its thread
+    """Streams, each with a thread that uses one core. The first becomes the default."""
+    streams = [mx.new_stream(mx.default_device()) for _ in range(count)]
     mx.set_default_stream(streams[0])
     return streams
-
-
-def _subnormal_handling() -> Literal["flushed", "kept"]:
-    """Compute a product below 2**-126 on the default stream: was it flushed to zero?"""
-    product = mx.array(2.0**-100) * mx.array(2.0**-40)
-    return "kept" if product.item() else "flushed"
 
 
 class TunedSession(SlicedLoop, MlxSession):
@@ -218,7 +208,6 @@ class TunedSession(SlicedLoop, MlxSession):
             "compile": str(compiled).lower(),
             "chains": str(chains),
             "memory_kept": str(memory_kept).lower(),
-            "subnormals": _subnormal_handling(),
             "data_on_device": str(self._x.dtype).removeprefix("mlx.core."),
             **mixed_settings(precision),
         }

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import charts, conformance
+from bench_protocol import charts, conformance, witness_references
 from bench_protocol import format as people
 from bench_protocol.result import Result
 
@@ -45,12 +45,36 @@ class TraceTable:
 
 
 @dataclass(frozen=True)
+class WitnessStep:
+    """A loss of the timed session and the range of its reference; null if it is not finite, or if
+    no reference is stored."""
+
+    step: int
+    loss: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class WitnessTable:
+    """What the timed session tells of its training. ``counted``: steps, by its own count;
+    ``expected``: those of warm-up and timing. ``has_reference``: whether one is stored."""
+
+    steps: tuple[WitnessStep, ...]
+    counted: int
+    expected: int
+    tensors: int
+    has_reference: bool
+
+
+@dataclass(frozen=True)
 class ResultPage:
     """``/results/{id}``: how fast was this one repeat, and how can you check it?
 
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
-    ``conformance``: the verdict on its traces. ``telemetry``: one plot per sensor.
+    ``conformance``: the verdict on its traces; ``witness``: of the session that was timed, null in
+    version 1 of the payload. ``telemetry``: one plot per sensor.
     """
 
     title: str
@@ -63,6 +87,7 @@ class ResultPage:
     startup: tuple[charts.Segment, ...]
     conformance: conformance.ConformanceVerdict | None
     traces: tuple[TraceTable, ...]
+    witness: WitnessTable | None
     telemetry: tuple[Plot, ...]
     training: tuple[Fact, ...]
     machine: tuple[Fact, ...]
@@ -92,6 +117,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         startup=_startup(signed),
         conformance=conformance.verdict(signed.cell, measured.traces) if measured else None,
         traces=_traces(signed),
+        witness=_witness(signed),
         telemetry=_telemetry(signed),
         training=training_facts(signed),
         machine=machine_facts(signed.machine),
@@ -122,6 +148,8 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
     measured, references = signed.measurement, conformance.references()
     tables = []
     for trace in measured.traces if measured else ():
+        if trace.steps:  # the long one has a verdict of its own
+            continue
         right = references.get((signed.cell.workload_digest, trace.optimizer))
         if right is None or len(trace.losses) != len(right.losses):
             continue
@@ -134,6 +162,28 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
         )
         tables.append(TraceTable(trace.optimizer, tuple(steps)))
     return tuple(tables)
+
+
+def _witness(signed: Result) -> WitnessTable | None:
+    """Losses of the timed session beside their reference."""
+    measured = signed.measurement
+    if measured is None or measured.witness is None:
+        return None
+    told, blocks = measured.witness, measured.blocks
+    reference = witness_references.reference_of(signed)
+    ranges: list[tuple[float, float]] = []
+    if reference is not None:
+        ranges = list(zip(reference.low, reference.band.high.losses, strict=True))
+    return WitnessTable(
+        tuple(
+            WitnessStep(step, loss, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
+            for step, loss in zip(told.steps, told.losses, strict=True)
+        ),
+        counted=told.step_count,
+        expected=1 + blocks.warm_up_steps + blocks.steps,
+        tensors=len(told.movements),
+        has_reference=reference is not None,
+    )
 
 
 def _telemetry(signed: Result) -> tuple[Plot, ...]:

@@ -1,0 +1,1 @@
+"""Planted faults: which check detects which (docs/faults.md)."""

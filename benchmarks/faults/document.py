@@ -1,0 +1,47 @@
+"""docs/faults.md: the last full run."""
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import datetime
+
+from . import table
+from .run import Outcome
+
+HEAD = """# Planted faults
+
+`make faults` plants faults in the agent and runs each through a real worker process, with a real \
+framework on the CPU, and a real server. This page is written by it: `make faults \
+ARGS="--document docs/faults.md"`.
+
+* *Caught*: the result does not count on any board. *Ranked* in capitals: a fault that counts, or \
+an honest run that does not.
+* *Ranked with a doubt*: the result counts at a lower trust level than an honest one.
+* *Controls* are honest runs of each cell that a fault uses.
+* Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; N are new.
+* *Worker*: what the agent itself says before anything is sent. *Failed checks*: what the server \
+says; effects are in [protocol.md](protocol.md).
+"""
+
+
+def page(outcomes: Sequence[Outcome], at: datetime, seconds: float) -> str:
+    """The page, from the outcomes of a full run."""
+    doubted = table.doubted(outcomes)
+    left = [
+        f"* {outcome.fault.name}, {outcome.fault.words}: "
+        + ("ranked with a doubt" if outcome in doubted else outcome.fault.unseen or "see the table")
+        for outcome in table.uncaught(outcomes)
+    ]
+    conditions = (
+        f"{at:%Y-%m-%d}, {len(outcomes)} runs of one repeat each, n = 1, {seconds / 60:.0f} min, "
+        f"two workers at a time on {os.cpu_count()} cores ({platform.machine()}, "
+        f"{platform.system()}), load {os.getloadavg()[0]:.1f} at the end."
+    )
+    parts = (
+        HEAD,
+        f"## Last run\n\n{conditions}\n\n**{table.summary(outcomes)}.**",
+        table.by_group(outcomes),
+        "## Not caught\n\n" + ("\n".join(left) or "None."),
+        f"## Every fault\n\n{table.markdown(outcomes)}",
+    )
+    return "\n\n".join(part.strip() for part in parts) + "\n"

@@ -1,0 +1,83 @@
+"""Bounds of speed: of any device, of the vendor's peak, of the device's own matrix product."""
+
+from bench_protocol.hardware import hardware_name
+from bench_protocol.layers import Conv2D, Layer, PlainLayer, Residual
+from bench_protocol.workloads import Workload
+
+from ..ranking import peaks
+from .case import Case
+from .verdicts import Effect, Finding
+
+# Winograd's F(2x2, 3x3) saves this factor of the multiplications (Lavin and Gray 2016).
+WINOGRAD = 2.25
+# Above the dense peak of any single device in any precision (2026), with Winograd on top.
+BEYOND_ANY_DEVICE_FLOPS = WINOGRAD * 2e16
+# Clocks of one card differ from the data sheet's boost clock by a few percent.
+PEAK_MARGIN = 1.10
+# Training over the matrix product of the same process. Honest: 0.14 to 1.69, up to 3 where other
+# programs slowed the product. Faults: 3.96 to 1,515.
+DOUBTFUL_PRODUCTS, IMPOSSIBLE_PRODUCTS = 4, 10
+
+
+def possible_speed(case: Case) -> Finding:
+    """The fastest block is below the peak of every device."""
+    blocks = case.measured.blocks
+    samples = blocks.steps_per_block * case.result.cell.batch_size
+    fastest_ns = min(blocks.durations_ns)
+    flops = case.workload.training_flops_per_sample * samples * 1e9 / fastest_ns
+    return Finding(
+        flops <= BEYOND_ANY_DEVICE_FLOPS,
+        f"the fastest block stands for {flops / 1e12:,.3g} TFLOP/s",
+        {"flops": flops},
+    )
+
+
+def below_peak(case: Case) -> Finding:
+    """The timed part is below the vendor's peak; 3x3 convolutions may save multiplications."""
+    cell, flops = case.result.cell, case.flops
+    hardware = hardware_name(case.result.machine, cell.device)
+    peak = peaks.peak_flops(hardware, cell.precision)
+    if peak is None:
+        sentence = f"{flops / 1e12:,.3g} TFLOP/s; no vendor's peak is known for {hardware}"
+        return Finding(True, sentence, {"flops": flops}, checked=False)
+    saving = WINOGRAD if has_3x3_convolutions(case.workload) else 1
+    bound = peak * saving * PEAK_MARGIN
+    return Finding(
+        flops <= bound,
+        f"{flops / 1e12:,.3g} TFLOP/s; the vendor's peak of {peak / 1e12:,.4g} allows "
+        f"{bound / 1e12:,.4g}",
+        {"flops": flops, "peak_flops": peak, "bound_flops": bound},
+    )
+
+
+def has_3x3_convolutions(workload: Workload) -> bool:
+    """Whether a layer, also inside a residual block, is a 3x3 convolution."""
+    return any(
+        isinstance(part, Conv2D) and part.kernel == 3
+        for layer in workload.layers
+        for part in _parts(layer)
+    )
+
+
+def _parts(layer: Layer) -> tuple[PlainLayer, ...]:
+    return (*layer.main, *layer.shortcut) if isinstance(layer, Residual) else (layer,)
+
+
+def own_product(case: Case) -> Finding:
+    """The timed part's FLOP/s over those of the matrix product that the same process timed."""
+    product = case.measured.gemm
+    if product is None:
+        return Finding(True, "no matrix product was timed", {}, checked=False)
+    product_flops = 2 * product.size**3 * 1e9 / product.duration_ns
+    ratio = case.flops / product_flops
+    return Finding(
+        ratio <= DOUBTFUL_PRODUCTS,
+        f"it trains at {ratio:,.3g} times the rate of the process's own matrix product",
+        {"ratio": ratio, "flops": case.flops, "product_flops": product_flops},
+    )
+
+
+def own_product_effect(finding: Finding) -> Effect:
+    """Far above the product, the operator looks first."""
+    far = finding.figures.get("ratio", 0) > IMPOSSIBLE_PRODUCTS
+    return "quarantined" if far else "doubtful"

@@ -1,0 +1,75 @@
+"""Checks of times: those of the worker, of the repeat, and of the parent process."""
+
+from bench_protocol import figures
+
+from .case import Case
+from .verdicts import Effect, Finding
+
+# Room for the rounding of two clocks; contradictions worth naming are far larger.
+CLOCK_TOLERANCE = 1.01
+# All blocks over the window that the parent saw: 0.9960 to 0.9996 in eight honest cells.
+LEAST_OF_WINDOW, MOST_OF_WINDOW = 0.95, 1.01
+# A message may reach the parent this late.
+WINDOW_SLACK_NS = 100_000_000
+# Mean over median of the blocks: at most 1.34 in honest runs, 44.8 without synchronisation.
+MOST_MEAN_OVER_MEDIAN = 1.5
+
+
+def times_fit(case: Case) -> Finding:
+    """Timed blocks and start-up lie inside the repeat, so their sum cannot exceed it."""
+    startup, blocks, clocks = case.measured.startup, case.measured.blocks, case.result.clocks
+    parts_ns = sum(
+        (
+            startup.import_ns,
+            startup.data_ns,
+            startup.build_ns,
+            startup.first_step_ns,
+            blocks.warm_up_ns,
+            blocks.total_ns,
+        )
+    )
+    whole_ns = clocks.finished_ns - clocks.started_ns
+    return Finding(
+        parts_ns <= whole_ns * CLOCK_TOLERANCE,
+        f"the measured parts take {parts_ns / 1e9:,.3f} s of the repeat's {whole_ns / 1e9:,.3f} s",
+        {"parts_ns": parts_ns, "repeat_ns": whole_ns},
+    )
+
+
+def window(case: Case) -> Finding:
+    """The blocks are those that the parent process was told of, and fill the time that it saw."""
+    seen, blocks, clocks = case.measured.window, case.measured.blocks, case.result.clocks
+    if seen is None:
+        if case.is_first_version:
+            sentence = "version 1 of the payload has no window of the parent process"
+            return Finding(True, sentence, {}, checked=False)
+        return Finding(False, "the parent process says no window of the timed part", {})
+    window_ns = seen.finished_ns - seen.started_ns
+    numbers = {"blocks_ns": blocks.total_ns, "window_ns": window_ns}
+    if not seen.blocks_agree:
+        sentence = "its blocks are not those that the worker reported one by one"
+        return Finding(False, sentence, numbers)
+    if not clocks.started_ns <= seen.started_ns <= seen.finished_ns <= clocks.finished_ns:
+        return Finding(False, "the window of the timed part is outside of the repeat", numbers)
+    return Finding(
+        blocks.total_ns <= MOST_OF_WINDOW * window_ns + WINDOW_SLACK_NS
+        and blocks.total_ns >= LEAST_OF_WINDOW * window_ns - WINDOW_SLACK_NS,
+        f"its blocks take {blocks.total_ns / 1e9:,.3f} s of the {window_ns / 1e9:,.3f} s that the "
+        "parent process saw",
+        numbers,
+    )
+
+
+def window_effect(finding: Finding) -> Effect:
+    """A window that contradicts the blocks unranks; without one there is a doubt."""
+    return "unranked" if finding.figures else "doubtful"
+
+
+def mean_over_median(case: Case) -> Finding:
+    """No few blocks take much longer than the others, as where work is queued and not timed."""
+    ratio = figures.mean_over_median(case.measured)
+    return Finding(
+        ratio <= MOST_MEAN_OVER_MEDIAN,
+        f"the mean of its blocks is {ratio:,.3g} times their median",
+        {"ratio": ratio},
+    )

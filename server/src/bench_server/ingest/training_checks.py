@@ -1,0 +1,89 @@
+"""Checks of what was trained: the model, its losses, its accuracy, and its traces."""
+
+import math
+
+from bench_protocol import accuracy, long_trace, loss_by_steps
+
+from .case import Case
+from .verdicts import Effect, Finding
+
+
+def parameter_count(case: Case) -> Finding:
+    found, wanted = case.measured.parameter_count, case.workload.parameter_count
+    return Finding(
+        found == wanted,
+        f"the model has {found:,} parameters, the workload has {wanted:,}",
+        {"parameters": found, "wanted": wanted},
+    )
+
+
+def finite_loss(case: Case) -> Finding:
+    loss = case.measured.last_loss
+    sentence = f"the last loss is {'not finite' if loss is None else 'finite'}"
+    return Finding(loss is not None, sentence, {"last_loss": loss})
+
+
+def falling_loss(case: Case) -> Finding:
+    """The last batch's loss is what an honest training has after as many steps."""
+    blocks = case.measured.blocks
+    steps = 1 + blocks.warm_up_steps + blocks.steps
+    loss = case.measured.last_loss
+    verdict = loss_by_steps.judge(case.result.cell, case.workload, steps, loss)
+    numbers = {"last_loss": loss, "steps": steps}
+    return Finding(
+        verdict.verdict != "outside",
+        verdict.sentence,
+        numbers,
+        checked=verdict.verdict != "unchecked",
+    )
+
+
+def right_accuracy(case: Case) -> Finding:
+    """After full epochs, where a band is known for the data; what cannot be checked passes."""
+    found = accuracy.judge(
+        case.workload,
+        case.result.cell.data,
+        case.measured,
+        batch_size=case.result.cell.batch_size,
+    )
+    return Finding(
+        found.verdict != "diverged",
+        found.sentence,
+        {"verdict": found.verdict},
+        checked=found.verdict != "accuracy_unchecked",
+    )
+
+
+def right_computation(case: Case) -> Finding:
+    """No loss of the traces is so far off that another computation was timed."""
+    found = case.conformance
+    wrong = found.kind == "wrong_result"
+    sentence = found.reason if wrong else "nothing shows that another computation was timed"
+    compared = found.deviation is not None
+    return Finding(not wrong, sentence, {"verdict": found.kind}, checked=compared)
+
+
+def conformance(case: Case) -> Finding:
+    """Every loss of the traces is within the measured tolerance of the reference's."""
+    found = case.conformance
+    off = found.deviation
+    numbers = {"verdict": found.kind, "deviation": None if off == math.inf else off}
+    return Finding(found.kind == "conformant", found.reason, numbers)
+
+
+def long_run(case: Case) -> Finding:
+    """The long trace is within the tolerance of its reference. Version 2 has one wherever a
+    reference is stored."""
+    cell = case.result.cell
+    if case.is_first_version or cell.workload_digest not in long_trace.references():
+        which = "version 1 of the payload" if case.is_first_version else "this workload"
+        return Finding(True, f"{which} has no long trace", {}, checked=False)
+    verdict = long_trace.judge(cell, case.workload, case.measured.traces)
+    off = verdict.deviation
+    numbers = {"verdict": verdict.kind, "deviation": None if off == math.inf else off}
+    return Finding(verdict.kind == "conformant", verdict.sentence, numbers)
+
+
+def wrong_or_doubtful(finding: Finding) -> Effect:
+    """A wrong computation unranks; one that could not be compared is a doubt."""
+    return "unranked" if finding.figures.get("verdict") == "wrong_result" else "doubtful"

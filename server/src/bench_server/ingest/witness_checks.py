@@ -1,0 +1,104 @@
+"""Checks of the witness: the timed session trained what the cell says, as often as it says."""
+
+import math
+
+from bench_protocol import witness_references, witness_verdict
+from bench_protocol.layers import Dropout
+from bench_protocol.witness import Witness, trained_tensors
+from bench_protocol.witness_references import WitnessReference
+from bench_protocol.workloads import Workload
+
+from .case import Case
+from .verdicts import Finding
+
+# Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
+# at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
+MASK_TOLERANCE = 0.1
+
+
+def witness(case: Case) -> Finding:
+    """Losses within the range of the reference, every trained tensor moved, dropout dropped."""
+    told = case.measured.witness
+    if told is None:
+        which = "version 1 of the payload" if case.is_first_version else "it"
+        return _unverified(f"{which} has no witness of the timed session")
+    if case.workload.digest != case.result.cell.workload_digest:
+        return _unverified("the workload's definition has changed since")
+    reference = witness_references.reference_of(case.result)
+    judged = witness_verdict.judge(
+        case.result.cell,
+        case.workload,
+        told.steps,
+        told.losses,
+        told.step_count,
+        reference.band if reference else None,
+        movements=told.movements,
+    )
+    numbers = {
+        "verdict": judged.kind,
+        "deviation": None if judged.deviation == math.inf else judged.deviation,
+        "limit": judged.limit,
+    }
+    if judged.kind == "wrong_result":
+        return Finding(False, judged.sentence, numbers)
+    if wrong := _wrong_masks(case.workload, told):
+        return Finding(False, wrong, numbers | {"verdict": "wrong_result"})
+    if reference is None:
+        return _unverified("no reference is stored for this batch size, seed and data")
+    if missing := _missing(case.workload, told, reference):
+        return _unverified(missing)
+    return Finding(judged.kind == "conformant", judged.sentence, numbers)
+
+
+def _unverified(sentence: str) -> Finding:
+    return Finding(False, sentence, {"verdict": "unverified"})
+
+
+def _wrong_masks(workload: Workload, told: Witness) -> str | None:
+    """What is wrong with the dropout masks that were sent."""
+    rates = _rates(workload)
+    if len(told.masks) not in (0, len(rates)):
+        return f"{len(told.masks)} masks were sent, the workload has {len(rates)} dropout layers"
+    for number, (mask, rate) in enumerate(zip(told.masks, rates, strict=False), 1):
+        if abs(mask.zeros - rate) > MASK_TOLERANCE:
+            return f"dropout layer {number} drops {mask.zeros:.3f} of its inputs, not {rate:g}"
+        if not mask.differ:
+            return f"dropout layer {number} has the same mask in two steps"
+    return None
+
+
+def _missing(workload: Workload, told: Witness, reference: WitnessReference) -> str | None:
+    """What a whole witness has and this one lacks."""
+    if told.steps != reference.steps:
+        return f"its losses are of steps {list(told.steps)}, not {list(reference.steps)}"
+    if not told.movements and any(True for _ in trained_tensors(workload)):
+        return "its witness has no movements"
+    if len(told.masks) != len(_rates(workload)):
+        return "its witness has no masks"
+    return None
+
+
+def _rates(workload: Workload) -> list[float]:
+    return [layer.rate for layer in workload.layers if isinstance(layer, Dropout)]
+
+
+def steps(case: Case) -> Finding:
+    """The session counted the first step, the warm-up and the timed steps; no more, no fewer.
+
+    Under Keras' dynamic loss scale, in float16, updates whose gradients overflow are left out.
+    """
+    told, blocks = case.measured.witness, case.measured.blocks
+    expected = 1 + blocks.warm_up_steps + blocks.steps
+    numbers: dict[str, object] = {"expected": expected}
+    if told is None:
+        return Finding(True, "no witness counted its steps", numbers, checked=False)
+    dynamic = (
+        case.measured.recipe_settings.get("loss_scale") == "dynamic"
+        and case.result.cell.precision == "mixed_float16"
+    )
+    counted = told.step_count
+    return Finding(
+        counted == expected or (dynamic and counted < expected),
+        f"its {told.counted_by} counted {counted:,} steps of {expected:,}",
+        numbers | {"counted": counted},
+    )

@@ -1,0 +1,110 @@
+"""Verdict on the long trace: many steps in one call, over an epoch's end, beside its reference.
+
+The references (``long_trace_references.json``) are what :mod:`bench_protocol.recompute` computes;
+``python -m bench_agent.tools.witness_references`` writes them.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Literal
+
+from pydantic import TypeAdapter
+
+from . import witness_verdict
+from .conformance import deviations
+from .layers import Conv2D, Residual
+from .matrix import Cell
+from .result import Seed, Trace
+from .units import PositiveCount, Sha256, Slug, Wire
+from .workloads import Workload
+
+FILE = "long_trace_references.json"
+# Largest relative deviations on a CPU in float32 (tests/engines/test_long_trace.py, every loop of
+# four frameworks). Seen without a convolution: 3.6e-7. With one, rounding decides a maximum or a
+# ReLU now and then: 5.1e-4 in losses, 3.6e-3 in movements.
+SMOOTH, KINKED_LOSS, KINKED_MOVEMENT = 1e-5, 2e-3, 1e-2
+
+
+class LongReference(Wire):
+    """Losses after each of ``steps`` steps, and the movements after the last."""
+
+    workload: Slug
+    workload_digest: Sha256
+    batch_size: PositiveCount
+    seed: Seed
+    steps: tuple[PositiveCount, ...]
+    losses: tuple[float, ...]
+    movements: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class LongVerdict:
+    """``deviation``: the largest relative one; infinite if a value is missing or not finite."""
+
+    kind: Literal["conformant", "wrong_result", "unverified"]
+    sentence: str
+    deviation: float | None = None
+
+
+@cache
+def references() -> Mapping[str, LongReference]:
+    """Stored references by workload digest."""
+    text = resources.files(__package__).joinpath(FILE).read_text("utf-8")
+    stored = TypeAdapter(list[LongReference]).validate_json(text)
+    return {reference.workload_digest: reference for reference in stored}
+
+
+def judge(cell: Cell, workload: Workload, traces: Sequence[Trace]) -> LongVerdict:
+    """Compare a cell's long trace with its reference.
+
+    Args:
+        traces: all of the cell's, in any order; the long one has ``steps``.
+    """
+    trace = next((trace for trace in traces if trace.steps), None)
+    if trace is None:
+        return LongVerdict("unverified", "there is no long trace")
+    reference = references().get(cell.workload_digest)
+    if reference is None:
+        return LongVerdict("unverified", "there is no reference of this workload's long trace")
+    job = (trace.optimizer, trace.batch_size, trace.seed, trace.steps)
+    if job != ("sgd", reference.batch_size, reference.seed, reference.steps):
+        return LongVerdict("unverified", "the long trace belongs to another job")
+    if len(trace.movements) != len(reference.movements):
+        return LongVerdict("unverified", "the long trace has not every tensor's movement")
+    off_losses = max(deviations(trace.losses, reference.losses))
+    off_movements = max(deviations(trace.movements, reference.movements))
+    loss_limit, movement_limit, source = limits(cell, workload)
+    for what, off, limit in (
+        ("losses", off_losses, loss_limit),
+        ("movements", off_movements, movement_limit),
+    ):
+        if not off <= limit or off == math.inf:
+            return LongVerdict(
+                "wrong_result",
+                f"the {what} of the long trace are off by {off:.1e}, {limit:.0e} is allowed"
+                f"{source}",
+                off,
+            )
+    return LongVerdict(
+        "conformant",
+        f"the long trace is off by {off_losses:.1e} in losses and {off_movements:.1e} in "
+        f"movements; {loss_limit:.0e} and {movement_limit:.0e} are allowed{source}",
+        max(off_losses, off_movements),
+    )
+
+
+def limits(cell: Cell, workload: Workload) -> tuple[float, float, str]:
+    """Largest deviation of losses and of movements, and how they came about.
+
+    Where nothing was measured they are the witness's limits of many steps.
+    """
+    if (cell.device.kind, cell.precision) != ("cpu", "float32"):
+        derived = witness_verdict.limits(workload, cell.device.kind, cell.precision)
+        return derived.many, derived.many_moved, " (not measured: the limits of the witness)"
+    trained = workload.layers[workload.frozen_layers :]
+    if any(isinstance(layer, Conv2D | Residual) for layer in trained):
+        return KINKED_LOSS, KINKED_MOVEMENT, ""
+    return SMOOTH, SMOOTH, ""

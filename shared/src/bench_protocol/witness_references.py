@@ -1,0 +1,88 @@
+"""Stored references of the witness: ranges of the first losses of timed sessions.
+
+A witness follows from the workload, its data, the batch size, the seed and the steps alone. So the
+ranges of the cells that agents plan (each batch size of the catalogue, generated data, the default
+seed) are computed once: ``python -m bench_agent.tools.witness_references`` writes
+``witness_references.json``. Where none is stored, a witness is recomputed by other means
+(:mod:`bench_protocol.recompute`) or stays unverified.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from .recomputed import Band, Recomputed
+from .result import Result, Seed
+from .units import PositiveCount, Sha256, Slug, Wire
+from .workloads import Workload
+
+FILE = "witness_references.json"
+# The frozen layers of a workload have the weights of its seed (``recipe_settings``).
+GENERATED_WEIGHTS = "generated"
+
+
+class ReferenceKey(NamedTuple):
+    """What the first losses of a timed session follow from."""
+
+    workload_digest: str
+    data_digest: str
+    batch_size: int
+    seed: str
+
+
+class WitnessReference(Wire):
+    """The range of one cell's losses.
+
+    ``steps``: those after which a session reads its loss. ``low`` and ``high``: of every step from
+    1 to the last of them; ``high`` is left out where it equals ``low``.
+    """
+
+    workload: Slug
+    workload_digest: Sha256
+    data_digest: Sha256
+    batch_size: PositiveCount
+    seed: Seed
+    steps: tuple[PositiveCount, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...] = ()
+
+    @property
+    def key(self) -> ReferenceKey:
+        """What it is stored by."""
+        return ReferenceKey(self.workload_digest, self.data_digest, self.batch_size, self.seed)
+
+    @property
+    def band(self) -> Band:
+        """The range, without movements: a session tells those of its end."""
+        return Band(Recomputed(self.low, ()), Recomputed(self.high or self.low, ()))
+
+
+@cache
+def references() -> Mapping[ReferenceKey, WitnessReference]:
+    """All stored references."""
+    text = resources.files(__package__).joinpath(FILE).read_text("utf-8")
+    stored = TypeAdapter(list[WitnessReference]).validate_json(text)
+    return {reference.key: reference for reference in stored}
+
+
+def reference_of(result: Result) -> WitnessReference | None:
+    """The stored reference of a result's timed session; None if there is none.
+
+    The key has the digest of the data, so there is none for real data, nor for generated data of
+    another version.
+    """
+    measured, cell = result.measurement, result.cell
+    if measured is None or measured.data_digest is None:
+        return None
+    if measured.recipe_settings.get("frozen_weights", GENERATED_WEIGHTS) != GENERATED_WEIGHTS:
+        return None
+    key = ReferenceKey(cell.workload_digest, measured.data_digest, cell.batch_size, result.seed)
+    return references().get(key)
+
+
+def batch_sizes(workload: Workload) -> tuple[int, ...]:
+    """Batch sizes whose references are stored: those of the catalogue, the default one too."""
+    return tuple(sorted({workload.batch_size, *workload.batch_sizes}))

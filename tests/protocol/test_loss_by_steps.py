@@ -1,0 +1,106 @@
+"""The last loss by number of steps: curves of generated data, noise, real data."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.fakes.workloads import cell_of
+
+from bench_protocol import loss_by_steps, seeded
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.loss_by_steps import CURVES, judge
+
+MLP = workload_named("fashion-mlp")
+CELL = cell_of(MLP)
+CURVE = CURVES[MLP.name]
+WITH_CURVE = [workload for workload in CATALOGUE if workload.name in CURVES]
+
+
+@pytest.mark.parametrize("workload", WITH_CURVE, ids=lambda workload: workload.name)
+def test_curves_fall_from_guessing_to_the_floor(workload) -> None:  # type: ignore[no-untyped-def]
+    curve = CURVES[workload.name]
+    losses = [loss for _, loss in curve]
+    assert losses == sorted(losses, reverse=True)
+    assert all(first < last for (first, _), (last, _) in pairwise(curve))
+    assert curve[-1][0] == workload.epochs * workload.steps_per_epoch(workload.batch_size)
+    assert losses[0] < math.log(10) + 0.1
+    assert losses[-1] > loss_by_steps.lowest_loss(10)
+
+
+@pytest.mark.parametrize("workload", WITH_CURVE, ids=lambda workload: workload.name)
+def test_the_curve_itself_is_within_at_every_step(workload) -> None:  # type: ignore[no-untyped-def]
+    for steps, loss in CURVES[workload.name]:
+        assert judge(cell_of(workload), workload, steps, loss).verdict == "within"
+
+
+@pytest.mark.parametrize("share", [1 / 64, 1 / 16])
+def test_too_few_steps_are_outside_at_the_end(share: float) -> None:
+    """The loss after a share of the steps, claimed for all of them."""
+    steps = CURVE[-1][0]
+    early = next(loss for at, loss in CURVE if at >= int(steps * share))
+    assert judge(CELL, MLP, steps, early).verdict == "outside"
+    assert judge(CELL, MLP, steps, math.log(10)).verdict == "outside"
+
+
+def test_a_loss_below_what_can_be_known_is_outside() -> None:
+    """A tenth of the data, learned by heart, has no wrong labels left."""
+    assert judge(CELL, MLP, CURVE[-1][0], 0.05).verdict == "outside"
+    assert judge(CELL, MLP, 100 * CURVE[-1][0], 0.05).verdict == "outside"
+
+
+def test_more_steps_than_the_curve_may_reach_the_floor() -> None:
+    floor = loss_by_steps.lowest_loss(10)
+    assert judge(CELL, MLP, 100 * CURVE[-1][0], floor).verdict == "within"
+
+
+def test_the_floor_is_that_of_the_data() -> None:
+    """Mean loss of a model that gives each class its true probability."""
+    data_set = MLP.data_set
+    words = seeded.raw_words("data/fashion-mnist/28x28x1/test/labels", seeded.DATA_SEED, 10_000)
+    _, labels = seeded.generated_data(data_set, "test")
+    classes = ((words >> np.uint64(40)) ** 2 * np.uint64(data_set.patterns) >> np.uint64(48)) % 10
+    right = 7 / 8 + 1 / 80
+    losses = np.where(labels == classes, -math.log(right), -math.log(1 / 80))
+    assert losses.mean() == pytest.approx(loss_by_steps.lowest_loss(10), abs=0.04)
+
+
+def test_a_larger_batch_gets_as_far_as_by_steps_or_by_samples() -> None:
+    """480 steps of 1,024: as many as ten epochs have."""
+    large = cell_of(MLP, batch_size=1024)
+    found = judge(large, MLP, 480, 1.2)
+    assert found.verdict == "within"
+    assert judge(large, MLP, 480, math.log(10) + 0.2).verdict == "outside"
+    small = cell_of(MLP, batch_size=32)
+    assert judge(small, MLP, 4 * CURVE[-1][0], CURVE[-1][1]).verdict == "within"
+
+
+def test_few_steps_and_no_loss_say_nothing() -> None:
+    assert judge(CELL, MLP, CURVE[0][0] - 1, 9.0).verdict == "unchecked"
+    assert judge(CELL, MLP, 10_000, None).verdict == "unchecked"
+
+
+def test_noise_has_nothing_to_learn() -> None:
+    resnet = workload_named("resnet50-transfer")
+    assert judge(cell_of(resnet), resnet, 10_000, 9.0).verdict == "unchecked"
+
+
+@pytest.mark.parametrize(("loss", "verdict"), [(2.2, "within"), (2.31, "outside")])
+def test_real_data_is_better_than_guessing_after_an_epoch(loss: float, verdict: str) -> None:
+    real = CELL.model_copy(update={"data": "real"})
+    assert judge(real, MLP, 390, loss).verdict == verdict
+    assert judge(real, MLP, 389, loss).verdict == "unchecked"
+
+
+def test_data_of_another_version_has_no_curve() -> None:
+    other = CELL.model_copy(update={"workload_digest": "0" * 64})
+    found = judge(other, MLP, CURVE[-1][0], 1e-7)
+    assert found.verdict == "within"
+    assert "guessing" in found.sentence
+
+
+def test_without_a_curve_guessing_decides() -> None:
+    vgg = workload_named("cifar100-vgg16")
+    assert vgg.name not in CURVES
+    assert judge(cell_of(vgg), vgg, 1_000, 4.6).verdict == "within"
+    assert judge(cell_of(vgg), vgg, 1_000, 6.0).verdict == "outside"

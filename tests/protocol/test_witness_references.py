@@ -1,0 +1,214 @@
+"""Stored references of witnesses and long traces: complete, and what is recomputed."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.results import make_cell, make_result, stored_reference
+
+from bench_agent.tools import witness_references as tool
+from bench_protocol import conformance, long_trace, seeded, witness_references
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.layers import Dropout
+from bench_protocol.long_trace import LongVerdict, judge
+from bench_protocol.matrix import Device
+from bench_protocol.recompute import (
+    long_trace_job,
+    recompute,
+    timed_job,
+    trace_job,
+    witness_band,
+)
+from bench_protocol.result import Trace
+from bench_protocol.witness import trained_tensors
+from bench_protocol.witness_steps import witness_steps
+from bench_protocol.workloads import Workload
+
+every_workload = pytest.mark.parametrize("workload", CATALOGUE, ids=lambda one: one.name)
+LONG = [workload for workload in CATALOGUE if conformance.is_long_traced(workload)]
+# Sums of another processor differ in their last digits, which many steps amplify.
+CLOSE = 1e-6
+FIRST_STEPS = 4
+QUICK = ("mnist-dense", "fashion-mlp")
+AGAIN = "run: python -m bench_agent.tools.witness_references"
+
+
+@every_workload
+def test_every_planned_cell_has_its_reference(workload: Workload) -> None:
+    for batch_size in witness_references.batch_sizes(workload):
+        stored = stored_reference(make_cell(workload.name, batch_size=batch_size))
+        assert stored is not None, AGAIN
+        assert stored.steps == witness_steps(workload, batch_size), AGAIN
+        assert len(stored.low) == stored.steps[-1]
+        dropped = any(isinstance(layer, Dropout) for layer in workload.layers)
+        assert bool(stored.high) is dropped
+        pairs = zip(stored.low, stored.band.high.losses, strict=True)
+        assert all(0 < low <= high for low, high in pairs)
+
+
+def test_no_other_reference_is_stored() -> None:
+    cells = {
+        (workload.digest, size)
+        for workload in CATALOGUE
+        for size in witness_references.batch_sizes(workload)
+    }
+    stored = witness_references.references()
+    assert {(key.workload_digest, key.batch_size) for key in stored} == cells, AGAIN
+    assert {key.seed for key in stored} == {seeded.DEFAULT_SEED}
+    assert set(long_trace.references()) == {workload.digest for workload in LONG}, AGAIN
+
+
+@pytest.mark.parametrize("name", ["mnist-dense", "fashion-mlp"])
+def test_the_stored_witness_is_what_is_recomputed(name: str) -> None:
+    """The first steps of the cheapest cell without Dropout, and of the cheapest with it."""
+    workload = workload_named(name)
+    batch_size = min(witness_references.batch_sizes(workload))
+    stored = stored_reference(make_cell(name, batch_size=batch_size))
+    assert stored is not None
+    assert stored.data_digest == tool.data_digest(workload), AGAIN
+    band = witness_band(timed_job(workload, batch_size, seeded.DEFAULT_SEED), FIRST_STEPS)
+    assert stored.low[:FIRST_STEPS] == pytest.approx(band.low.losses, rel=CLOSE), AGAIN
+    high = stored.band.high.losses[:FIRST_STEPS]
+    assert high == pytest.approx(band.high.losses, rel=CLOSE), AGAIN
+
+
+@pytest.mark.long
+@every_workload
+def test_every_stored_witness_is_what_is_recomputed(workload: Workload) -> None:
+    digest = tool.data_digest(workload)
+    for batch_size in witness_references.batch_sizes(workload):
+        made = tool.witness_reference(workload, batch_size, digest)
+        stored = witness_references.references()[made.key]
+        assert stored.steps == made.steps
+        assert stored.low == pytest.approx(made.low, rel=CLOSE), AGAIN
+        assert stored.high == pytest.approx(made.high, rel=CLOSE), AGAIN
+
+
+@pytest.mark.parametrize(
+    "workload",
+    [
+        pytest.param(one, id=one.name, marks=() if one.name in QUICK else pytest.mark.long)
+        for one in LONG
+    ],
+)
+def test_the_stored_long_trace_is_what_is_recomputed(workload: Workload) -> None:
+    made, stored = tool.long_reference(workload), long_trace.references()[workload.digest]
+    assert (stored.batch_size, stored.seed) == (made.batch_size, made.seed), AGAIN
+    assert stored.steps == made.steps, AGAIN
+    assert stored.losses == pytest.approx(made.losses, rel=CLOSE), AGAIN
+    assert stored.movements == pytest.approx(made.movements, rel=CLOSE), AGAIN
+
+
+def test_the_second_epoch_of_a_trace_has_an_order_of_its_own() -> None:
+    """After the 20 batches of ``order/0`` come those of ``order/1``."""
+    workload = workload_named("mnist-dense")
+    job = long_trace_job(workload, seeded.DEFAULT_SEED)
+    losses = recompute(job, 21).losses
+    assert losses[:20] == recompute(job, 20).losses
+    with pytest.MonkeyPatch.context() as patch:
+        order = seeded.order
+        patch.setattr(seeded, "order", lambda samples, epoch, seed: order(samples, 0, seed))
+        assert recompute(job, 21).losses[20] != losses[20]
+    with pytest.raises(ValueError, match="0 steps"):
+        recompute(trace_job(workload, "sgd", seeded.DEFAULT_SEED), 0)
+
+
+def test_the_files_are_made_again_by_one_command(tmp_path: Path) -> None:
+    """For one workload; the others' lines stay as they are."""
+    assert tool.main(["mnist-dense"], tmp_path) == 0
+    for name in (witness_references.FILE, long_trace.FILE):
+        stored = Path(conformance.__file__).with_name(name).read_text("utf-8").splitlines()
+        made = (tmp_path / name).read_text("utf-8").splitlines()
+        assert len(made) == len(stored)
+        assert sum(a != b for a, b in zip(made, stored, strict=True)) <= 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data_digest": None},
+        {"data_digest": "e" * 64},
+        {"recipe_settings": {"frozen_weights": "sha256:" + "0" * 64}},
+    ],
+)
+def test_another_job_has_no_reference(changes: dict[str, Any]) -> None:
+    """Real data and other frozen weights train something else."""
+    result = make_result(cell=make_cell("resnet50-transfer"), witness=True)
+    assert witness_references.reference_of(result) is not None
+    assert witness_references.reference_of(result.model_copy(update={"seed": "1" * 32})) is None
+    assert result.measurement is not None
+    other = result.measurement.model_copy(update=changes)
+    outcome = result.outcome.model_copy(update={"measurement": other})
+    other_result = result.model_copy(update={"outcome": outcome})
+    assert witness_references.reference_of(other_result) is None
+
+
+def long_verdict(
+    name: str,
+    loss: float = 0.0,
+    movement: float = 0.0,
+    cell: dict[str, Any] | None = None,
+    **changes: Any,
+) -> LongVerdict:
+    """The verdict on a reference whose last loss and movement are off by relative deviations."""
+    workload = workload_named(name)
+    made = make_cell(name, **(cell or {}))
+    *short, trace = results.make_traces(make_cell(name))
+    losses = (*trace.losses[:-1], (trace.losses[-1] or 0) * (1 + loss))
+    moved = (*trace.movements[:-1], (trace.movements[-1] or 0) * (1 + movement))
+    changed = trace.model_copy(update={"losses": losses, "movements": moved, **changes})
+    return judge(made, workload, [*short, changed])
+
+
+@pytest.mark.parametrize(
+    ("name", "loss", "movement", "kind"),
+    [
+        ("mnist-dense", 0, 0, "conformant"),
+        ("mnist-dense", 8e-6, 8e-6, "conformant"),
+        ("mnist-dense", 5e-5, 0, "wrong_result"),
+        ("mnist-dense", 0, 5e-5, "wrong_result"),
+        ("mnist-cnn", 1.5e-3, 8e-3, "conformant"),
+        ("mnist-cnn", 5e-3, 0, "wrong_result"),
+        ("mnist-cnn", 0, 5e-2, "wrong_result"),
+    ],
+)
+def test_a_long_trace_is_compared(name: str, loss: float, movement: float, kind: str) -> None:
+    assert long_verdict(name, loss, movement).kind == kind
+
+
+def test_a_long_trace_that_was_not_measured_has_the_witness_limits() -> None:
+    on_gpu = {"device": Device(kind="cuda")}
+    assert long_verdict("mnist-dense", 1e-4, cell=on_gpu).kind == "conformant"
+    verdict = long_verdict("mnist-dense", 1e-2, cell=on_gpu)
+    assert verdict.kind == "wrong_result"
+    assert "not measured" in verdict.sentence
+
+
+def test_a_long_trace_without_a_value_is_wrong() -> None:
+    assert long_verdict("mnist-dense", losses=(2.0, None, 1.0)).kind == "wrong_result"
+    movements = (None,) * len(list(trained_tensors(workload_named("mnist-dense"))))
+    assert long_verdict("mnist-dense", movements=movements).kind == "wrong_result"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seed": "f" * 32}, "another job"),
+        ({"batch_size": 7}, "another job"),
+        ({"optimizer": "workload"}, "another job"),
+        ({"steps": (1, 2, 3)}, "another job"),
+        ({"movements": ()}, "not every tensor"),
+        ({"steps": ()}, "no long trace"),
+    ],
+)
+def test_a_long_trace_of_another_job_says_nothing(changes: dict[str, Any], says: str) -> None:
+    verdict = long_verdict("mnist-dense", **changes)
+    assert verdict.kind == "unverified"
+    assert says in verdict.sentence
+
+
+def test_a_workload_without_a_long_reference_says_nothing() -> None:
+    trace = Trace(optimizer="sgd", batch_size=16, seed="0" * 32, losses=(1.0,), steps=(1,))
+    verdict = judge(make_cell("cifar100-vgg16"), workload_named("cifar100-vgg16"), [trace])
+    assert verdict.kind == "unverified"

@@ -1,0 +1,290 @@
+"""Checks of the timed session: its witness, its steps, the parent's window, its long trace."""
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol import long_trace, witness_references
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import Cell, Device
+from bench_protocol.result import Result
+from bench_protocol.witness import Mask, Window, Witness
+from bench_server.ingest import result_checks
+from bench_server.ingest.verdicts import CheckVerdict
+from bench_server.projection.eligibility import eligibility
+
+DROPOUT = "fashion-cnn"
+CELLS = [
+    results.make_cell(workload.name, batch_size=size)
+    for workload in CATALOGUE
+    for size in witness_references.batch_sizes(workload)
+]
+
+
+def verdicts(result: Result) -> dict[str, CheckVerdict]:
+    return {verdict.check: verdict for verdict in result_checks.of_result(result)}
+
+
+def level(result: Result) -> int:
+    """Under a fresh challenge, with clocks that agree."""
+    return eligibility(list(verdicts(result).values()), 0).trust_level
+
+
+def witness(cell: Cell, **changes: Any) -> Witness:
+    return results.make_witness(cell, results.make_measurement(cell), **changes)
+
+
+def failed(result: Result) -> dict[str, str]:
+    return {name: one.effect for name, one in verdicts(result).items() if not one.passed}
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: f"{cell.workload} {cell.batch_size}")
+def test_a_right_session_of_every_planned_cell_passes(cell: Cell) -> None:
+    result = results.make_complete(cell, {"step_ns": 10**9})
+    found = verdicts(result)
+    assert found["witness"].passed, found["witness"].sentence
+    assert found["witness"].figures["verdict"] == "conformant"
+    assert {name for name in failed(result) if name != "times_fit"} == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"losses": (2.299930, 2.3, 2.3)}, "the loss of step 24 is off"),
+        ({"losses": (2.31, 1.56, 0.024)}, "the loss of step 1 is off"),
+        ({"losses": (2.29993, None, 0.024)}, "not finite"),
+        ({"movements": (0.5,)}, "1 movements were sent, 10 tensors are trained"),
+        ({"movements": (0.0, *(0.5,) * 9)}, "has not moved"),
+        ({"movements": (None, *(0.5,) * 9)}, "not finite"),
+        ({"masks": (Mask(zeros=0.2, differ=True),)}, "the workload has 0 dropout layers"),
+    ],
+)
+def test_a_wrong_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
+    cell = results.make_cell()
+    result = results.make_complete(cell, witness=witness(cell, **changes))
+    assert failed(result) == {"witness": "unranked"}
+    assert says in verdicts(result)["witness"].sentence
+
+
+@pytest.mark.parametrize(
+    ("number", "mask", "says"),
+    [
+        (1, Mask(zeros=0.0, differ=False), "dropout layer 1 drops 0.000 of its inputs, not 0.3"),
+        (3, Mask(zeros=0.3, differ=True), "dropout layer 3 drops 0.300 of its inputs, not 0.5"),
+        (2, Mask(zeros=0.31, differ=False), "dropout layer 2 has the same mask in two steps"),
+    ],
+)
+def test_dropout_that_does_not_drop_is_not_ranked(number: int, mask: Mask, says: str) -> None:
+    cell = results.make_cell(DROPOUT)
+    masks = list(witness(cell).masks)
+    masks[number - 1] = mask
+    result = results.make_complete(cell, witness=witness(cell, masks=tuple(masks)))
+    assert failed(result) == {"witness": "unranked"}
+    assert verdicts(result)["witness"].sentence == says
+
+
+def test_a_loss_between_the_masks_of_dropout_passes() -> None:
+    cell = results.make_cell(DROPOUT)
+    reference = results.stored_reference(cell)
+    assert reference is not None
+    for end in (reference.low, reference.high):
+        losses = tuple(end[step - 1] for step in reference.steps)
+        assert not failed(results.make_complete(cell, witness=witness(cell, losses=losses)))
+    losses = tuple(1.5 * reference.high[step - 1] for step in reference.steps)
+    result = results.make_complete(cell, witness=witness(cell, losses=losses))
+    assert failed(result) == {"witness": "unranked"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"steps": (1,), "losses": (2.2999303,)}, "of steps [1], not [1, 24, 64]"),
+        ({"steps": (), "losses": ()}, "of steps [], not [1, 24, 64]"),
+        ({"movements": ()}, "no movements"),
+    ],
+)
+def test_a_part_of_a_witness_is_doubted(changes: dict[str, Any], says: str) -> None:
+    cell = results.make_cell()
+    result = results.make_complete(cell, witness=witness(cell, **changes))
+    assert failed(result) == {"witness": "doubtful"}
+    assert says in verdicts(result)["witness"].sentence
+    assert level(result) == 2
+
+
+def test_a_witness_without_masks_is_doubted() -> None:
+    cell = results.make_cell(DROPOUT)
+    result = results.make_complete(cell, witness=witness(cell, masks=()))
+    assert failed(result) == {"witness": "doubtful"}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"cell": results.make_cell(batch_size=100)},
+        {"cell": results.make_cell(data="real"), "data_digest": "e" * 64},
+        {"data_digest": None},
+    ],
+)
+def test_without_a_reference_there_is_a_doubt(changes: dict[str, Any]) -> None:
+    result = results.make_complete(**changes)
+    assert failed(result) == {"witness": "doubtful"}
+    assert "no reference is stored" in verdicts(result)["witness"].sentence
+    assert level(result) == 2
+
+
+def test_a_wrong_witness_needs_no_reference() -> None:
+    cell = results.make_cell(batch_size=100)
+    result = results.make_complete(cell, witness=witness(cell, movements=(0.0,) * 10))
+    assert failed(result) == {"witness": "unranked"}
+
+
+def test_version_1_stays_at_level_2() -> None:
+    cell = results.make_cell()
+    measurement = results.make_measurement(cell, traces=results.make_traces(cell)[:2])
+    result = results.make_result(measurement=measurement)
+    assert failed(result) == {"witness": "doubtful"}
+    assert level(result) == 2
+    sentence = verdicts(result)["witness"].sentence
+    assert sentence == "version 1 of the payload has no witness of the timed session"
+    unchecked = {name for name, one in verdicts(result).items() if not one.checked}
+    assert {"window", "steps", "long_trace"} <= unchecked
+
+
+def test_version_2_with_all_its_evidence_is_level_3() -> None:
+    assert level(results.make_complete()) == 3
+
+
+@pytest.mark.parametrize("missing", ["witness", "window"])
+def test_version_2_without_a_part_is_doubted(missing: str) -> None:
+    result = results.make_complete(**{missing: None})
+    assert failed(result) == {missing: "doubtful"}
+    assert level(result) == 2
+
+
+def test_version_2_without_a_long_trace_is_doubted() -> None:
+    result = results.make_complete(traces=results.make_traces(results.make_cell())[:2])
+    assert failed(result) == {"long_trace": "doubtful"}
+
+
+def test_a_large_workload_has_no_long_trace() -> None:
+    result = results.make_complete(results.make_cell("cifar100-vgg16"), {"step_ns": 10**9})
+    verdict = verdicts(result)["long_trace"]
+    assert (verdict.passed, verdict.checked) == (True, False)
+
+
+def test_a_wrong_long_trace_is_not_ranked() -> None:
+    *short, right = results.make_traces(results.make_cell())
+    wrong = right.model_copy(update={"movements": tuple(2 * (m or 0) for m in right.movements)})
+    result = results.make_complete(traces=(*short, wrong))
+    assert failed(result) == {"long_trace": "unranked"}
+
+
+# The measurement of the fakes has 20 steps of warm-up and 12 blocks of 10.
+@pytest.mark.parametrize(
+    ("counted", "precision", "scale", "passes"),
+    [
+        (141, "float32", None, True),
+        (140, "float32", None, False),
+        (142, "float32", None, False),
+        (70, "float32", None, False),
+        (70, "float32", "dynamic", False),
+        (139, "mixed_float16", "dynamic", True),
+        (139, "mixed_float16", "1024", False),
+        (142, "mixed_float16", "dynamic", False),
+    ],
+)
+def test_the_steps_that_were_counted_are_those_that_were_timed(
+    counted: int, precision: str, scale: str | None, passes: bool
+) -> None:
+    cell = results.make_cell(device=Device(kind="cuda"), precision=precision)
+    settings = {"loss_scale": scale} if scale else {}
+    result = results.make_complete(
+        cell, {"recipe_settings": settings}, witness=witness(cell, step_count=counted)
+    )
+    verdict = verdicts(result)["steps"]
+    assert (verdict.passed, verdict.effect) == (passes, "unranked")
+    assert verdict.figures == {"expected": 141, "counted": counted}
+
+
+@pytest.mark.parametrize(
+    ("share", "passes"),
+    [(0.4995, False), (0.94, False), (0.955, True), (0.9960, True), (1.005, True), (1.02, False)],
+)
+def test_the_blocks_fill_the_time_that_the_parent_saw(share: float, passes: bool) -> None:
+    """100 s of blocks, so that the slack of 0.1 s says little."""
+    cell = results.make_cell()
+    measurement = results.make_measurement(cell, 10**9, 10)
+    started = 4_000_000_000
+    window = Window(
+        started_ns=started,
+        finished_ns=started + round(measurement.blocks.total_ns / share),
+        blocks_agree=True,
+    )
+    result = results.make_complete(cell, {"step_ns": 10**9, "block_count": 10}, window=window)
+    clocks = result.clocks.model_copy(update={"finished_ns": 400 * 10**9, "signed_ns": 400 * 10**9})
+    result = result.model_copy(update={"clocks": clocks})
+    verdict = verdicts(result)["window"]
+    assert verdict.passed is passes
+    assert passes or verdict.effect == "unranked"
+
+
+@pytest.mark.parametrize(("late_ms", "passes"), [(-90, True), (90, True), (120, False)])
+def test_a_short_window_has_some_slack(late_ms: int, passes: bool) -> None:
+    blocks_ns = results.make_measurement(results.make_cell()).blocks.total_ns
+    finished_ns = max(4_000_000_000, 4_000_000_000 + blocks_ns + late_ms * 1_000_000)
+    window = Window(started_ns=4_000_000_000, finished_ns=finished_ns, blocks_agree=True)
+    assert verdicts(results.make_complete(window=window))["window"].passed is passes
+
+
+def test_a_window_outside_of_the_repeat_is_not_ranked() -> None:
+    window = Window(started_ns=4_000_000_000_000, finished_ns=4_000_120_000_000, blocks_agree=True)
+    result = results.make_complete(window=window)
+    assert failed(result) == {"window": "unranked"}
+    assert "outside of the repeat" in verdicts(result)["window"].sentence
+
+
+def test_checks_compute_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They run again for every result at each reindex: references are read once, from two files."""
+    result = results.make_complete()
+    verdicts(result)
+    for module in (witness_references, long_trace):
+        monkeypatch.setattr(module, "resources", None)
+    assert not failed(result)
+
+
+def test_checks_need_no_numpy() -> None:
+    """The verdicts on witness and long trace read stored references; only the tool recomputes."""
+    program = (
+        "import sys, bench_protocol.witness_verdict, bench_protocol.long_trace, "
+        "bench_protocol.witness_references; sys.exit('numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "data_digest", "says"),
+    [
+        ("mnist-cnn", "stored", '2.299930</td><td class="number">2.299930<'),
+        (DROPOUT, "stored", " to "),
+        ("mnist-cnn", None, "No reference is stored"),
+    ],
+)
+def test_the_page_shows_the_witness_beside_its_reference(
+    post: Poster, name: str, data_digest: str | None, says: str
+) -> None:
+    changes = {} if data_digest else {"data_digest": None}
+    result = results.make_complete(results.make_cell(name), **changes)
+    page = post.http.get(f"/results/{post(result)}").text
+    section = page.partition('id="witness"')[2].partition("</section>")[0]
+    assert says in section
+    assert "141 steps of 141" in section
+
+
+def test_the_page_of_version_1_has_no_witness(post: Poster) -> None:
+    page = post.http.get(f"/results/{post(results.make_result())}").text
+    assert 'id="witness"' not in page
+    assert "version 1 of the payload has no witness" in page

@@ -1,0 +1,83 @@
+"""``make faults``: a short set of its faults is caught by the real agent and server."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from benchmarks.faults import document, table
+from benchmarks.faults.__main__ import selected
+from benchmarks.faults.fault import GROUPS, Fault
+from benchmarks.faults.planted import FAULTS, controls, fault_named
+from benchmarks.faults.run import Check, Outcome
+from tests.engines.conftest import installed
+
+ROOT = Path(__file__).parents[2]
+# Step, loop, dropout, synchronisation, timed session alone, clock.
+SHORT = ("A1", "B3", "B11", "B15", "C5", "D1")
+
+
+def test_a_short_set_is_caught() -> None:
+    for name in {fault_named(name).setup.framework for name in SHORT}:
+        installed(name)
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.faults", "--only", ",".join(SHORT)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("6 of 6 caught; 4 of those in the timed loop (of 4 there); 0 more")
+
+
+def test_there_are_faults_of_every_kind() -> None:
+    names = Counter(fault.name for fault in FAULTS)
+    assert max(names.values()) == 1
+    assert len(names) >= 60
+    assert {fault.group for fault in FAULTS} == set(GROUPS)
+    assert {control.setup for control in controls()} == {fault.setup for fault in FAULTS}
+
+
+def test_a_name_that_is_not_planted() -> None:
+    assert [fault.name for fault in selected("B1, B17")] == ["B1", "B17"]
+    assert selected(None) == FAULTS
+    with pytest.raises(SystemExit, match="no fault is named B99; choose of: A1, A2"):
+        selected("B1,B99")
+
+
+def outcome(fault: Fault, *, ranked: bool, worker: str = "measured") -> Outcome:
+    failed = () if ranked else (Check("steps", "unranked", "too few"),)
+    return Outcome(fault, worker, failed, ranked, 3 if ranked else 2)
+
+
+def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
+    fault, other = fault_named("B3"), fault_named("D1")
+    control = controls((fault,))[0]
+    right = [outcome(control, ranked=True), outcome(fault, ranked=False)]
+    assert table.wrong(right) == []
+    assert table.summary(right) == (
+        "1 of 1 caught; 1 of those in the timed loop (of 1 there); 0 more ranked with a doubt"
+    )
+    wrong = [outcome(control, ranked=False), outcome(fault, ranked=True)]
+    assert [line.partition(":")[0] for line in table.wrong(wrong)] == [
+        "honest, not ranked", "ranked",
+    ]  # fmt: skip
+    assert "| B3 | " in table.markdown(wrong)
+    assert "| YES | 3 |" in table.markdown(wrong)
+    # Outside of the timed loop it is counted, and fails nothing.
+    assert table.wrong([outcome(other, ranked=True)]) == []
+    crashed = Outcome(fault, "crashed (timing)", (), ranked=False, trust=1)
+    assert not crashed.caught
+    # A worker that crashes over what a check names is the fault's own end.
+    assert outcome(fault, ranked=False, worker="crashed (timing)").caught
+    assert table.wrong([crashed]) == ["crashed: B3, a block trains only its first step"]
+
+
+def test_the_page_of_the_last_run() -> None:
+    text = (ROOT / "docs" / "faults.md").read_text("utf-8")
+    assert text.startswith(document.HEAD.strip())
+    for fault in FAULTS:
+        assert f"| {fault.name} | {fault.words} |" in text
