@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Recomputed:
-    """What a right training shows.
+    """Losses and movements of a correct training.
 
     ``losses``: mean loss of each step's batch, before the step's update. ``movements``:
     |w - w_0| of each trained tensor after the last step; empty where they are not compared.
@@ -17,7 +17,7 @@ class Recomputed:
 
 @dataclass(frozen=True)
 class Band:
-    """Lowest and highest losses and movements of a right training; equal without Dropout."""
+    """Lowest and highest losses and movements of a correct training; equal without Dropout."""
 
     low: Recomputed
     high: Recomputed
