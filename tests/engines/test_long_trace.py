@@ -22,9 +22,10 @@ from .test_contract import PAIRS
 
 every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 LONG = [workload.name for workload in CATALOGUE if conformance.is_long_traced(workload)]
-# Seen: 3.6e-7 without a convolution. With one, rounding decides a maximum or a ReLU now and then:
-# 5.1e-4 in losses, 3.6e-3 in movements. Planted faults are above 0.05.
-SMOOTH, KINKED = 5e-6, 1e-2
+# Largest deviations seen: 3.6e-7 from rounding alone; 2.5e-5 where PyTorch's rounding changes the
+# sign at a ReLU of mnist-dense; with a convolution 5.1e-4 in losses, 3.6e-3 in movements.
+# Planted faults are above 0.05.
+DENSE, KINKED = 5e-4, 1e-2
 
 
 @cache
@@ -80,7 +81,7 @@ def test_every_loop_trains_what_the_reference_trains(
     trace = long_trace(framework, recipe, name)
     assert trace.steps == conformance.LONG_STEPS
     convolves = any(isinstance(layer, Conv2D) for layer in workload_named(name).layers)
-    assert deviation(trace, name) < (KINKED if convolves else SMOOTH)
+    assert deviation(trace, name) < (KINKED if convolves else DENSE)
 
 
 Train = Callable[[Any, int, int], None]
