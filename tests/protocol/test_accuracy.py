@@ -7,7 +7,6 @@ from tests.fakes.results import make_result
 
 from bench_protocol.accuracy import BANDS, Band, judge
 from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.matrix import DataKind
 from bench_protocol.result import Evaluation, Measurement
 from bench_protocol.seeded import data_digest, generated_data
 
@@ -37,7 +36,7 @@ def measured(accuracy: float | None, digest: str | None = DIGEST, **changes: Any
     ],
 )
 def test_a_band_has_two_ends(accuracy: float, verdict: str) -> None:
-    judged = judge(MLP, "real", measured(accuracy), KNOWN)
+    judged = judge(MLP, measured(accuracy), KNOWN)
     assert judged.verdict == verdict
     assert "someone, 2026" in judged.sentence
     assert "85.0 % to 90.0 %" in judged.sentence
@@ -54,17 +53,9 @@ def test_a_band_has_two_ends(accuracy: float, verdict: str) -> None:
     ],
 )
 def test_without_a_band_nothing_is_said(other: Measurement, why: str) -> None:
-    judged = judge(MLP, "real", other, KNOWN)
+    judged = judge(MLP, other, KNOWN)
     assert judged.verdict == "accuracy_unchecked"
     assert why in judged.sentence
-
-
-@pytest.mark.parametrize(
-    ("kind", "verdict"), [("real", "diverged"), ("generated", "accuracy_unchecked")]
-)
-def test_where_no_digest_is_known_the_label_real_has_to_do(kind: DataKind, verdict: str) -> None:
-    unknown = (Band(MLP.name, None, 0.85, 0.90, "someone"),)
-    assert judge(MLP, kind, measured(0.1), unknown).verdict == verdict
 
 
 def generated(accuracy: float, loss: float | None = 0.85, batch_size: int = 128) -> Measurement:
@@ -98,15 +89,15 @@ HARD = (Band(MLP.name, DIGEST, 0.82, 0.90, "someone, 2026", loss=(0.55, 0.90)),)
 def test_a_band_of_generated_data_is_of_the_loss_too_and_of_one_batch_size(
     found: Measurement, verdict: str, why: str
 ) -> None:
-    judged = judge(MLP, "generated", found, HARD)
+    judged = judge(MLP, found, HARD)
     assert judged.verdict == verdict
     assert why in judged.sentence
 
 
 def test_the_cells_batch_size_decides_where_it_is_given() -> None:
     found = generated(0.10)
-    assert judge(MLP, "generated", found, HARD, batch_size=128).verdict == "diverged"
-    assert judge(MLP, "generated", found, HARD, batch_size=64).verdict == "accuracy_unchecked"
+    assert judge(MLP, found, HARD, batch_size=128).verdict == "diverged"
+    assert judge(MLP, found, HARD, batch_size=64).verdict == "accuracy_unchecked"
 
 
 def test_bands_of_generated_data_are_keyed_by_what_is_generated_now() -> None:

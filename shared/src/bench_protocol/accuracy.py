@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from .format import percent
-from .matrix import DataKind
 from .result import Blocks, Measurement
 from .workloads import Workload
 
@@ -23,12 +22,11 @@ class Band:
     ``loss``: lowest and highest loss on the test split; with it the band is of the default batch
     size.
 
-    ``data_digest`` as in :func:`bench_protocol.seeded.data_digest`; None where the digest of the
-    published arrays has not been computed by us yet: then the label ``real`` has to do.
+    ``data_digest`` as in :func:`bench_protocol.seeded.data_digest`.
     """
 
     workload: str
-    data_digest: str | None
+    data_digest: str
     lowest: float
     highest: float
     source: str
@@ -47,6 +45,7 @@ EXPERIMENTS = "github.com/MysterionRise/tensorflow-metal-experiments, 2026-02-04
 MEASURED = "Trainmark on an x86-64 CPU, 2026-11-21"
 LEARNED = "Trainmark on an x86-64 CPU, 2026-11-24"
 DERIVED = "derived from shorter training on an x86-64 CPU, 2026-11-24"
+MNIST = "df535e510ecf656a1bc743537236868f3cb847bb31fa2efc79a5d5d47b70c790"
 # Fashion-MNIST of 60,000/10,000; of 50,000/10,000/10,000, and the same without the channel.
 FASHION_60K = "9a5095a63384bde82dee84b5f2e5edd37dbdef3a8a1bd813f23cc5c4a078946d"
 FASHION_50K = "7a4ef67e33a378deee8602b2c230a047fdd497c36706ee9bf5c309ab878c3f9a"
@@ -59,8 +58,8 @@ FASHION_50K_ROWS_GENERATED = "bc59786d1f3c4ef7eef4b206695fb98afc6b65ec1b33721fc7
 CIFAR_100_GENERATED = "60aede4f9347dc46e757c021c0d6945a0e4f985f6235179509a412d3567a88e0"
 
 BANDS: tuple[Band, ...] = (
-    # Published: 0.987 to 0.991. MNIST was not available to us: no digest, nothing measured.
-    Band("mnist-cnn", None, 0.975, 0.998, EXPERIMENTS),
+    # Published: 0.987 to 0.991.
+    Band("mnist-cnn", MNIST, 0.975, 0.998, EXPERIMENTS),
     # Published: 0.804 to 0.877, on a Metal GPU, by two frameworks with different training;
     # measured with TensorFlow on a CPU: 0.906 at batch 64.
     Band("fashion-cnn", FASHION_60K, 0.80, 0.93, f"{EXPERIMENTS}; {MEASURED}"),
@@ -91,7 +90,6 @@ BANDS: tuple[Band, ...] = (
 
 def judge(
     workload: Workload,
-    kind: DataKind,
     measured: Measurement,
     bands: tuple[Band, ...] = BANDS,
     batch_size: int | None = None,
@@ -112,7 +110,8 @@ def judge(
             f"{reached} on the {evaluation.split} split; bands are for {workload.epochs} epochs "
             "and the test split",
         )
-    band = _band(workload.name, kind, measured.data_digest, bands)
+    digest = measured.data_digest
+    band = next((b for b in bands if (b.workload, b.data_digest) == (workload.name, digest)), None)
     if band is None:
         return AccuracyVerdict("accuracy_unchecked", f"{reached}; no band is known for these data")
     if band.loss is not None and not _default_batch(workload, measured.blocks, batch_size):
@@ -141,11 +140,3 @@ def _default_batch(workload: Workload, blocks: Blocks, batch_size: int | None) -
     timed = blocks.steps_per_block * len(blocks.durations_ns)
     steps = workload.epochs * workload.steps_per_epoch(workload.batch_size)
     return steps - blocks.steps_per_block < timed <= steps
-
-
-def _band(name: str, kind: DataKind, digest: str | None, bands: tuple[Band, ...]) -> Band | None:
-    for band in bands:
-        has_digest = band.data_digest is not None
-        if band.workload == name and (band.data_digest == digest if has_digest else kind == "real"):
-            return band
-    return None

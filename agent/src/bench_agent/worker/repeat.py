@@ -202,7 +202,6 @@ class Repeat:
         workload, evaluation = self._job.workload, measurement.evaluation
         verdict = accuracy.judge(
             workload,
-            self._job.cell.data,
             measurement,
             batch_size=self._job.cell.batch_size,
         ).verdict

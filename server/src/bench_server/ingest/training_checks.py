@@ -42,7 +42,6 @@ def right_accuracy(case: Case) -> Finding:
     """After full epochs, where a band is known for the data; what cannot be checked passes."""
     found = accuracy.judge(
         case.workload,
-        case.result.cell.data,
         case.measured,
         batch_size=case.result.cell.batch_size,
     )

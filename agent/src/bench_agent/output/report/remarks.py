@@ -17,7 +17,7 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
         workload, measurement = workload_named(result.cell.workload), result.measurement
         evaluation = measurement and measurement.evaluation
         if measurement and evaluation and evaluation.epochs == workload.epochs:
-            sentence = judge(workload, result.cell.data, measurement).sentence
+            sentence = judge(workload, measurement).sentence
             lines.append(f"{result.cell}: {sentence}")
     return lines
 
