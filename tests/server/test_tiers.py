@@ -4,7 +4,7 @@ import random
 from statistics import fmean
 
 import pytest
-from tests.fakes import results, said
+from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
@@ -182,6 +182,40 @@ def test_a_page_of_several_tiers_has_headings(post: Poster) -> None:
         rows += [(row["rank"], row["tier"]) for row in page["rows"]]
         cursor = page["next_cursor"]
     assert rows == [(1, "several"), (2, "provisional")]
+
+
+def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store: Store) -> None:
+    """Twenty slow owners make an outlier of a stranger's result, never of a confirmed owner's."""
+    for seed in range(1, 23):
+        post.enroll(results.private_key(seed))
+    for seed in range(3, 23):
+        post.made(key=results.private_key(seed), step_ns=3_000_000 + seed)
+    decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(1))))
+    ids = [post.made(key=results.private_key(seed), step_ns=1_000_000) for seed in (1, 2)]
+    counted = [post.http.get(f"/api/v1/results/{id}").json()["rankable"] for id in ids]
+    assert counted == [True, False]
+    page = post.http.get(f"/results/{ids[1]}").text
+    assert "Held back for review: 3 times the median speed of" in page
+    reindex.reindex(store)
+    again = [post.http.get(f"/api/v1/results/{id}").json()["rankable"] for id in ids]
+    assert again == counted
+
+
+def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:
+    """By the level that more than half of what counts has."""
+    post.made(machine=results.make_machine("Intel(R) Core(TM) i9-9900", seed=9))
+    trusted.send(store, results.private_key(), [1_000_000, 1_000_000])
+
+    def shown(**query: str) -> list[str]:
+        address = "/api/v1/leaderboard"
+        answer = post.http.get(address, params={"workload": "mnist-cnn", **query}).json()
+        return [row["hardware_slug"] for row in answer["rows"]]
+
+    for group in ("hardware", "machine", "setup"):
+        assert len(shown(trust="2", group=group)) == 2
+        assert shown(trust="3", group=group) == ["intel-core-i7-8700"]
+        assert shown(trust="3", group=group, where="os=linux") == ["intel-core-i7-8700"]
+        assert shown(trust="4", group=group) == []
 
 
 def test_level_1_is_not_ranked(post: Poster) -> None:

@@ -161,7 +161,11 @@ class Changes:
         Returns:
             The findings by result id.
         """
-        places = {entry.submission_id: _place(entry.subject) for entry in entries}
+        confirmed = confirmed_owners(self._connection) if entries else frozenset()
+        places = {
+            entry.submission_id: _place(entry.subject, entry.subject.owner in confirmed)
+            for entry in entries
+        }
         others = outliers.others(self._connection, places.values())
         findings = {
             entry.submission_id: finding
@@ -204,7 +208,7 @@ def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
     parts: list[list[ResultEntry]] = [[]]
     owners: dict[str, set[str]] = {}
     for entry in entries:
-        hardware, owner = _place(entry.subject)
+        hardware, owner, _ = _place(entry.subject)
         if entry.outlier is None and owners.get(hardware, set()) - {owner}:
             parts.append([])
             owners = {}
@@ -213,9 +217,9 @@ def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
     return parts
 
 
-def _place(lowest: Subject) -> outliers.Place:
+def _place(lowest: Subject, confirmed: bool = False) -> outliers.Place:
     subjects = lineage(lowest)
-    return outliers.Place(subjects["hardware"].id, subjects["owner"].id)
+    return outliers.Place(subjects["hardware"].id, subjects["owner"].id, confirmed)
 
 
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
