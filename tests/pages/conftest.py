@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server with three machines, five cells, a failure and a name full of markup."""
     with _server(tmp_path_factory.mktemp("site")) as address:
         with httpx.Client(base_url=address, timeout=30) as http:
-            site = _fill(Poster(http), address)
+            site = _fill(poster(http), address)
         yield site
 
 
@@ -67,18 +67,31 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"{problem}: {set_up.browser_command()}")
 
 
-def _server(folder: Path) -> AbstractContextManager[str]:
+_stores: dict[str, Store] = {}
+
+
+def poster(http: httpx.Client) -> Poster:
+    """Posts results that count to a server of these tests."""
+    return Poster(http, _stores[str(http.base_url).rstrip("/")])
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
     url = f"sqlite:///{folder / 'server.db'}"
     store = Store(url)
     migrate.migrate(store.engine)
-    store.close()
-    return running_server(url, folder)
+    try:
+        with running_server(url, folder) as address:
+            _stores[address] = store
+            yield address
+    finally:
+        store.close()
 
 
 def fill_with_one_machine(address: str) -> None:
     """Post four set-ups of one machine, three repeats each."""
     with httpx.Client(base_url=address, timeout=30) as http:
-        post = Poster(http)
+        post = poster(http)
         post.enroll()
         set_ups = itertools.product(("tensorflow", "mlx"), ("tuned", "naive"))
         for number, (framework, recipe) in enumerate(set_ups, 1):
