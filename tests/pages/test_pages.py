@@ -9,9 +9,8 @@ import pytest
 from jinja2 import meta
 from playwright.sync_api import Browser, expect
 from tests.fakes import results
-from tests.fakes.client import Poster
 from tests.fakes.fleet import MARKUP
-from tests.pages.conftest import Site, fill_with_one_machine
+from tests.pages.conftest import Site, fill_with_one_machine, poster
 
 from bench_protocol import format as people
 from bench_server.web import pages, render
@@ -48,7 +47,7 @@ def test_further_set_ups_stand_in_columns_whether_steady_or_not(
     wide = tuple(range(30_000_000, 90_000_000, 5_000_000))
     blocks = steady.blocks.model_copy(update={"durations_ns": wide})
     with httpx.Client(base_url=empty_site, timeout=30) as http:
-        Poster(http).made(cell=cell, measurement=steady.model_copy(update={"blocks": blocks}))
+        poster(http).made(cell=cell, measurement=steady.model_copy(update={"blocks": blocks}))
     page = browser.new_page(viewport={"width": 390, "height": 900})
     page.goto(empty_site)
     page.locator("details.others summary").click()

@@ -283,10 +283,10 @@ def test_a_machine_goes_by_its_gpu(post: Poster) -> None:
 def test_compare_machines_with_prices(post: Poster) -> None:
     cell = results.make_cell(device=CUDA)
     for seed in (3, 4):
-        for repeat in (1, 2, 3):
+        for run in (1, 2, 3):
             last = post.made(
-                cell=cell, machine=machine(seed), repeat=repeat, run_id=f"{seed:032x}",
-                step_ns=100_000 * seed + repeat,
+                cell=cell, machine=machine(seed), run_id=f"{3 * seed + run:032x}",
+                step_ns=100_000 * seed + run,
             )  # fmt: skip
     ids = [row["machine_id"] for row in get(post.http, "/machines")["machines"]]
     slow = get(post.http, f"/results/{last}")["machine_id"]

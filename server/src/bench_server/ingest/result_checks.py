@@ -6,7 +6,7 @@ A failed check never refuses a result: it is kept and shown with the reason. Wha
 =============  ===============================================================================
 ``unranked``   it is certainly wrong, and does not count
 ``quarantined``  it may be new hardware or an invention: the operator looks before it counts
-``stale``      nothing shows that it was measured just now: trust level 1
+``stale``      nothing shows that it was measured just now: trust level 1, and it does not count
 ``doubtful``   it counts, at trust level 2 at most
 =============  ===============================================================================
 

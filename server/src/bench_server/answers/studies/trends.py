@@ -1,7 +1,7 @@
 """Study: figures by version of driver, system and framework."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,7 +15,8 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
-from ...ranking.figures import Figure, Setup, of_environments, of_machines
+from ...ranking.confirmed import confirmed_owners
+from ...ranking.figures import Figure, Setup, of_machines, of_runs
 from ...ranking.rows import TABLE, figure
 from ..filters import AFramework, AWorkload
 from .common import FigureComparison, HardwareChoice, hold
@@ -81,7 +82,8 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
     setup, versions = max(groups.items(), key=lambda item: (len(item[1]), item[0]))
     ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
-    figures = [(version, _combined(of_version)) for version, of_version in ordered]
+    confirmed = confirmed_owners(session.connection())
+    figures = [(version, _combined(of_version, confirmed)) for version, of_version in ordered]
     return TrendsAnswer(
         hardware=figures[0][1].hardware,
         hardware_slug=slug,
@@ -127,12 +129,12 @@ def _measured_most(
 def _by_version(
     session: Session, slug: str, workload: Workload, choice: TrendChoice
 ) -> dict[Setup, dict[str, list[Figure]]]:
-    """Figures of machines in one environment, by set-up and version."""
+    """Figures of runs, by set-up and version."""
     version = ENVIRONMENTS.c[choice.by]
     query = (
         select(TABLE, version.label("version"))
         .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
-        .where(TABLE.c.level == "environment", TABLE.c.hardware_slug == slug)
+        .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
         .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
         .where(TABLE.c.batch_size == workload.batch_size, version.is_not(None))
     )
@@ -145,5 +147,5 @@ def _by_version(
     return groups
 
 
-def _combined(environments: Iterable[Figure]) -> Figure:
-    return of_machines(of_environments(environments))[0]
+def _combined(runs: Iterable[Figure], confirmed: Set[str]) -> Figure:
+    return of_machines(of_runs(runs), confirmed)[0]

@@ -41,7 +41,7 @@ class MachineLink:
 
     machine_id: str
     owner: str
-    repeats: int
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class WorkloadPage:
     board: Board
 
 
-def hardware_page(session: Session, slug: str) -> HardwarePage:
+def hardware_page(session: Session, slug: str, score_baseline: str | None = None) -> HardwarePage:
     """Fill the context. Raises NotFound if this hardware has no figures."""
-    answer = hardware.hardware(session, slug)
+    answer = hardware.hardware(session, slug, score_baseline)
     return HardwarePage(
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
@@ -171,7 +171,7 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
 def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
     """The first machines by id, in the order of an index, so their total number does not matter."""
     query = (
-        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats))
+        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.runs))
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
         .group_by(TABLE.c.machine_id)
         .order_by(TABLE.c.machine_id)
