@@ -11,6 +11,7 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Device
 from bench_server.answers import cursors
+from bench_server.ranking.figures import UNITS
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")
@@ -82,10 +83,8 @@ def test_board_filters(post: Poster, query: str, hardware: list[str]) -> None:
 def test_compare(post: Poster) -> None:
     cell, metal = results.make_cell(), results.make_cell(device=METAL)
     for repeat in (1, 2, 3):
-        post.made(cell=cell, run_id="d" * 32, repeat=repeat, step_ns=1_000_000 + repeat)
-        last = post.made(
-            cell=metal, machine=M2, run_id="d" * 32, repeat=repeat, step_ns=500_000 + repeat
-        )
+        post.made(cell=cell, run_id=f"{repeat:032x}", step_ns=1_000_000 + repeat)
+        last = post.made(cell=metal, machine=M2, run_id=f"{repeat:032x}", step_ns=500_000 + repeat)
     post.made(cell=results.make_cell("fashion-mlp"))
     ids = f"intel-core-i7-8700,apple-m2-max-30-core-gpu,{last}"
     answer = post.http.get("/api/v1/compare", params={"ids": ids}).json()
@@ -97,8 +96,10 @@ def test_compare(post: Poster) -> None:
     assert rest["cells"][1:] == [None, None]
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
-    assert hardware["verdict"] == "100 % faster, 95 % CI 100 to 100"
-    assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "repeats")
+    assert hardware["verdict"] == "100 % faster on these two machines, 95 % CI 100 to 100"
+    assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, UNITS[0])
+    assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
+    assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
     assert result["kind"] == "too_few_runs"
     assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
 
@@ -112,7 +113,7 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
         cell = results.make_cell(framework=framework, recipe=recipe)
         for repeat in range(1, repeats + 1):
             last = post.made(
-                cell=cell, run_id="f" * 32, repeat=repeat, step_ns=1_000_000 // number + repeat
+                cell=cell, run_id=f"{repeat:032x}", step_ns=1_000_000 // number + repeat
             )
         ids.append(last)
 
@@ -132,11 +133,11 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     (row,) = answer["rows"]
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
-    assert tuned["verdict"] == "100 % faster, 95 % CI 100 to 100"
-    assert mlx["verdict"] == "too few runs (2 and 3 repeats)"
+    assert tuned["verdict"] == "100 % faster on this machine, 95 % CI 100 to 100"
+    assert mlx["verdict"] == f"too few runs (2 and 3 {UNITS[0]})"
     single = compared(*ids)
     assert single["common_cells"] == 1
-    assert single["rows"][0]["cells"][1]["verdict"] == "too few runs (1 and 1 repeats)"
+    assert single["rows"][0]["cells"][1]["verdict"] == f"too few runs (1 and 1 {UNITS[0]})"
     assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
     assert compared("intel-core-i7-8700", ids[0])["rows"][0]["framework"] == "tensorflow"
 

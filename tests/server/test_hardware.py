@@ -285,7 +285,7 @@ def test_compare_machines_with_prices(post: Poster) -> None:
     for seed in (3, 4):
         for repeat in (1, 2, 3):
             last = post.made(
-                cell=cell, machine=machine(seed), repeat=repeat, run_id=f"{seed:032x}",
+                cell=cell, machine=machine(seed), run_id=f"{10 * seed + repeat:032x}",
                 step_ns=100_000 * seed + repeat,
             )  # fmt: skip
     ids = [row["machine_id"] for row in get(post.http, "/machines")["machines"]]

@@ -24,14 +24,19 @@ from ..errors import InvalidQuery, NotFound
 from ..projection import position
 from ..ranking import compare as ranking
 from ..ranking import figures as ranking_figures
-from ..ranking.compare import Comparison
+from ..ranking.compare import Comparison, Comparisons
 from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
 from . import queries
+from .verdicts import verdicts
 
 SETUP = "setup-"
 Kind = Literal["hardware", "machine", "result", "setup", "published"]
 Across = Literal["batch_size"]
+VERDICT_FIELDS = (
+    *("speed_up", "low", "high", "p_value", "adjusted_p_value", "n", "n_first", "unit", "scope"),
+    *("kind", "verdict"),
+)
 
 
 class CellKey(NamedTuple):
@@ -48,13 +53,16 @@ class CellKey(NamedTuple):
 
 @dataclass(frozen=True)
 class ComparedThing:
-    """One column. ``speed_up`` is the geometric mean over the common cells, null without any."""
+    """One column. ``speed_up`` is the geometric mean over the common cells, null without any;
+    ``scope``: ``machines`` if one of them compares one machine with one machine, else ``hardware``.
+    """
 
     id: str
     kind: Kind
     name: str
     hardware_slug: str
     speed_up: float | None
+    scope: ranking.Scope | None
     price: float | None
 
 
@@ -62,10 +70,12 @@ class ComparedThing:
 class ComparedCell:
     """One thing in one cell: its speed, and its comparison with the first thing.
 
-    ``low`` and ``high`` bound the speed-up with 95 % confidence; null with too few runs. ``n`` and
-    ``n_first`` count independent values, each a ``unit``. ``samples_per_joule`` is samples a second
-    per watt; energies of different ``energy_scope`` do not compare. ``published``: copied from
-    elsewhere, not measured here.
+    ``low`` and ``high`` bound the speed-up with 95 % confidence, for this cell alone; null with too
+    few runs. The verdict follows from ``adjusted_p_value``, which is corrected for all comparisons
+    of the answer. ``n`` and ``n_first`` count independent values, each a ``unit``. ``scope``:
+    ``hardware``, or ``machines`` where each side is one machine. ``samples_per_joule`` is samples a
+    second per watt; energies of different ``energy_scope`` do not compare. ``published``: copied
+    from elsewhere, not measured here.
     """
 
     samples_per_second: float
@@ -80,9 +90,12 @@ class ComparedCell:
     speed_up: float | None
     low: float | None
     high: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
     n: int | None
     n_first: int | None
     unit: str | None
+    scope: ranking.Scope | None
     kind: ranking_figures.Kind | None
     verdict: str | None
 
@@ -109,13 +122,15 @@ class ComparedRow:
 @dataclass(frozen=True)
 class CompareAnswer:
     """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
-    ``across`` names the axis in which compared cells differ, if the query names one. ``as_of``: the
-    number of log entries that the answer follows from."""
+    ``across`` names the axis in which compared cells differ, if the query names one.
+    ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
+    that the answer follows from."""
 
     as_of: int
     things: tuple[ComparedThing, ...]
     common_cells: int
     all_cells: int
+    comparisons: int
     across: Across | None
     rows: tuple[ComparedRow, ...]
 
@@ -145,7 +160,10 @@ def compare(
     sides = [_without(side, left_out) for _, side in things_found]
     names = _names([thing for thing, _ in things_found])
     keys = sorted({key for side in sides for key in side}, key=_order)
-    rows = tuple(_row(key, sides, [prices.get(item) for item in ids]) for key in keys)
+    base, *others = sides
+    pairs = [(side[key], base[key]) for key in base for side in others if key in side]
+    found = verdicts(session, pairs)
+    rows = tuple(_row(key, sides, [prices.get(item) for item in ids], found) for key in keys)
     common = [row for row in rows if row.common]
     things = tuple(
         ComparedThing(
@@ -154,13 +172,14 @@ def compare(
             name,
             thing.hardware_slug,
             speed_up=_overall(common, place),
+            scope=_scope(common, place),
             price=prices.get(thing.id),
         )
         for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     as_of = position.read(session.connection()).next_index
-    return CompareAnswer(as_of, things, len(common), len(rows), across, ordered)
+    return CompareAnswer(as_of, things, len(common), len(rows), found.count, across, ordered)
 
 
 class ComparedId(NamedTuple):
@@ -255,21 +274,28 @@ def _names(things: list[ComparedId]) -> list[str]:
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
 
 
-def _row(key: CellKey, sides: list[Side], prices: list[float | None]) -> ComparedRow:
+def _row(
+    key: CellKey, sides: list[Side], prices: list[float | None], found: Comparisons
+) -> ComparedRow:
     base = sides[0].get(key)
     cells = tuple(
-        _cell(side.get(key), base, price, first=place == 0)
+        _cell(side.get(key), base, price, found, first=place == 0)
         for place, (side, price) in enumerate(zip(sides, prices, strict=True))
     )
     return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
 
 
 def _cell(
-    thing_figure: Figure | None, base: Figure | None, price: float | None, *, first: bool
+    thing_figure: Figure | None,
+    base: Figure | None,
+    price: float | None,
+    found: Comparisons,
+    *,
+    first: bool,
 ) -> ComparedCell | None:
     if thing_figure is None:
         return None
-    comparison_found = None if first or base is None else ranking.compare(thing_figure, base)
+    compared = None if first or base is None else found.of[thing_figure, base]
     speed = 1e9 / thing_figure.ns_per_sample
     joules = thing_figure.evidence.joules_per_sample
     return ComparedCell(
@@ -282,14 +308,13 @@ def _cell(
         samples_per_joule=1 / joules if joules else None,
         energy_scope=thing_figure.evidence.energy_scope,
         samples_per_second_per_price=speed / price if price else None,
-        **_verdict(comparison_found, first=first),
+        **_verdict(compared, first=first),
     )
 
 
 def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, Any]:
     if speed_comparison is None:
-        names = ("low", "high", "n", "n_first", "unit", "kind", "verdict")
-        return {"speed_up": 1.0 if first else None, **dict.fromkeys(names)}
+        return {**dict.fromkeys(VERDICT_FIELDS), "speed_up": 1.0 if first else None}
     fields = asdict(speed_comparison)
     return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
 
@@ -298,6 +323,11 @@ def _overall(common: list[ComparedRow], place: int) -> float | None:
     cells = [row.cells[place] for row in common]
     ratios = [cell.speed_up for cell in cells if cell and cell.speed_up is not None]
     return geometric_mean(ratios) if ratios else None
+
+
+def _scope(common: list[ComparedRow], place: int) -> ranking.Scope | None:
+    scopes = {cell.scope for row in common if (cell := row.cells[place])}
+    return "machines" if "machines" in scopes else "hardware" if "hardware" in scopes else None
 
 
 def _key(figure: Figure) -> CellKey:

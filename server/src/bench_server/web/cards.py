@@ -80,7 +80,9 @@ def compare_card(answer: comparison.CompareAnswer) -> Card:
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} cells"
+    alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{answer.things[0].name} is 1×; more is faster"
+    foot += "; one machine a side" if alone else ""
     return Card(title + (f" and {more} more" if more > 0 else ""), line, bars, foot)
 
 
