@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
@@ -9,7 +10,7 @@ from sqlmodel import Session
 from ..answers import comparison, queries
 from ..answers import leaderboard as leaderboards
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
-from ..answers.history import HistoryPoint, history
+from ..answers.history import history
 from ..answers.types import FigureAnswer, ResultAnswer, result_fields
 
 PAGE = 500
@@ -44,9 +45,16 @@ class FlatComparedCell(comparison.ComparedCell):
 
 
 @dataclass(frozen=True)
-class FlatHistoryPoint(HistoryPoint):
-    """One result of a history. ``change`` is the speed-up where a new level begins."""
+class FlatHistoryPoint:
+    """One run of a history, the median of its ``repeats``. ``change`` is the speed-up where a new
+    level begins."""
 
+    run_id: str
+    result_id: str
+    started_at: datetime
+    samples_per_second: float
+    framework_version: str | None
+    repeats: int
     change: float | None
 
 
@@ -74,8 +82,11 @@ def machine_history(
 ) -> tuple[type, Rows]:
     """The points of a machine's history."""
     answer = history(session, machine_id, filters)
-    changes = {change.result_id: change.speed_up for change in answer.changes}
-    rows = ({**asdict(p), "change": changes.get(p.result_id)} for p in answer.points)
+    changes = {change.run_id: change.speed_up for change in answer.changes}
+    rows = (
+        {**vars(point), "repeats": len(point.repeats), "change": changes.get(point.run_id)}
+        for point in answer.points
+    )
     return FlatHistoryPoint, rows
 
 

@@ -37,9 +37,9 @@ class CellFigures:
     """One cell over its measured repeats, one or more.
 
     ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound the median over
-    processes of this run with 95 % confidence; None with fewer than three. ``slowed``: something slowed down
-    the machine during one of them. ``typical``: the repeat closest to the median; its blocks are
-    drawn.
+    processes of this run with 95 % confidence; None with fewer than three. ``slowed``: something
+    slowed down the machine during one of them. ``typical``: the repeat closest to the median; its
+    blocks are drawn.
     """
 
     cell: Cell
