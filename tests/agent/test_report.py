@@ -59,6 +59,18 @@ def test_batch_sizes_make_lines(report: Report) -> None:
     assert all(line == sorted(line, reverse=True) for line in ups)
 
 
+def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
+    """Its repeats are of one run, so they do not show how runs differ."""
+    notes = [bar.note for group in charts_of(report).recipes for bar in group.bars[1:]]
+    assert all("within this run" in note for note in notes)
+    assert not any("credible" in note or "CI" in note for note in notes)
+    assert "differences between runs are larger" in tables.markdown(report)
+    for cell in report.cells:
+        assert cell.low is not None
+        assert cell.high is not None
+        assert cell.low * cell.high == pytest.approx(cell.samples_per_second**2)
+
+
 def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
     charts = charts_of(report_of(a_run(repeats=1)))
     bar = charts.recipes[0].bars[1]

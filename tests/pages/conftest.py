@@ -76,16 +76,16 @@ def _server(folder: Path) -> AbstractContextManager[str]:
 
 
 def fill_with_one_machine(address: str) -> None:
-    """Post four set-ups of one machine, three repeats each."""
+    """Post four set-ups of one machine, three runs each."""
     with httpx.Client(base_url=address, timeout=30) as http:
         post = Poster(http)
         post.enroll()
         set_ups = itertools.product(("tensorflow", "mlx"), ("tuned", "naive"))
         for number, (framework, recipe) in enumerate(set_ups, 1):
             cell = results.make_cell(framework=framework, recipe=recipe)
-            for repeat in (1, 2, 3):
-                step_ns = 1_000_000 * number + 9_000 * repeat
-                post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
+            for run in (1, 2, 3):
+                step_ns = 1_000_000 * number + 9_000 * run
+                post.made(cell=cell, step_ns=step_ns, run_id=f"{run:032x}")
 
 
 def _fill(post: Poster, address: str) -> Site:
@@ -104,9 +104,8 @@ def _fill(post: Poster, address: str) -> Site:
                 identity = post.made(
                     cell=cell,
                     machine=machine,
-                    repeat=repeat,
                     step_ns=step_ns + 7_000 * repeat,
-                    run_id=f"{step_ns:032x}",
+                    run_id=f"{step_ns + repeat:032x}",
                 )
         return identity
 

@@ -12,9 +12,9 @@ recipe (null), and the names of the things contain them.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import geometric_mean
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -22,17 +22,14 @@ from bench_protocol.catalogue import CATALOGUE
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
-from ..ranking import compare as ranking
-from ..ranking import figures as ranking_figures
-from ..ranking.compare import Comparison, Comparisons
+from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
 from . import queries
+from .types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, ThingKind
 from .verdicts import verdicts
 
 SETUP = "setup-"
-Kind = Literal["hardware", "machine", "result", "setup", "published"]
-Across = Literal["batch_size"]
 VERDICT_FIELDS = (
     *("speed_up", "low", "high", "p_value", "adjusted_p_value", "n", "n_first", "unit", "scope"),
     *("kind", "verdict"),
@@ -49,90 +46,6 @@ class CellKey(NamedTuple):
     batch_size: int | None
     precision: str
     data: str
-
-
-@dataclass(frozen=True)
-class ComparedThing:
-    """One column. ``speed_up`` is the geometric mean over the common cells, null without any;
-    ``scope``: ``machines`` if one of them compares one machine with one machine, else ``hardware``.
-    """
-
-    id: str
-    kind: Kind
-    name: str
-    hardware_slug: str
-    speed_up: float | None
-    scope: ranking.Scope | None
-    price: float | None
-
-
-@dataclass(frozen=True)
-class ComparedCell:
-    """One thing in one cell: its speed, and its comparison with the first thing.
-
-    ``low`` and ``high`` bound the speed-up with 95 % confidence, for this cell alone; null with too
-    few runs. The verdict follows from ``adjusted_p_value``, which is corrected for all comparisons
-    of the answer. ``n`` and ``n_first`` count independent values, each a ``unit``. ``scope``:
-    ``hardware``, or ``machines`` where each side is one machine. ``samples_per_joule`` is samples a
-    second per watt; energies of different ``energy_scope`` do not compare. ``published``: copied
-    from elsewhere, not measured here.
-    """
-
-    samples_per_second: float
-    batch_size: int
-    repeats: int
-    trust_level: int
-    provisional: bool
-    published: bool
-    samples_per_joule: float | None
-    energy_scope: str | None
-    samples_per_second_per_price: float | None
-    speed_up: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
-    adjusted_p_value: float | None
-    n: int | None
-    n_first: int | None
-    unit: str | None
-    scope: ranking.Scope | None
-    kind: ranking_figures.Kind | None
-    verdict: str | None
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
-
-    The device is not part of a cell: it follows from the hardware, which is compared.
-    ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
-    ``batch_size`` in a comparison across batch sizes.
-    """
-
-    workload: str
-    framework: str | None
-    recipe: str | None
-    batch_size: int | None
-    precision: str
-    data: str
-    common: bool
-    cells: tuple[ComparedCell | None, ...]
-
-
-@dataclass(frozen=True)
-class CompareAnswer:
-    """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
-    ``across`` names the axis in which compared cells differ, if the query names one.
-    ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
-    that the answer follows from."""
-
-    as_of: int
-    things: tuple[ComparedThing, ...]
-    common_cells: int
-    all_cells: int
-    comparisons: int
-    across: Across | None
-    rows: tuple[ComparedRow, ...]
 
 
 def compare(
@@ -186,7 +99,7 @@ class ComparedId(NamedTuple):
     """The thing that an id names. ``further`` distinguishes set-ups with equal names."""
 
     id: str
-    kind: Kind
+    kind: ThingKind
     name: str
     hardware_slug: str
     further: str = ""
@@ -236,7 +149,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     return thing, _side([figure_of_result(row)] if row.rankable else [])
 
 
-def _setup_thing(item: str, kind: Kind, name: str, figure: Figure) -> ComparedId:
+def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
     setup = figure.setup
     further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
     return ComparedId(item, kind, name, figure.hardware_slug, further)
@@ -250,7 +163,7 @@ def _side(figures: Iterable[Figure]) -> Side:
     return side
 
 
-def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
+def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
     """The axes that are compared and therefore not part of a cell."""
     of_machines = kinds & {"hardware", "machine"}
     if across and of_machines:
@@ -325,7 +238,7 @@ def _overall(common: list[ComparedRow], place: int) -> float | None:
     return geometric_mean(ratios) if ratios else None
 
 
-def _scope(common: list[ComparedRow], place: int) -> ranking.Scope | None:
+def _scope(common: list[ComparedRow], place: int) -> Scope | None:
     scopes = {cell.scope for row in common if (cell := row.cells[place])}
     return "machines" if "machines" in scopes else "hardware" if "hardware" in scopes else None
 

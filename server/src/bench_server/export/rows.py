@@ -7,11 +7,18 @@ from typing import Any
 
 from sqlmodel import Session
 
-from ..answers import comparison, queries
 from ..answers import leaderboard as leaderboards
+from ..answers import queries
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import history
-from ..answers.types import FigureAnswer, ResultAnswer, result_fields
+from ..answers.types import (
+    CompareAnswer,
+    ComparedCell,
+    FigureAnswer,
+    ResultAnswer,
+    ThingKind,
+    result_fields,
+)
 
 PAGE = 500
 
@@ -29,11 +36,11 @@ class FlatBoardRow(FigureAnswer):
 
 
 @dataclass(frozen=True)
-class FlatComparedCell(comparison.ComparedCell):
+class FlatComparedCell(ComparedCell):
     """One compared item in one cell; ``cell_batch_size`` is null across batch sizes."""
 
     thing: str
-    thing_kind: comparison.Kind
+    thing_kind: ThingKind
     thing_name: str
     workload: str
     framework: str | None
@@ -72,7 +79,7 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:
     return FlatBoardRow, _board_rows(session, filters)
 
 
-def compare(answer: comparison.CompareAnswer) -> tuple[type, Rows]:
+def compare(answer: CompareAnswer) -> tuple[type, Rows]:
     """A row for each compared item in each of its cells."""
     return FlatComparedCell, _compared(answer)
 
@@ -102,7 +109,7 @@ def _board_rows(session: Session, filters: BoardFilters) -> Rows:
             page = page.model_copy(update={"cursor": board.next_cursor})
 
 
-def _compared(answer: comparison.CompareAnswer) -> Rows:
+def _compared(answer: CompareAnswer) -> Rows:
     for row in answer.rows:
         for thing, cell in zip(answer.things, row.cells, strict=True):
             if cell is not None:

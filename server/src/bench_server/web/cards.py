@@ -12,8 +12,9 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
-from ..answers import comparison, hardware, leaderboard, queries
+from ..answers import hardware, leaderboard, queries
 from ..answers.filters import BoardFilters, ResultPageFilters
+from ..answers.types import CompareAnswer
 from ..db.tables import Measurement
 from ..errors import NotFound
 from .render import FOLDER
@@ -67,7 +68,7 @@ def result_card(session: Session, result_id: str) -> Card:
     return Card(row.hardware, line, _bars(bars), foot)
 
 
-def compare_card(answer: comparison.CompareAnswer) -> Card:
+def compare_card(answer: CompareAnswer) -> Card:
     """The geometric means of a comparison as bars."""
     speed_ups = [
         (thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None
