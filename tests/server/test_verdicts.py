@@ -59,6 +59,23 @@ def test_one_machine_a_side_is_no_verdict_about_hardware(
     assert (several.scope, several.verdict) == ("hardware", "12 % faster, 95 % CI 11 to 13")
 
 
+def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
+    """2 % between machines, 1 % between runs, five runs each: half of the verdicts say that the
+    machines differ, none that the hardware does."""
+    random = np.random.default_rng(2)
+    differ = 0
+    for _ in range(PAGES):
+        of_machine = random.normal(0, 0.02, (2, 1)) + random.normal(0, 0.01, (2, 5))
+        a, b = (
+            figure(row, name) for row, name in zip(np.exp(of_machine).tolist(), "ab", strict=True)
+        )
+        found = compare(a, b, {"a": "m1", "b": "m2"})
+        differ += found.kind != "no_difference"
+        assert found.scope == "machines"
+        assert "on these two machines" in found.verdict
+    assert differ / PAGES > 0.4
+
+
 def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
     base = figure([100, 101, 99], "base")
     near = figure([97.5, 96.5, 98], "near")
