@@ -99,8 +99,10 @@ def test_compare(post: Poster) -> None:
     assert rest["cells"][1:] == [None, None]
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
-    assert hardware["verdict"] == "100 % faster, 95 % CI 100 to 100"
+    assert hardware["verdict"] == "100 % faster on these two machines, 95 % CI 100 to 100"
     assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "runs")
+    assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
+    assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
     assert result["kind"] == "too_few_runs"
     assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
 
@@ -132,7 +134,7 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     (row,) = answer["rows"]
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
-    assert tuned["verdict"] == "100 % faster, 95 % CI 100 to 100"
+    assert tuned["verdict"] == "100 % faster on this machine, 95 % CI 100 to 100"
     assert mlx["verdict"] == "too few runs (2 and 3 runs)"
     single = compared(*ids)
     assert single["common_cells"] == 1

@@ -189,11 +189,11 @@ def test_verdicts() -> None:
     fast = figure_of(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
     comparison = compare(fast, slow)
     assert comparison.kind == "faster"
-    assert comparison.verdict == "12 % faster, 95 % CI 11 to 13"
+    assert comparison.verdict == "12 % faster with one machine a side, 95 % CI 11 to 13"
     assert compare(slow, fast).kind == "slower"
-    assert compare(slow, fast).verdict.startswith("11 % slower, 95 % CI 10 to 1")
+    assert compare(slow, fast).verdict.startswith("11 % slower with one machine a side, 95 % CI 10")
     same = compare(fast, figure_of(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
-    assert same.verdict == "no credible difference"
+    assert same.verdict == "no credible difference with one machine a side"
 
 
 def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:

@@ -50,7 +50,7 @@ def test_ten_questions(live_server: str, store: Store) -> None:
         (
             "Apple M2 Max (30-core GPU): 320,000 samples/s",
             "is 5.01 times as fast as Intel Core i7-8700",
-            "faster, 95 % CI",
+            "faster on these two machines, 95 % CI",
             "samples/s for each unit of money",
             "Apple M2 Max (30-core GPU): 7 J (soc)",
             "tensorflow tuned on Apple M2 Max (30-core GPU), ahead of tensorflow naive",

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
@@ -15,11 +16,13 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
+from ...ranking.compare import Comparison
 from ...ranking.confirmed import confirmed_owners
 from ...ranking.figures import Figure, Setup, of_machines, of_runs
 from ...ranking.rows import TABLE, figure
 from ..filters import AFramework, AWorkload
-from .common import FigureComparison, HardwareChoice, hold
+from ..verdicts import verdicts
+from .common import HardwareChoice
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
@@ -44,19 +47,20 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
-    held: FigureComparison | None
+    held: Comparison | None
 
 
 @dataclass(frozen=True)
 class TrendsAnswer:
     """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
-    ranked."""
+    ranked. ``comparisons``: for how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
     workload: str | None
     setup: dict[str, Any] | None
     by: By
+    comparisons: int
     versions: tuple[VersionFigure, ...]
 
 
@@ -74,7 +78,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if slug is None or workload is None:
         most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
         if most_measured is None:
-            return TrendsAnswer(None, None, None, None, choice.by, ())
+            return TrendsAnswer(None, None, None, None, choice.by, 0, ())
         slug, digest = most_measured
         workload = digests[digest]
     groups = _by_version(session, slug, workload, choice)
@@ -84,12 +88,14 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
     confirmed = confirmed_owners(session.connection())
     figures = [(version, _combined(of_version, confirmed)) for version, of_version in ordered]
+    found = verdicts(session, [(new, old) for (_, old), (_, new) in pairwise(figures)])
     return TrendsAnswer(
         hardware=figures[0][1].hardware,
         hardware_slug=slug,
         workload=workload.name,
         setup=setup._asdict(),
         by=choice.by,
+        comparisons=found.count,
         versions=tuple(
             VersionFigure(
                 version,
@@ -97,7 +103,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 combined.repeats,
                 combined.machines,
                 combined.owners,
-                hold(combined, figures[place - 1][1]) if place else None,
+                found.of[combined, figures[place - 1][1]] if place else None,
             )
             for place, (version, combined) in enumerate(figures)
         ),

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from ...answers import studies
-from ...answers.comparison import Across
 from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
+from ...answers.types import Across
 from .. import render
 from ..pages import compare as comparing
 from ..pages import docs as api
