@@ -57,7 +57,7 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     assert measurement.evaluation is not None
     assert measurement.evaluation.accuracy == 0.75
     assert measurement.gemm is not None
-    assert (measurement.gemm.size, measurement.gemm.duration_ns) == (2048, 2048**3 // 100)
+    assert (measurement.gemm.size, measurement.gemm.duration_ns) == (1024, 1024**3 // 100)
     assert measurement.host_peak_memory_bytes
     assert measurement.recipe_settings == {"loop": "fake"}
     assert engine.session.closed

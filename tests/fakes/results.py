@@ -18,12 +18,13 @@ from bench_protocol import (
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Dropout
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.matrix import PRODUCTS, Cell, Device
 from bench_protocol.result import (
     Agent,
     Blocks,
     Clocks,
     Failed,
+    Gemm,
     Measured,
     Measurement,
     Placement,
@@ -181,8 +182,8 @@ def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witn
 
 
 def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
-    """A measurement of version 2: with a witness, the digest of its data, its traces, and a window
-    that its blocks fill."""
+    """A measurement of version 2: with a witness, the digest of its data, its traces, a window
+    that its blocks fill, and a matrix product at its rate."""
     started_ns = 4_000_000_000
     finished_ns = started_ns + measurement.blocks.total_ns * 1_001 // 1_000
     window = Window(started_ns=started_ns, finished_ns=finished_ns, blocks_agree=True)
@@ -192,8 +193,17 @@ def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Meas
         "window": window,
         "data_digest": right.data_digest if right else "e" * 64,
         "traces": make_traces(cell),
+        "gemm": measurement.gemm or make_product(cell, measurement),
     }
     return measurement.model_copy(update=fields | overrides)
+
+
+def make_product(cell: Cell, measurement: Measurement) -> Gemm:
+    """A matrix product at the rate of the training."""
+    blocks, size = measurement.blocks, 1024
+    flops = workload_named(cell.workload).training_flops_per_sample * cell.batch_size * blocks.steps
+    duration_ns = round(2 * size**3 * blocks.total_ns / flops)
+    return Gemm(size=size, precision=PRODUCTS[cell.precision], duration_ns=max(1, duration_ns))
 
 
 def make_result(

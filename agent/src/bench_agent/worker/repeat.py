@@ -20,14 +20,17 @@ from bench_protocol.result import (
 
 from .. import data
 from ..base.messages import BlockDone, Job, PhaseBegan
-from ..base.precisions import products
 from ..engines.seam import Data, Engine, Session
-from . import conformance_trace, environment, failures, pretrained, steps_after, witness
+from . import (
+    conformance_trace,
+    environment,
+    failures,
+    matrix_product,
+    pretrained,
+    steps_after,
+    witness,
+)
 from .stopwatch import measure
-
-GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
-GEMM_LONG_ENOUGH_NS = 20_000_000
-GEMM_TRIES = 3
 
 
 class Repeat:
@@ -240,19 +243,9 @@ class Repeat:
         return measurement.model_copy(update={"evaluation": evaluation})
 
     def _gemm(self) -> Gemm | None:
-        """Best time of a square matrix product that is large enough to time."""
+        """The process's matrix product; None with a warning if it fails."""
         try:
-            best_ns = size = 0
-            for size in GEMM_SIZES:
-                product = self._engine.gemm(size)
-                product()
-                best_ns = self._time(product)
-                if best_ns >= GEMM_LONG_ENOUGH_NS:
-                    break
-            best_ns = min(best_ns, *(self._time(product) for _ in range(GEMM_TRIES)))
-            return Gemm(
-                size=size, precision=products(self._job.cell.precision), duration_ns=max(1, best_ns)
-            )
+            return matrix_product.fastest(self._engine, self._job.cell.precision, self._time)
         except Exception as error:  # the measurement does not depend on it
             traceback.print_exc()
             name = failures.class_of(error)

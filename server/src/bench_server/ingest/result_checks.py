@@ -56,8 +56,8 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("long_trace", training_checks.wrong_or_doubtful, training_checks.long_run),
     ("below_peak", "quarantined", bounds.below_peak),
     ("own_product", bounds.own_product_effect, bounds.own_product),
+    ("mean_over_median", timing_checks.mean_over_median_effect, timing_checks.mean_over_median),
     ("conformance", "doubtful", training_checks.conformance),
     ("falling_loss", "doubtful", training_checks.falling_loss),
-    ("mean_over_median", "doubtful", timing_checks.mean_over_median),
     ("mean_power", "doubtful", machine_checks.mean_power),
 )
