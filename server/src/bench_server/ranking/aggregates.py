@@ -48,7 +48,7 @@ from .rows import LEVELS, RESULTS, TABLE, aggregate_columns, evidence, lineage, 
 # Up to this number, the ids of all children are read to find the middle; with more, the database
 # skips to it.
 FEW = 200
-TRUST_LEVELS = (0, 1, 2, 3, 4)
+TRUST_LEVELS = (4, 3, 2, 1, 0)
 _EVIDENCE = ("spread", "accuracy", "joules_per_sample", "energy_scope")
 
 
@@ -178,7 +178,7 @@ def _children(
         repeats=int(row.repeats),
         runs=int(row.runs),
         machines=int(row.machines),
-        trust_level=max(
+        trust_level=next(
             level for level in TRUST_LEVELS if 2 * row._mapping[f"trust_{level}"] > row.number
         ),
         newest_at=row.newest_at,
