@@ -1,8 +1,8 @@
 """Stored references of the witness: ranges of the first losses of timed sessions.
 
 A witness follows from the workload, its data, the batch size, the seed and the steps alone. So the
-ranges of the cells that agents plan (each batch size of the catalogue, generated data, the default
-seed) are computed once: ``python -m bench_agent.tools.witness_references`` writes
+ranges of usual cells (the batch sizes of :func:`batch_sizes`, generated data, the default seed) are
+computed once: ``python -m bench_agent.tools.witness_references`` writes
 ``witness_references.json``. Where none is stored, a witness is recomputed by other means
 (:mod:`bench_protocol.recompute`) or stays unverified.
 """
@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from . import witness_steps
 from .recomputed import Band, Recomputed
 from .result import Result, Seed
 from .units import PositiveCount, Sha256, Slug, Wire
@@ -22,6 +23,8 @@ from .workloads import Workload
 FILE = "witness_references.json"
 # The frozen layers of a workload have the weights of its seed (``recipe_settings``).
 GENERATED_WEIGHTS = "generated"
+# Beside those of the catalogue, where they are recomputed in about ten seconds.
+USUAL_BATCH_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 
 class ReferenceKey(NamedTuple):
@@ -37,7 +40,8 @@ class WitnessReference(Wire):
     """The range of one cell's losses.
 
     ``steps``: those after which a session reads its loss. ``low`` and ``high``: of every step from
-    1 to the last of them; ``high`` is left out where it equals ``low``.
+    1 to the last of them; ``high`` is left out where it equals ``low``. ``start_loss``: of the
+    first batch with the starting weights, dropout off; left out where it is that of step 1.
     """
 
     workload: Slug
@@ -48,11 +52,19 @@ class WitnessReference(Wire):
     steps: tuple[PositiveCount, ...]
     low: tuple[float, ...]
     high: tuple[float, ...] = ()
+    start_loss: float | None = None
 
     @property
     def key(self) -> ReferenceKey:
         """What it is stored by."""
         return ReferenceKey(self.workload_digest, self.data_digest, self.batch_size, self.seed)
+
+    @property
+    def start(self) -> float | None:
+        """``start_loss``, also where it is left out; None where it was not computed."""
+        if self.start_loss is not None or self.high:
+            return self.start_loss
+        return self.low[0]
 
     @property
     def band(self) -> Band:
@@ -84,5 +96,11 @@ def reference_of(result: Result) -> WitnessReference | None:
 
 
 def batch_sizes(workload: Workload) -> tuple[int, ...]:
-    """Batch sizes whose references are stored: those of the catalogue, the default one too."""
-    return tuple(sorted({workload.batch_size, *workload.batch_sizes}))
+    """Batch sizes whose references are stored: those of the catalogue, and usual ones.
+
+    Where one draw of dropout's masks stands for all, its spread was measured at the catalogue's.
+    """
+    sizes = {workload.batch_size, *workload.batch_sizes}
+    if workload.name not in witness_steps.ONE_DRAW:
+        sizes.update(n for n in USUAL_BATCH_SIZES if witness_steps.is_quick(workload, n))
+    return tuple(sorted(sizes))

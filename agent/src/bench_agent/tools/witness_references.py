@@ -53,8 +53,11 @@ def data_digest(workload: Workload) -> str:
 def witness_reference(workload: Workload, batch_size: int, data_digest: str) -> WitnessReference:
     """The range of one cell's losses, under the default seed."""
     steps = witness_steps(workload, batch_size)
-    band = witness_band(timed_job(workload, batch_size, seeded.DEFAULT_SEED), steps[-1])
+    job = timed_job(workload, batch_size, seeded.DEFAULT_SEED)
+    band = witness_band(job, steps[-1])
     low, high = (_rounded(end.losses) for end in (band.low, band.high))
+    # The recomputation leaves dropout out unless it is given masks.
+    start = recompute(job, 1).losses if high != low else ()
     return WitnessReference(
         workload=workload.name,
         workload_digest=workload.digest,
@@ -64,6 +67,7 @@ def witness_reference(workload: Workload, batch_size: int, data_digest: str) -> 
         steps=steps,
         low=low,
         high=() if high == low else high,
+        start_loss=_rounded(start)[0] if start else None,
     )
 
 
