@@ -17,7 +17,8 @@ MASK_TOLERANCE = 0.1
 
 
 def witness(case: Case) -> Finding:
-    """Losses within the range of the reference, every trained tensor moved, dropout dropped."""
+    """Losses of both readings within the range of the reference, every trained tensor moved,
+    dropout dropped."""
     told = case.measured.witness
     if told is None:
         which = "version 1 of the payload" if case.is_first_version else "it"
@@ -33,6 +34,8 @@ def witness(case: Case) -> Finding:
         told.step_count,
         reference.band if reference else None,
         movements=told.movements,
+        rewound=told.rewound,
+        start=reference.start if reference else None,
     )
     numbers = {
         "verdict": judged.kind,
@@ -68,13 +71,15 @@ def _wrong_masks(workload: Workload, told: Witness) -> str | None:
 
 
 def _missing(workload: Workload, told: Witness, reference: WitnessReference) -> str | None:
-    """What a whole witness has and this one lacks."""
+    """What a whole witness has and this one lacks; :mod:`.evidence_checks` unranks it."""
     if told.steps != reference.steps:
         return f"its losses are of steps {list(told.steps)}, not {list(reference.steps)}"
     if not told.movements and any(True for _ in trained_tensors(workload)):
         return "its witness has no movements"
     if len(told.masks) != len(_rates(workload)):
         return "its witness has no masks"
+    if told.rewound is None:
+        return "its witness has no second reading"
     return None
 
 
