@@ -129,7 +129,8 @@ def stored_reference(cell: Cell) -> WitnessReference | None:
 
 def make_traces(cell: Cell) -> tuple[Trace, ...]:
     """Traces that equal their references: the short ones, and the long one if there is one."""
-    short = [conformance.references()[cell.workload_digest, name] for name in conformance.TRACED]
+    stored = [conformance.references().get((cell.workload_digest, n)) for n in conformance.TRACED]
+    short = [reference for reference in stored if reference is not None]
     traces = [
         Trace(
             optimizer=r.optimizer,
