@@ -68,6 +68,7 @@ class Repeat:
             self._measured = self._evaluated(self._measured)
             # Last, because they train the timed session on.
             self._steps_after = steps_after.train(self._open_session(), self._time)
+            self._measured = self._rewound(self._measured)
             return self._judged(self._measured)
         except Exception as error:
             traceback.print_exc()
@@ -158,17 +159,32 @@ class Repeat:
 
     def _witnessed(self, measurement: Measurement) -> Measurement:
         """The measurement with the witness of the timed session."""
-        job = self._job
-        if self._samples is None:
-            raise RuntimeError("no data was made")
+        job, samples = self._job, self._all_samples()
         self._enter("conformance")
         recorded = witness.read(
-            self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
+            self._open_session(), job.workload, job.seed, samples, self._loss_readings()
         )
         self._drops_right = witness.scales_what_it_keeps(
-            self._open_session(), job.workload, self._samples
+            self._open_session(), job.workload, samples
         )
         return measurement.model_copy(update={"witness": recorded})
+
+    def _rewound(self, measurement: Measurement) -> Measurement:
+        """The measurement with the witness's second reading."""
+        job, told = self._job, measurement.witness
+        if told is None:
+            raise RuntimeError("there is no first reading")
+        self._enter("conformance")
+        again = witness.rewound(
+            self._open_session(),
+            job.workload,
+            job.seed,
+            self._all_samples(),
+            job.cell.batch_size,
+            told,
+        )
+        told = told.model_copy(update={"rewound": again})
+        return measurement.model_copy(update={"witness": told})
 
     def _traced(self, measurement: Measurement) -> Measurement:
         """The measurement with the conformance traces, trained in this process by the cell's step.
@@ -194,6 +210,10 @@ class Repeat:
         after = self._steps_after
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
+            return Failed(kind="wrong_result", phase="timing", measurement=measurement)
+        told = measurement.witness
+        if told and not witness.repeats_itself(self._job.cell, self._job.workload, told):
+            print(f"the timed session does not repeat its first losses: {told}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
         verdict = conformance.verdict(self._job.cell, measurement.traces)
         if verdict.kind == "wrong_result" or not self._drops_right:
@@ -233,7 +253,8 @@ class Repeat:
         steps_per_epoch = self._job.workload.steps_per_epoch(self._job.cell.batch_size)
         epochs = measurement.blocks.steps // steps_per_epoch
         self._enter("evaluate")
-        loss, share_right = self._open_session().evaluate()
+        samples = self._all_samples()
+        loss, share_right = self._open_session().evaluate(samples.test_x, samples.test_y)
         evaluation = Evaluation(
             epochs=epochs,
             samples=self._job.workload.data_set.test_samples,
@@ -268,6 +289,11 @@ class Repeat:
         if self._session is None:
             raise RuntimeError("no session is open")
         return self._session
+
+    def _all_samples(self) -> Data:
+        if self._samples is None:
+            raise RuntimeError("no data was made")
+        return self._samples
 
     def _loss_readings(self) -> witness.LossReadings:
         if self._losses is None:

@@ -19,7 +19,14 @@ from collections.abc import Callable
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Measured, Result
 
-from . import bounds, machine_checks, timing_checks, training_checks, witness_checks
+from . import (
+    bounds,
+    evidence_checks,
+    machine_checks,
+    timing_checks,
+    training_checks,
+    witness_checks,
+)
 from .case import Case
 from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 
@@ -47,6 +54,8 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("device_listed", "unranked", machine_checks.device_listed),
     ("batch_fits", "unranked", machine_checks.batch_fits),
     ("times_fit", "unranked", timing_checks.times_fit),
+    ("evidence", "unranked", evidence_checks.evidence),
+    ("data_digest", "unranked", evidence_checks.data_digest),
     ("window", timing_checks.window_effect, timing_checks.window),
     ("steps", "unranked", witness_checks.steps),
     ("witness", training_checks.wrong_or_doubtful, witness_checks.witness),
