@@ -74,7 +74,7 @@ def test_the_timed_session_tells_of_its_training(engine: FakeEngine) -> None:
     witness = measurement.witness
     assert witness is not None
     assert (witness.steps, witness.losses, witness.counted_by) == ((1, 4, 8), (0.5,) * 3, "loop")
-    calls_after = 10  # of the timing
+    calls_after = 10 + len(witness.steps)  # steps after the timing, the rewound session
     assert witness.step_count == sum(engine.session.blocks[:-calls_after])
     assert witness.step_count == 1 + blocks.warm_up_steps + blocks.steps
     sizes = (64 * 16, 16, 16 * 10, 10)

@@ -60,7 +60,7 @@ def test_without_a_matrix_product_of_its_format_there_is_a_doubt() -> None:
         verdicts = result_checks.of_result(results.make_complete(gemm=gemm))
         judged = next(verdict for verdict in verdicts if verdict.check == "own_product")
         assert (judged.passed, judged.effect, judged.checked) == (False, "doubtful", False)
-    first = result_checks.of_result(results.make_result())
+    first = result_checks.of_result(results.make_result(witness=False))
     judged = next(verdict for verdict in first if verdict.check == "own_product")
     assert (judged.passed, judged.checked) == (True, False)
 

@@ -129,7 +129,6 @@ def test_a_witness_without_masks_is_not_ranked() -> None:
     "changes",
     [
         {"cell": results.make_cell(batch_size=100)},
-        {"data_digest": "e" * 64},
     ],
 )
 def test_without_a_reference_there_is_a_doubt(changes: dict[str, Any]) -> None:
