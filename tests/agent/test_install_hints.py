@@ -72,3 +72,12 @@ def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path:
         f"/other/python -m pip install -e {tmp_path}/shared -e {tmp_path}/agent"
     )
     assert other.separate_environments() == f"make -C {tmp_path} clean install frameworks"
+
+
+def test_pytorch_does_not_bring_a_second_cuda(tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").touch()
+    pip = Pip("/p", has_pip=True, checkout=tmp_path)
+    assert pip.install_framework("torch", cuda_12=True) == f"make -C {tmp_path} frameworks"
+    for framework, cuda_12 in (("torch", False), ("mlx", True)):
+        hint = pip.install_framework(framework, cuda_12=cuda_12)
+        assert hint == pip.install_extras(framework)

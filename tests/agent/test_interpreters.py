@@ -153,6 +153,14 @@ def test_a_worker_that_said_nothing_has_the_python_of_its_interpreter(tmp_path: 
     assert unknown_environment(str(tmp_path / "gone")).python == "unknown"
 
 
+def test_a_run_does_not_go_on_under_an_interpreter_that_broke(tmp_path: Path) -> None:
+    python = answering(tmp_path / "python")
+    interpreters.require({str(python)})
+    python.unlink()
+    with pytest.raises(UsageProblem, match="run --fresh"):
+        interpreters.require({str(python)})
+
+
 def with_packages(folder: Path) -> Interpreter:
     """This interpreter's answer, if its only packages were those of a folder."""
     found = interpreters._ask_interpreter.distributions(path=[str(folder)])

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -26,9 +26,7 @@ def make_environment(folder: Path, has: Callable[[str], bool] = lambda name: Tru
     return folder / "bin" / "python"
 
 
-def distribution(
-    folder: Path, name: str, version: str, files: dict[str, str] | None = None
-) -> Path:
+def distribution(folder: Path, name: str, version: str, files: Mapping[str, str] = {}) -> Path:
     """Metadata of a distribution, as pip leaves it.
 
     Args:

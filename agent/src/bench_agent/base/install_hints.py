@@ -8,13 +8,15 @@ import shlex
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import requires
+from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 CHECKOUT = Path(__file__).parents[4]
+CUDA_12_LIBRARY = "nvidia-cudnn-cu12"
+FOR_CUDA_13 = ("jax", "torch")
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,16 @@ class Pip:
             return self.install("-c", str(constraints), "-e", str(shared), "-e", agent)
         return self.install(*dict.fromkeys(_requirements(extras)))
 
+    def install_framework(self, framework: str, *, cuda_12: bool) -> str:
+        """Install a framework; JAX and PyTorch beside CUDA 12 go into an environment of their own.
+
+        Args:
+            cuda_12: this interpreter has the CUDA libraries that TensorFlow is built for.
+        """
+        if cuda_12 and self.in_checkout and framework in FOR_CUDA_13:
+            return shlex.join(("make", "-C", str(self.checkout), "frameworks"))
+        return self.install_extras(framework)
+
     def install_agent(self) -> str | None:
         """Install this agent's sources; None outside of a checkout.
 
@@ -89,6 +101,14 @@ class Pip:
     @property
     def in_checkout(self) -> bool:
         return (self.checkout / "constraints.txt").is_file()
+
+
+def has_cuda_12() -> bool:
+    """Whether the agent's own interpreter has the CUDA libraries that TensorFlow is built for."""
+    try:
+        return bool(version(CUDA_12_LIBRARY))
+    except PackageNotFoundError:
+        return False
 
 
 def _requirements(extras: tuple[str, ...]) -> Iterator[str]:

@@ -54,7 +54,8 @@ def check(as_json: Json = False) -> None:
     answers = in_use(probe_each(home.logs, every))
     document = output.document(every, answers)
     _show(document, as_json)
-    if any(item["problem"] or item["shared"] for item in document["environments"]):
+    faults = ("problem", "problems", "shared")
+    if any(item[fault] for item in document["environments"] for fault in faults):
         raise typer.Exit(Exit.SOME_FAILED)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from ..base.install_hints import Pip
 from .finding import Finding
 from .fixes import system_package
-from .software import CUDA_13, Software
+from .software import CUDA_12, CUDA_13, Software
 
 MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 BUNDLED_BLAS = "bundled reference BLAS"
@@ -34,7 +34,8 @@ def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Findi
     for name, seen in frameworks.items():
         place = seen.software.place
         if not seen.installed:
-            install = seen.software.pip.install_extras(name)
+            cuda_12 = seen.software.cuda == CUDA_12
+            install = seen.software.pip.install_framework(name, cuda_12=cuda_12)
             yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
         elif seen.devices:
             devices = ", ".join(seen.devices)

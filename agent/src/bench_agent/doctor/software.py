@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ..base.install_hints import Pip
+from ..base.install_hints import CUDA_12_LIBRARY, Pip
 from ..run.interpreters import Interpreter
 from .finding import Finding
 
@@ -26,7 +26,7 @@ class Software:
     def cuda(self) -> str | None:
         """The CUDA whose cuDNN is installed; None without one. CUDA 12 where both are, because
         TensorFlow has no other."""
-        if "nvidia-cudnn-cu12" in self.packages:
+        if CUDA_12_LIBRARY in self.packages:
             return CUDA_12
         return CUDA_13 if "nvidia-cudnn-cu13" in self.packages else None
 

@@ -94,7 +94,13 @@ class Surroundings:
         }
 
     def software(self, framework: str) -> Software:
-        """The packages of the interpreter that a framework's workers start under."""
+        """The packages of the interpreter that a framework's workers start under.
+
+        Nothing is started where only one interpreter can have the framework.
+        """
+        having = [each for each in self.interpreters if each.has(framework)]
+        if len(having) < 2:
+            return software_of(next(iter(having), self.interpreters[0]))
         return self.frameworks[framework].software
 
     @cached_property

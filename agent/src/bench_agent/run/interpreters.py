@@ -8,6 +8,7 @@ its framework on its device.
 import json
 import subprocess
 import sys
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,10 +87,13 @@ class Interpreter:
     @property
     def frameworks(self) -> tuple[str, ...]:
         """Frameworks that are installed here and that a worker can use."""
+        return tuple(n for n in engines.names() if self.has(n))
+
+    def has(self, framework: str) -> bool:
+        """Whether a worker can use the framework here, if its import works."""
         if self.problem or self.description is None:
-            return ()
-        there = self.description.modules
-        return tuple(n for n in engines.names() if engines.engine_named(n).import_name in there)
+            return False
+        return engines.engine_named(framework).import_name in self.description.modules
 
 
 def every(home: Home, *, packages: bool = False) -> tuple[Interpreter, ...]:
@@ -125,6 +129,20 @@ def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
     problem = _why_no_worker(description, here)
     hint = Interpreter(path, description).pip.install_agent() if problem else None
     return Interpreter(path, description, problem, hint)
+
+
+def require(paths: Iterable[str]) -> None:
+    """Check that workers can start under the interpreters of a run that goes on.
+
+    Raises:
+        UsageProblem: under one of them they cannot.
+    """
+    here = own()
+    for asked in (ask(path, here) for path in paths):
+        if asked.problem:
+            fresh = "or start a new run: bench-agent run --fresh"
+            hint = f"to fix it: {asked.hint}, {fresh}" if asked.hint else fresh
+            raise UsageProblem(f"{asked.place}: {asked.problem}; {hint}")
 
 
 def python_version(path: str) -> str:

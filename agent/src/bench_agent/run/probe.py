@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import engines
-from ..base.install_hints import Pip
+from ..base.install_hints import Pip, has_cuda_12
 from ..base.messages import Probe
 from .interpreters import Interpreter
 from .worker_process import run_probe, worker_command
@@ -97,7 +97,8 @@ def _merged(framework: str, used: list[Probe]) -> Probe:
 
 def absent(framework: str) -> Probe:
     """The answer of a framework that no interpreter has."""
-    problem = f"not installed: {Pip().install_extras(framework)}"
+    hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
+    problem = f"not installed: {hint}"
     return Probe(devices=(), environment=None, problem=problem)
 
 
