@@ -71,12 +71,17 @@ class Answer(Wire):
 
 
 class FoundDevice(Wire):
-    """A device as a framework reports it; ``compute_capability`` such as ``9.0``, NVIDIA only."""
+    """A device as a framework reports it; ``compute_capability`` such as ``9.0``, NVIDIA only.
+
+    ``python``: the interpreter of the workers that use it, which the parent adds; None for the
+    agent's own.
+    """
 
     kind: DeviceKind
     index: int
     name: str
     compute_capability: str | None = None
+    python: str | None = None
 
 
 class Probe(Wire):

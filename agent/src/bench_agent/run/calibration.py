@@ -18,13 +18,13 @@ from ..base.messages import Answer, Job, Timing
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
-from .worker_process import run_job
+from .worker_process import run_job, worker_command
 
 # For shorter plans calibration would cost more time than it saves.
 WORTH_SECONDS = 300.0
 SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
 
-RunJob = Callable[[Job, Path], Answer]
+RunJob = Callable[[Job, Path, str | None], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
@@ -47,7 +47,7 @@ def calibrate(
     cells: list[PlannedCell],
     home: Home,
     show: Callable[[str], None],
-    run_job: RunJob = lambda job, log: run_job(job, log),
+    run_job: RunJob = lambda job, log, python: run_job(job, log, command=worker_command(python)),
     clock: Callable[[], float] = time.monotonic,
     look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
@@ -67,7 +67,7 @@ def calibrate(
             w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
         ]
         began = clock()
-        measurement = run_job(job, log).outcome.measurement
+        measurement = run_job(job, log, planned.python).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

@@ -17,7 +17,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.messages import Job
 from ..plan.plan import Plan
-from .worker_process import run_traces
+from .worker_process import run_traces, worker_command
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,11 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         job = Job(
             workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
         )
-        answer = run_traces(job, logs / "conformance" / f"{number}.log")
+        answer = run_traces(
+            job,
+            logs / "conformance" / f"{number}.log",
+            command=worker_command(planned.python),
+        )
         conformance = None if answer.problem else verdict(planned.cell, answer.traces)
         yield CheckedCell(
             planned.cell, conformance, answer.traces, answer.environment, answer.problem
