@@ -137,13 +137,13 @@ def test_a_score_needs_a_measured_baseline_and_the_same_recipe(
                 post.made(cell=cell, machine=made, key=key, step_ns=step_ns)
         return get(imported, f"/hardware/{slug(brand)}")["score"]
 
-    without = scored("Intel Core i7-8700", 20_000_000, keys, "tuned")
+    without = scored("Intel Core i7-8700", 200_000_000, keys, "tuned")
     assert (without["value"], without["baseline"], without["covered"]) == (None, None, 3)
     application.state.settings = chosen
-    few = scored("Intel Core i7-9700", 40_000_000, keys[:2], "tuned")
+    few = scored("Intel Core i7-9700", 400_000_000, keys[:2], "tuned")
     assert (few["value"], few["covered"]) == (None, 0)
-    scored("Intel Core i7-9700", 40_000_000, keys[2:], "tuned")
-    scored("Intel Core i7-9700", 10_000_000, keys, "naive")
+    scored("Intel Core i7-9700", 400_000_000, keys[2:], "tuned")
+    scored("Intel Core i7-9700", 150_000_000, keys, "naive")
     complete = get(imported, "/hardware/intel-core-i7-8700")["score"]
     assert complete["value"] == pytest.approx(2, rel=1e-6)
     assert (complete["version"], complete["missing"], complete["recipe"]) == (2, [], "tuned")

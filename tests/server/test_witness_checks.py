@@ -1,5 +1,6 @@
 """Checks of the timed session: its witness, its steps, the parent's window, its long trace."""
 
+import math
 import subprocess
 import sys
 from typing import Any
@@ -9,7 +10,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol import long_trace, witness_references
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import Failed, Result
 from bench_protocol.witness import Mask, Window, Witness
@@ -380,3 +381,36 @@ def test_the_page_of_version_1_has_no_witness(post: Poster) -> None:
     page = post.http.get(f"/results/{post(results.make_result(witness=False))}").text
     assert 'id="witness"' not in page
     assert "version 1 of the payload has no witness" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "measured"),
+    [
+        ("resnet50-transfer", {"recipe_settings": {"frozen_weights": "sha256:" + "0" * 64}}),
+        ("cifar100-vgg16", {}),
+    ],
+)
+def test_where_the_data_or_the_weights_are_not_at_hand_the_range_is_wide(
+    name: str, measured: dict[str, Any]
+) -> None:
+    data = "real" if name == "cifar100-vgg16" else "generated"
+    cell = results.make_cell(name, data=data)
+    made = {"step_ns": 10**10} | measured
+    digest = results.make_data_digest(cell)
+
+    def judged(**changes: Any) -> CheckVerdict:
+        told = results.make_witness(cell, results.make_measurement(cell), **changes)
+        return verdicts(results.make_complete(cell, made, witness=told, data_digest=digest))[
+            "witness"
+        ]
+
+    assert judged().passed, judged().sentence
+    assert "wide range" in judged().sentence
+    guessing = math.log(workload_named(name).data_set.classes)
+    for first in (0.7 * guessing, 1.4 * guessing):
+        losses = (
+            first,
+            *(guessing,)
+            * (len(results.make_witness(cell, results.make_measurement(cell)).losses) - 1),
+        )
+        assert judged(losses=losses).effect == "unranked"

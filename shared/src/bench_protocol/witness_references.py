@@ -26,7 +26,7 @@ FILE = "witness_references.json"
 # The frozen layers of a workload have the weights of its seed (``recipe_settings``).
 GENERATED_WEIGHTS = "generated"
 # In units of the loss of guessing (:func:`wide_band`).
-FIRST_LOSS, LATER_LOSS = (0.8, 1.3), 1.3
+FIRST_LOSS, LATER_LOSS = (0.8, 1.3), 1.5
 # Beside those of the catalogue, where they are recomputed in about ten seconds.
 USUAL_BATCH_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
@@ -114,8 +114,8 @@ def wide_band(workload: Workload, steps: Sequence[int]) -> Band:
     """The range of an honest training on data that was not at hand.
 
     The first loss is near that of guessing, ``ln(classes)``, because start weights know nothing:
-    0.96 to 1.07 times on generated data, MNIST and Fashion-MNIST, every workload and batch size.
-    Later losses are at most as large: up to 1.16 times, measured on the same. Both with a margin.
+    0.92 to 1.11 times on generated data, MNIST and Fashion-MNIST, every workload and batch size.
+    Later ones are up to 1.24 times on the same. Both with a margin.
 
     Args:
         steps: after which a loss was read, rising.

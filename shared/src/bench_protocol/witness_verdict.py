@@ -166,7 +166,7 @@ def judge(
         )
     ranges = [(reference.low.losses[step - 1], reference.high.losses[step - 1]) for step in steps]
     compared = _losses(steps, losses, ranges, allowed)
-    if rewound and _drops_nothing(steps, losses, rewound, ranges):
+    if rewound and start is not None and _drops_nothing(steps, losses, rewound, ranges):
         return WitnessVerdict("wrong_result", "dropout does not change the loss of step 1", 0.0)
     if rewound:
         compared += _losses(steps, rewound.losses, ranges, allowed, REWOUND)

@@ -18,7 +18,7 @@ from .verdicts import Finding
 MASK_TOLERANCE = 0.1
 WIDE = (
     "the witness's losses lie in the wide range of data that we do not have: the first from 0.8 to "
-    "1.3 times the loss of guessing, later ones below 1.3 times"
+    "1.3 times the loss of guessing, later ones below 1.5 times"
 )
 
 
