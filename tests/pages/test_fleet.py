@@ -36,6 +36,7 @@ PAGES = (
     "/trends",
     "/log",
     "/methodology",
+    "/documents/faults",
     "/submit",
     "/docs",
 )

@@ -1,5 +1,6 @@
-"""Guide pages: ``/methodology``, ``/submit``, ``/log``, ``/dumps/``."""
+"""Guide pages: ``/methodology``, ``/documents/NAME``, ``/submit``, ``/log``, ``/dumps/``."""
 
+import posixpath
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
@@ -13,6 +14,7 @@ from bench_protocol.hardware import slug
 
 from ...answers import log_entries
 from ...answers.types import LogAnswer, LogRecord
+from ...errors import NotFound
 from ...export import daily
 from ...log.server_keys import Authority
 from ...settings import Settings
@@ -32,6 +34,16 @@ class Section:
 class MethodologyPage:
     """``/methodology``: how are figures measured, and what do they not prove? ``text`` is
     ``docs/methodology.md`` as HTML."""
+
+    title: str
+    json_href: str
+    text: Markup
+    sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class DocumentPage:
+    """``/documents/NAME``: one document of ``docs`` as HTML."""
 
     title: str
     json_href: str
@@ -76,6 +88,17 @@ def methodology_page() -> MethodologyPage:
     return MethodologyPage(title, "/api/v1/workloads", text, sections)
 
 
+def document_page(name: str) -> DocumentPage:
+    """Raises:
+    NotFound: there is no document of this name.
+    """
+    file = f"{name}.md"
+    if file not in _files():
+        raise NotFound(f"no document {name[:100]!r}", field="name")
+    title, text, sections = _document(file)
+    return DocumentPage(title, "/api/v1/workloads", text, sections)
+
+
 def submit_page(server: str, settings: Settings) -> SubmitPage:
     return SubmitPage("Submit", "/openapi.json", server, settings.enrollment, settings.license)
 
@@ -99,6 +122,10 @@ def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
     text = _docs().joinpath(name).read_text("utf-8")
     markdown = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = markdown.parse(text)
+    for inline in tokens:
+        for child in inline.children or ():
+            if child.type == "link_open":
+                child.attrSet("href", _address(str(child.attrGet("href")), name))
     sections = []
     for opening, inline in pairwise(tokens):
         if opening.type == "heading_open":
@@ -110,6 +137,22 @@ def _document(name: str) -> tuple[str, Markup, tuple[Section, ...]]:
     title = tokens[1].content
     body = markdown.renderer.render(tokens[3:], markdown.options, {})
     return title, Markup(body), tuple(sections)  # noqa: S704 - our own text, HTML in it is escaped
+
+
+def _address(href: str, name: str) -> str:
+    """The address of a link in a document: other documents are pages here."""
+    target, hash, anchor = href.partition("#")
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(name), target))
+    if not target or file not in _files():
+        return href
+    page = "/methodology" if file == "methodology.md" else f"/documents/{file.removesuffix('.md')}"
+    return f"{page}{hash}{anchor}"
+
+
+@cache
+def _files() -> frozenset[str]:
+    """The documents, as paths below ``docs``."""
+    return frozenset(path.relative_to(_docs()).as_posix() for path in _docs().rglob("*.md"))
 
 
 def _docs() -> Path:

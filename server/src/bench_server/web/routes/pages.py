@@ -112,6 +112,11 @@ def methodology(request: Request) -> HTMLResponse:
     return render.page(request, "methodology.html", guides.methodology_page())
 
 
+@router.get("/documents/{name:path}")
+def document(request: Request, name: str) -> HTMLResponse:
+    return render.page(request, "document.html", guides.document_page(name))
+
+
 @router.get("/submit")
 def submit(request: Request, settings: SettingsDep) -> HTMLResponse:
     server = str(request.base_url).rstrip("/")

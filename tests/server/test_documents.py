@@ -1,0 +1,39 @@
+"""Pages of the project's documents: served, and linked with each other."""
+
+import re
+
+import pytest
+from fastapi.testclient import TestClient
+
+LINK = re.compile(r'href="(?!https?:|mailto:|#)([^"#]+)')
+
+
+def test_planted_faults_are_a_page(http: TestClient) -> None:
+    answer = http.get("/documents/faults")
+    assert answer.status_code == 200
+    assert "<h1>Planted faults</h1>" in answer.text
+    assert re.search(r"\d+ of 100 caught", answer.text)
+    assert 'href="/documents/faults"' in http.get("/methodology").text
+
+
+def test_links_between_documents_lead_to_their_pages(http: TestClient) -> None:
+    """A link of a document to another one is relative in ``docs``."""
+    seen, waiting = set(), ["/methodology"]
+    while waiting:
+        address = waiting.pop()
+        seen.add(address)
+        answer = http.get(address)
+        assert answer.status_code == 200, address
+        article = answer.text.partition("<article")[2].partition("</article>")[0]
+        pages = set(LINK.findall(article))
+        assert not {page for page in pages if page.startswith("/") and page.endswith(".md")}
+        waiting += sorted(
+            page for page in pages - seen - set(waiting) if page.startswith("/documents/")
+        )
+    assert {"/documents/protocol", "/documents/results", "/documents/faults"} <= seen
+
+
+@pytest.mark.parametrize("name", ["nothing", "../README", "adr", "%2e%2e/README", ""])
+def test_no_other_file_is_a_page(http: TestClient, name: str) -> None:
+    answer = http.get(f"/documents/{name}", headers={"accept": "application/json"})
+    assert answer.status_code == 404
