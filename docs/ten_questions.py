@@ -127,7 +127,8 @@ def can_i_believe_it(api: Api, workload: str) -> str:
 def does_it_get_slower(api: Api, workload: str) -> str:
     """10. Has a machine of that kind changed its speed, and with what?"""
     row = measured(api.board(workload, group="machine"))[0]
-    cell = {name: row[name] for name in ("framework", "device", "recipe", "batch_size", "data")}
+    axes = ("framework", "device", "recipe", "batch_size", "data", "timing")
+    cell = {name: row[name] for name in axes}
     path = f"/machines/{row['machine_id']}/history"
     found = api.get(path, workload=workload, precision=row["precision"], **cell)
     lines = [

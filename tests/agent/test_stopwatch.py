@@ -117,6 +117,16 @@ def test_whole_epochs_fill_the_least_seconds(least_seconds: float) -> None:
     assert blocks.least_ns == (least_seconds * 1e9 or None)
 
 
+@pytest.mark.parametrize("steps_per_epoch", [1000, 999])
+def test_epochs_are_added_where_the_warm_up_was_slower(steps_per_epoch: int) -> None:
+    """Whole blocks alone fill the least seconds, so no repeat of such a preset is short."""
+    steps_ns = chain(repeat(2 * MS, 700), repeat(MS))
+    blocks, _, _ = timed(steps_ns, steps_per_epoch, epochs=2, least_seconds=8.0)
+    assert sum(blocks.durations_ns) >= 8_000 * MS
+    assert blocks.steps % steps_per_epoch == 0
+    assert blocks.steps - steps_per_epoch < 8_000
+
+
 def test_steady_blocks_settle_only_after_the_least_seconds() -> None:
     blocks, _, _ = timed(repeat(MS), block_seconds=0.1, least_seconds=4.0)
     assert blocks.stop_reason == "settled"

@@ -23,7 +23,7 @@ from bench_server.ranking.figures import (
     of_runs,
 )
 
-SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
+SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real", "long")
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTER = itertools.count()
 

@@ -91,7 +91,7 @@ def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> No
     post = Poster(imported)
     post.enroll()
     cell = results.make_cell(data="real")
-    post.made(cell=cell, step_ns=1_000_000)
+    post.made(cell=cell, measurement=results.make_measurement(cell, block_count=1_008))
     rows = get(imported, "/leaderboard?workload=mnist-cnn&framework=tensorflow&device=cpu")["rows"]
     names = {row["hardware"]: row for row in rows}
     measured, copied = (names["Intel Core i7-8700"], names["Intel Core i7-8700 (published)"])
@@ -122,19 +122,22 @@ def test_a_score_needs_a_measured_baseline_and_the_same_recipe(
     imported: TestClient, application: FastAPI
 ) -> None:
     """A hardware twice as fast as the baseline in the same recipe scores 2. The faster figures of
-    another recipe, the published ones and the provisional ones do not count."""
+    another recipe and of short timings, the published and the provisional ones do not count."""
     post = Poster(imported)
     keys = [results.private_key(seed) for seed in (1, 2, 3)]
     for key in keys:
         post.enroll(key)
     chosen = Settings(score_baseline="intel-core-i7-9700")
 
-    def scored(brand: str, step_ns: int, by: Sequence[Ed25519PrivateKey], recipe: str) -> Any:
+    def scored(
+        brand: str, step_ns: int, by: Sequence[Ed25519PrivateKey], recipe: str, blocks: int = 108
+    ) -> Any:
         for workload in score.TERMS:
             cell = results.make_cell(workload, data="real", recipe=recipe)
             for seed, key in enumerate(by, 1):
                 made = results.make_machine(brand, seed=seed)
-                post.made(cell=cell, machine=made, key=key, step_ns=step_ns)
+                measurement = results.make_measurement(cell, step_ns, blocks)
+                post.made(cell=cell, machine=made, key=key, measurement=measurement)
         return get(imported, f"/hardware/{slug(brand)}")["score"]
 
     without = scored("Intel Core i7-8700", 200_000_000, keys, "tuned")
@@ -144,6 +147,7 @@ def test_a_score_needs_a_measured_baseline_and_the_same_recipe(
     assert (few["value"], few["covered"]) == (None, 0)
     scored("Intel Core i7-9700", 400_000_000, keys[2:], "tuned")
     scored("Intel Core i7-9700", 150_000_000, keys, "naive")
+    scored("Intel Core i7-9700", 360_000_000, keys, "tuned", blocks=2)
     complete = get(imported, "/hardware/intel-core-i7-8700")["score"]
     assert complete["value"] == pytest.approx(2, rel=1e-6)
     assert (complete["version"], complete["missing"], complete["recipe"]) == (2, [], "tuned")

@@ -1,11 +1,24 @@
 """Figures derived from one measurement: throughput, energy, epoch time, spread. Agent and server
 share them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean, median, quantiles
+from typing import Literal
 
+from .matrix import DeviceKind
 from .result import Measurement
 from .workloads import Workload
+
+TimingKind = Literal["long", "short"]
+# A timing is long from this time on. A processor's or a GPU's boost clock must not be all that is
+# timed: a device that boosts for 3 s and has a fifth less speed after that looks 16 % faster in
+# 2 s than in 10 s.
+LONG_SECONDS: Mapping[DeviceKind, float] = {"cpu": 10.0, "metal": 30.0, "cuda": 30.0}
+
+
+def timing_kind(device: DeviceKind, timed_ns: float) -> TimingKind:
+    """Whether a timed part of this duration, last partial block included, is long or short."""
+    return "long" if timed_ns >= LONG_SECONDS[device] * 1e9 else "short"
 
 
 def samples_per_second(measurement: Measurement, batch_size: int) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bench_protocol.figures import LONG_SECONDS
 from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
 from ..base.errors import UsageProblem
@@ -11,8 +12,6 @@ from ..base.messages import Timing
 from ..base.precisions import ALL_PRECISIONS
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
-# A processor's or a GPU's boost clock must not be all that is timed.
-LEAST_SECONDS: Mapping[DeviceKind, float] = {"cpu": 10.0, "metal": 30.0, "cuda": 30.0}
 ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
 
 
@@ -90,7 +89,7 @@ PRESETS: dict[str, Preset] = {
             timing=Timing(epochs=2),
             repeats=3,
             accuracy_pass=True,
-            least_seconds=LEAST_SECONDS,
+            least_seconds=LONG_SECONDS,
         ),
         Preset(
             name="full",
@@ -100,7 +99,7 @@ PRESETS: dict[str, Preset] = {
             precisions=ALL_PRECISIONS,
             batches="all",
             accuracy_pass=True,
-            least_seconds=LEAST_SECONDS,
+            least_seconds=LONG_SECONDS,
         ),
     )
 }

@@ -69,9 +69,10 @@ def measure(
     least_ns = round(timing.least_seconds * NS_PER_SECOND)
     if timing.epochs is not None:
         epochs = max(timing.epochs, math.ceil(least_ns / (steps_per_epoch * step_ns)))
-        total = epochs * steps_per_epoch
-        steps = _epoch_block(steps, steps_per_epoch, total)
-        durations, last_block = _time_steps(stopwatch, steps, total, on_block)
+        steps = _epoch_block(steps, steps_per_epoch, epochs * steps_per_epoch)
+        durations, last_block = _time_epochs(
+            stopwatch, steps, epochs, steps_per_epoch, least_ns, on_block
+        )
         stop_reason = "epochs"
     else:
         durations, stop_reason = _time_until_settled(stopwatch, steps, timing, least_ns, on_block)
@@ -163,14 +164,27 @@ def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
     return min(divisors, key=lambda size: abs(size - steps), default=steps)
 
 
-def _time_steps(
-    stopwatch: _Stopwatch, steps: int, total: int, on_block: BlockListener
+def _time_epochs(
+    stopwatch: _Stopwatch,
+    steps: int,
+    epochs: int,
+    steps_per_epoch: int,
+    least_ns: int,
+    on_block: BlockListener,
 ) -> tuple[list[int], LastBlock | None]:
+    """Time these epochs, and further ones while whole blocks fill less than ``least_ns``: the
+    number of epochs rests on the warm-up, which may be slower than what is timed."""
     durations: list[int] = []
-    blocks, rest = divmod(total, steps)
-    for number in range(1, blocks + 1):
-        durations.append(stopwatch.block(steps))
-        on_block(durations[-1], steps, number * steps / total)
+    spent_ns, total = 0, epochs * steps_per_epoch
+    while True:
+        blocks, rest = divmod(total, steps)
+        while len(durations) < blocks:
+            durations.append(stopwatch.block(steps))
+            spent_ns += durations[-1]
+            on_block(durations[-1], steps, len(durations) * steps / total)
+        if spent_ns >= least_ns or blocks >= MOST_BLOCKS:
+            break
+        total += steps_per_epoch
     if not rest:
         return durations, None
     last = LastBlock(steps=rest, duration_ns=stopwatch.block(rest))

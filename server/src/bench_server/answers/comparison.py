@@ -4,10 +4,10 @@ are rows, and only cells that all things have enter the overall figure.
 A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is all
 ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
-A cell consists of workload, framework, recipe, batch size, precision and data, so that hardware is
-compared on the same work. If no thing is a hardware or a machine, each is one set-up, and the
-question may be which framework or recipe is faster on one machine. Then a cell omits framework and
-recipe (null), and the names of the things contain them.
+A cell consists of workload, framework, recipe, batch size, precision, data and timing, so that
+hardware is compared on the same work, and a long timing with a long one. If no thing is a hardware
+or a machine, each is one set-up, and the question may be which framework or recipe is faster on one
+machine. Then a cell omits framework and recipe (null), and the names of the things contain them.
 """
 
 from collections import Counter
@@ -46,6 +46,7 @@ class CellKey(NamedTuple):
     batch_size: int | None
     precision: str
     data: str
+    timing: str
 
 
 def compare(
@@ -139,7 +140,10 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
         ) from None
     setup, hardware = queries.setup_of(row), row.hardware
     name = f"{hardware}, {setup.words}" + ("" if whole else f", result {item[:8]}")
-    further = f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}"
+    further = (
+        f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "
+        f"{setup.timing} timing"
+    )
     thing = ComparedId(item, "setup" if whole else "result", name, row.hardware_slug, further)
     if whole:
         of_hardware = queries.hardware_figures(session, row.hardware_slug)
@@ -151,7 +155,10 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
 
 def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
     setup = figure.setup
-    further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
+    further = (
+        f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}, "
+        f"{setup.timing} timing"
+    )
     return ComparedId(item, kind, name, figure.hardware_slug, further)
 
 

@@ -12,6 +12,7 @@ from pydantic import (
     StringConstraints,
 )
 
+from bench_protocol.figures import TimingKind
 from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
 from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
@@ -83,6 +84,11 @@ ARecipe = Annotated[
 AData = Annotated[
     DataKind | None, Empty, Field(description="real or generated samples", examples=["real"])
 ]
+ATiming = Annotated[
+    TimingKind | None,
+    Empty,
+    Field(description="long: 10 s or more on a CPU, 30 s on a GPU; else short", examples=["long"]),
+]
 ABatchSize = Annotated[
     BatchSize | None, Empty, Field(description="samples in a step", examples=[256])
 ]
@@ -114,6 +120,7 @@ class SetupFilters(Parameters):
     device: ADevice = None
     recipe: ARecipe = None
     data: AData = None
+    timing: ATiming = None
 
 
 class CellFilters(SetupFilters):

@@ -113,6 +113,7 @@ class PublishedAnswer:
     batch_size: int
     precision: str
     data: str
+    timing: str
     samples_per_second: float
     accuracy: float | None
 

@@ -75,6 +75,7 @@ class HistoryAnswer:
     batch_size: int
     precision: str
     data: str
+    timing: str
     points: tuple[HistoryPoint, ...]
     changes: tuple[Change, ...]
 
@@ -130,7 +131,7 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
         f"{len(fitting)} of this machine's {len(figures)} cells fit; a history is of one",
         field="workload",
         hint="GET /api/v1/machines/ID lists its cells; name workload, framework, device, recipe, "
-        "batch_size, precision and data until one is left",
+        "batch_size, precision, data and timing until one is left",
     )
 
 
@@ -149,12 +150,14 @@ Run = list[Repeat]
 
 
 def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
-    """The newest runs with ranked results in the cell of this one, oldest first."""
-    cell = session.get_one(Measurement, result_id).cell_digest
+    """The newest runs with ranked results in the cell of this one and of its timing, oldest
+    first."""
+    shown = session.get_one(Measurement, result_id)
     c = RESULTS.c
     query = (
         select(c.submission_id, c.run_id, c.started_at, c.ns_per_sample, c.framework_version)
-        .where(c.machine_id == machine_id, c.cell_digest == cell, c.rankable)
+        .where(c.machine_id == machine_id, c.cell_digest == shown.cell_digest, c.rankable)
+        .where(c.timing == shown.timing)
         .order_by(c.started_at.desc(), c.submission_id)
         .limit(MOST_RESULTS)
     )

@@ -277,6 +277,7 @@ def cell_values(filters: CellFilters) -> dict[str, Any]:
         "device": filters.device,
         "recipe": filters.recipe,
         "data": filters.data,
+        "timing": filters.timing,
         "hardware_slug": filters.hardware,
         "machine_id": filters.machine_id,
     }

@@ -88,9 +88,9 @@ def _unranked(
 def _withdrawn(
     session: Session, workloads: Sequence[Workload], filters: BoardFilters
 ) -> dict[str, list[Any]]:
-    """The newest withdrawn results. Too little is left of them to filter by machine, trust level or
-    attribute."""
-    if filters.machine_id or filters.trust is not None or filters.where:
+    """The newest withdrawn results. Too little is left of them to filter by machine, timing, trust
+    level or attribute."""
+    if filters.machine_id or filters.timing or filters.trust is not None or filters.where:
         return {}
     return _newest(session, WITHDRAWN, GONE, workloads, filters, [])
 

@@ -48,6 +48,7 @@ class FlatComparedCell(ComparedCell):
     cell_batch_size: int | None
     precision: str
     data: str
+    timing: str
     common: bool
 
 
@@ -124,6 +125,7 @@ def _compared(answer: CompareAnswer) -> Rows:
                     "cell_batch_size": row.batch_size,
                     "precision": row.precision,
                     "data": row.data,
+                    "timing": row.timing,
                     "common": row.common,
                 }
 

@@ -46,6 +46,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "batch_size": cell.batch_size,
         "precision": cell.precision,
         "data": cell.data,
+        "timing": "short",
         "cell_digest": cell.digest,
         "run_id": result.run_id,
         "repeat": result.repeat,
@@ -58,6 +59,8 @@ def of_result(result: Result) -> dict[str, Any]:
         columns |= _figures(
             result.measurement, cell.batch_size, workload.steps_per_epoch(cell.batch_size)
         )
+        timed_ns = result.measurement.blocks.total_ns
+        columns["timing"] = figures.timing_kind(cell.device.kind, timed_ns)
         columns["mfu"] = mfu(workload, hardware, cell.precision, columns["ns_per_sample"])
     return columns
 

@@ -18,8 +18,8 @@ Scope = Literal["hardware", "machines"]
 class RankedRow:
     """A row with its rank; published figures have none. ``others``: further set-ups of the same
     hardware or machine, in the given order. ``setups``: the set-ups among which the row's is the
-    first, itself included: of the same tier, all on real or all on generated data. The fastest of
-    several equal set-ups is too fast by chance (docs/methodology.md)."""
+    first, itself included: of the same tier, on the same kind of data, of the same kind of timing.
+    The fastest of several equal set-ups is too fast by chance (docs/methodology.md)."""
 
     rank: int | None
     figure: Figure
@@ -31,8 +31,8 @@ def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) 
     """Rank figures by tier, then in the given order, after ``ranks_before`` ranks on earlier pages.
 
     With ``one_each``, each hardware or machine has one row: its first set-up in its best tier, on
-    real data if that tier has one. So a set-up that few measured takes no place from one that many
-    did.
+    real data if that tier has one, of a long timing if that data has one. So a set-up that few
+    measured takes no place from one that many did, and a short timing none from a long one.
     """
     groups: defaultdict[object, list[Figure]] = defaultdict(list)
     for number, figure in enumerate(ordered):
@@ -54,8 +54,9 @@ def section(figure: Figure) -> int:
 def _row(setups: Sequence[Figure]) -> RankedRow:
     """The row of one hardware or machine, without its rank."""
 
-    def candidate(figure: Figure) -> tuple[int, bool]:
-        return section(figure), figure.setup.data != "real"
+    def candidate(figure: Figure) -> tuple[int, bool, bool]:
+        setup = figure.setup
+        return section(figure), setup.data != "real", setup.timing != "long"
 
     best = min(map(candidate, setups))
     candidates = [figure for figure in setups if candidate(figure) == best]

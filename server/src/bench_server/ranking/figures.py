@@ -46,7 +46,8 @@ TIERS: tuple[Tier, ...] = ("confirmed", "several", "provisional")
 
 
 class Setup(NamedTuple):
-    """How a workload was trained: the axes of a cell except workload and hardware."""
+    """How a workload was trained and timed: the axes of a cell except workload and hardware, and
+    whether its timing is long (:func:`bench_protocol.figures.timing_kind`)."""
 
     framework: str
     device: str
@@ -54,6 +55,7 @@ class Setup(NamedTuple):
     batch_size: int
     precision: str
     data: str
+    timing: str
 
     @property
     def words(self) -> str:
@@ -282,8 +284,8 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
 
 
 def figures(repeats: Iterable[Figure], confirmed: Set[str] = frozenset()) -> list[Figure]:
-    """One figure for each hardware, workload and set-up, fastest first. The data is part of the
-    set-up, so real and generated data are separate.
+    """One figure for each hardware, workload and set-up, fastest first. Data and timing are part of
+    the set-up, so real and generated data are separate, and so are long and short timings.
 
     Args:
         confirmed: labels of the confirmed owners.

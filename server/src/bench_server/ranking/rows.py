@@ -74,7 +74,7 @@ def figure_of_result(row: Any) -> Figure:
 
 def _subject(row: Any) -> Subject:
     """The subject of a row of either table."""
-    setup = Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data)
+    setup = Setup._make(getattr(row, name) for name in Setup._fields)
     return Subject(
         *(row.hardware, row.hardware_slug, row.workload, row.workload_digest, setup),
         *(row.owner, row.machine_id, row.run_id, row.environment_id),

@@ -142,7 +142,7 @@ def _peers(session: Session, row: Measurement) -> list[tuple[str, float, str]]:
     if workload is None:
         return []
     filters = BoardFilters.model_validate(
-        {"batch_size": row.batch_size, "precision": row.precision, "data": row.data}
+        {name: getattr(row, name) for name in ("batch_size", "precision", "data", "timing")}
     )
     rows = leaderboard.board(session, workload, filters).rows
     others = [other for other in rows if other.hardware_slug != row.hardware_slug]

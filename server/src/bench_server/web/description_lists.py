@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from bench_protocol import figures
 from bench_protocol import format as people
 from bench_protocol.machine import Environment, Gpu, Machine
 from bench_protocol.result import Conditions, Failed, Result
@@ -39,6 +40,11 @@ def training_facts(result: Result) -> tuple[Fact, ...]:
                 "not finite" if measured.last_loss is None else f"{measured.last_loss:.6g}",
             ),
             ("Warm-up", f"{blocks.warm_up_steps:,} steps"),
+            (
+                "Timed",
+                f"{people.nanoseconds(blocks.total_ns)}, a "
+                f"{figures.timing_kind(cell.device.kind, blocks.total_ns)} timing",
+            ),
             ("Stopped because", _STOPPED[blocks.stop_reason]),
             ("Placement", measured.placement.reported),
             ("Peak device memory", _size(measured.peak_memory_bytes)),

@@ -12,7 +12,7 @@ from ...ranking.compare import Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import HardwareChoice, SetupFigure, of_hardware, one_data, richest, setup_figure
+from .common import HardwareChoice, SetupFigure, of_hardware, one_kind, richest, setup_figure
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,7 @@ class BatchStudy:
     workload: str
     precision: str
     data: str
+    timing: str
     lines: tuple[BatchLine, ...]
 
 
@@ -66,8 +67,8 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
 
 
 def _plain(figures: list[Figure], workload: Workload) -> list[Figure]:
-    """The figures of a workload in float32, on one kind of data."""
-    return one_data(
+    """The figures of a workload in float32, of one kind of data and timing."""
+    return one_kind(
         [
             f
             for f in figures
@@ -86,9 +87,8 @@ def _lines(figures: list[Figure]) -> list[list[Figure]]:
 
 def _study(name: str, lines: list[list[Figure]], found: Comparisons) -> BatchStudy:
     setup = lines[0][0].setup
-    return BatchStudy(
-        name, setup.precision, setup.data, tuple(_batch_line(line, found) for line in lines)
-    )
+    answers = tuple(_batch_line(line, found) for line in lines)
+    return BatchStudy(name, setup.precision, setup.data, setup.timing, answers)
 
 
 def _batch_line(line: list[Figure], found: Comparisons) -> BatchLine:

@@ -76,14 +76,15 @@ def richest(session: Session, *axes: Any) -> str | None:
     return default_slug
 
 
-def data_of(figures: list[Figure]) -> str:
-    return "real" if any(f.setup.data == "real" for f in figures) else "generated"
+def one_kind(figures: list[Figure]) -> list[Figure]:
+    """The figures on real data if there are any, else all; of these those of long timings if there
+    are any, else all. Kinds of data and of timing are never mixed."""
 
+    def kind(figure: Figure) -> tuple[bool, bool]:
+        return figure.setup.data != "real", figure.setup.timing != "long"
 
-def one_data(figures: list[Figure]) -> list[Figure]:
-    """The figures on real data if there are any, else all: the two are never mixed."""
-    data = data_of(figures)
-    return [f for f in figures if f.setup.data == data]
+    best = min(map(kind, figures), default=None)
+    return [figure for figure in figures if kind(figure) == best]
 
 
 def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:

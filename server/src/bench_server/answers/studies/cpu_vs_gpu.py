@@ -21,8 +21,8 @@ from ..verdicts import verdicts
 from .common import SetupFigure, of_hardware, setup_figure
 
 WORKLOADS = {workload.digest: workload for workload in CATALOGUE}
-# Digest of the workload, batch size, data.
-Cell = tuple[str, int, str]
+# Digest of the workload, batch size, data, timing.
+Cell = tuple[str, int, str, str]
 
 
 class PairChoice(BaseModel):
@@ -49,6 +49,7 @@ class PairRow:
     batch_size: int
     flops_per_step: int
     data: str
+    timing: str
     cpu: SetupFigure
     gpu: SetupFigure
     cpu_setups: int
@@ -140,18 +141,18 @@ def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
     for figure in figures:
         digest, setup = figure.subject.workload_digest, figure.setup
         if setup.precision == "float32" and digest in WORKLOADS:
-            cells[digest, setup.batch_size, setup.data].append(figure)
+            cells[digest, setup.batch_size, setup.data, setup.timing].append(figure)
     return cells
 
 
 def _work(cell: Cell) -> tuple[int, str]:
-    digest, batch_size, _ = cell
+    digest, batch_size, *_ = cell
     workload = WORKLOADS[digest]
     return workload.training_flops_per_sample * batch_size, workload.name
 
 
 def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparisons) -> PairRow:
-    digest, batch_size, data = cell
+    digest, batch_size, data, timing = cell
     workload, cpu, gpu = WORKLOADS[digest], of_cpu[0], of_gpu[0]
     return PairRow(
         workload=workload.name,
@@ -159,6 +160,7 @@ def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparis
         batch_size=batch_size,
         flops_per_step=workload.training_flops_per_sample * batch_size,
         data=data,
+        timing=timing,
         cpu=setup_figure(cpu, None),
         gpu=setup_figure(gpu, None),
         cpu_setups=len(of_cpu),

@@ -13,7 +13,7 @@ from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import HardwareChoice, SetupFigure, of_hardware, one_data, richest, setup_figure
+from .common import HardwareChoice, SetupFigure, of_hardware, one_kind, richest, setup_figure
 
 ByFramework = dict[str, list[Figure]]
 RECIPES = ("naive", "pipeline", "tuned")
@@ -40,6 +40,7 @@ class FrameworkTable:
     batch_size: int
     precision: str
     data: str
+    timing: str
     rows: tuple[FrameworkRow, ...]
 
 
@@ -79,9 +80,9 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
 
 
 def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
-    """The figures of a workload at its default batch size, on one kind of data."""
+    """The figures of a workload at its default batch size, of one kind of data and timing."""
     wanted = (workload.digest, workload.batch_size, "float32")
-    return one_data(
+    return one_kind(
         [
             f
             for f in figures
@@ -129,6 +130,7 @@ def _framework_table(table: ByFramework, found: Comparisons) -> FrameworkTable:
         setup.batch_size,
         setup.precision,
         setup.data,
+        setup.timing,
         tuple(_row(table, name, found) for name in table),
     )
 

@@ -84,7 +84,9 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     groups = _by_version(session, slug, workload, choice)
     if not groups:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
-    setup, versions = max(groups.items(), key=lambda item: (len(item[1]), item[0]))
+    setup, versions = max(
+        groups.items(), key=lambda item: (len(item[1]), item[0].timing == "long", item[0])
+    )
     ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
     confirmed = confirmed_owners(session.connection())
     figures = [(version, _combined(of_version, confirmed)) for version, of_version in ordered]

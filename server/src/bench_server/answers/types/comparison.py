@@ -74,13 +74,15 @@ class ComparedRow:
     batch_size: int | None
     precision: str
     data: str
+    timing: str
     common: bool
     cells: tuple[ComparedCell | None, ...]
 
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
+    """Things as columns, cells as rows. Cells on generated data never meet cells on real data,
+    nor short timings long ones.
     ``across`` names the axis in which compared cells differ, if the query names one.
     ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
     that the answer follows from."""

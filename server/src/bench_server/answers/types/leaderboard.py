@@ -42,6 +42,10 @@ class FigureAnswer:
     ``spread``, ``accuracy`` and energy are those of it. Energies of different ``energy_scope`` do
     not compare. ``mfu`` is null where the vendor states no peak.
 
+    ``timing``: ``long`` where each repeat was timed for 10 s or more on a CPU, 30 s on a GPU; else
+    ``short``. A figure is of one of the two; a published one is long, because its source timed
+    whole runs.
+
     ``tier``: ``confirmed`` with two or more confirmed owners, ``several`` with three or more
     owners, else ``provisional``; null for a machine, a result and a published figure. ``owners``
     have a figure, and ``confirmed_owners`` of them are confirmed; repeats, runs and machines are
@@ -58,6 +62,7 @@ class FigureAnswer:
     batch_size: int
     precision: str
     data: str
+    timing: str
     samples_per_second: float
     slowest_samples_per_second: float
     fastest_samples_per_second: float
@@ -85,8 +90,9 @@ class FigureAnswer:
 class BoardRow(FigureAnswer):
     """A row with its rank; a published figure has none. ``speed_up`` is against the board's
     baseline, with its 95 % interval where there are enough runs on both sides. ``setups``: among
-    how many set-ups of the same tier the row's is the first; the fastest of several is too fast by
-    chance. ``others``: further set-ups of the hardware, faster ones of a lower tier included."""
+    how many set-ups of the same tier, data and timing the row's is the first; the fastest of
+    several is too fast by chance. ``others``: further set-ups of the hardware, faster ones of a
+    lower tier included."""
 
     workload: str
     rank: int | None

@@ -15,7 +15,10 @@ class ResultAnswer:
     """One stored result: what was run, on what, and the figures derived from it.
 
     ``status`` is ``measured``, ``failed``, or ``pending`` until the projector has applied the
-    result; then what depends on more than its payload is null, and ``verdicts`` is empty."""
+    result; then what depends on more than its payload is null, and ``verdicts`` is empty.
+
+    ``timing`` is ``long`` for a timed part of 10 s or more on a CPU, 30 s on a GPU; else ``short``.
+    """
 
     id: str
     payload_sha256: str
@@ -35,6 +38,7 @@ class ResultAnswer:
     batch_size: int
     precision: str
     data: str
+    timing: str
     run_id: str
     repeat: int
     status: str

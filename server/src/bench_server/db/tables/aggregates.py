@@ -9,10 +9,10 @@ from sqlalchemy import (
 )
 from sqlmodel import Field
 
-from .base import InCell, Table, UtcDateTime
+from .base import InSetup, Table, UtcDateTime
 
 
-class Aggregate(InCell, Table, table=True):
+class Aggregate(InSetup, Table, table=True):
     """A figure of one run, machine, owner or hardware in one set-up (:class:`.figures.Figure`),
     which the projector keeps up to date so that no page reads results. Runs have an environment,
     for filters by driver and version. One at level ``published`` is a copied figure, which no
@@ -65,7 +65,7 @@ class Aggregate(InCell, Table, table=True):
     energy_scope: str | None = Field(default=None, max_length=64)
 
 
-class PublishedFigure(InCell, Table, table=True):
+class PublishedFigure(InSetup, Table, table=True):
     """A figure that was copied from elsewhere, with its source (:mod:`.published`)."""
 
     __tablename__ = "published_figure"

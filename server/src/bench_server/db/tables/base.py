@@ -67,3 +67,10 @@ class InCell(SQLModel):
     batch_size: int = Field(sa_type=BigInteger)
     precision: str = Field(max_length=32)
     data: str = Field(max_length=16)
+
+
+class InSetup(InCell):
+    """Columns of a figure, which belongs to a cell and to a kind of timing, ``long`` or ``short``;
+    short where nothing was timed."""
+
+    timing: str = Field(max_length=8)

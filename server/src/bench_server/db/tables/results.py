@@ -14,7 +14,7 @@ from sqlalchemy import (
 )
 from sqlmodel import Field
 
-from .base import InCell, Table, UtcDateTime
+from .base import InSetup, Table, UtcDateTime
 
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
 NEWEST = ("received_at", "submission_id")
@@ -62,7 +62,7 @@ class Submission(Table, table=True):
     outlier: str | None = Field(default=None, sa_type=Text)
 
 
-class Measurement(InCell, Table, table=True):
+class Measurement(InSetup, Table, table=True):
     """One result's columns, a projection of its log entry; units in the names. No foreign key
     leads to the submission: a withdrawal erases it before the projector removes this row.
 
@@ -78,6 +78,7 @@ class Measurement(InCell, Table, table=True):
         UniqueConstraint("log_index"),
         CheckConstraint("status IN ('measured', 'failed')", name="status_known"),
         CheckConstraint("data IN ('real', 'generated')", name="data_known"),
+        CheckConstraint("timing IN ('long', 'short')", name="timing_known"),
         CheckConstraint("device IN ('metal', 'cuda', 'cpu')", name="device_known"),
         CheckConstraint("batch_size > 0", name="batch_size_positive"),
         CheckConstraint("trust_level BETWEEN 0 AND 4", name="trust_level_known"),
@@ -101,7 +102,7 @@ class Measurement(InCell, Table, table=True):
             Index(f"ix_measurement_{name}", name, *NEWEST)
             for name in (
                 *("key_id", "workload", "framework", "precision", "batch_size"),
-                *("device", "recipe", "data"),
+                *("device", "recipe", "data", "timing"),
             )
         ),
         # Rare values, for boards of results in that order.

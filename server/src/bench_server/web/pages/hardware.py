@@ -23,7 +23,7 @@ from ..plots import Plot, Point, Series, plot
 from .common import Choice, address
 
 MOST_MACHINES = 20
-CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data")
+CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _cell_words(figure: hardware.CellFigure) -> str:
     unusual = "" if figure.precision == "float32" else f", {figure.precision}"
     return (
         f"{figure.workload}, {figure.framework} {figure.recipe} on {figure.device}, "
-        f"batch {figure.batch_size:,}{unusual}, {figure.data} data"
+        f"batch {figure.batch_size:,}{unusual}, {figure.data} data, {figure.timing} timing"
     )
 
 

@@ -1,0 +1,209 @@
+"""Long and short timings: kept apart in figures, places, comparisons, histories and scores."""
+
+import random
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from sqlalchemy import inspect, text
+from tests.fakes import results
+from tests.fakes.client import Poster
+from tests.server.test_figures import SETUP, repeat
+from tests.server.test_reindex import derived
+
+from bench_protocol.figures import timing_kind
+from bench_protocol.result import Measurement
+from bench_protocol.witness import LastBlock
+from bench_server.db import migrate
+from bench_server.db.store import Store
+from bench_server.ingest import columns
+from bench_server.projection import reindex
+from bench_server.ranking import published, score
+from bench_server.ranking.compare import ranked
+from bench_server.ranking.figures import Figure, Setup, figures
+
+BOOST_SECONDS = 3
+SLOWER = 0.8  # speed after the boost, as a share of the boosted speed
+SHORT = SETUP._replace(timing="short")
+LONG_BLOCKS = 1_008  # of 10 steps of 1 ms
+OTHER = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
+
+
+def boosted_ns(seconds: float) -> float:
+    """The mean time of a sample over a timed part of a machine that boosts at first. At full boost
+    a sample takes 100 ns."""
+    boosted = min(seconds, BOOST_SECONDS)
+    return 100 * seconds / (boosted + SLOWER * (seconds - boosted))
+
+
+def timed(seconds: float, owner: str, noise: random.Random) -> Figure:
+    """A repeat of the boosting machine in the set-up that its duration gives."""
+    setup = SETUP._replace(timing=timing_kind("cpu", seconds * 1e9))
+    return repeat(boosted_ns(seconds) * noise.gauss(1, 0.01), owner, f"{owner}-m", setup=setup)
+
+
+def test_boosted_timings_do_not_move_the_figure_of_whole_ones() -> None:
+    """Five owners run a preset that times 2 s, four one that times 10 s. In one median the boost
+    decides: 16 % too fast. Apart, the place is that of the whole timings."""
+    noise = random.Random(12)
+    mixed, apart = [], []
+    for _ in range(200):
+        repeats = [timed(2, f"s{n}", noise) for n in range(5)]
+        repeats += [timed(10, f"l{n}", noise) for n in range(4)]
+        (row,) = ranked(figures(repeats), one_each=True)
+        apart.append(boosted_ns(10) / row.figure.ns_per_sample)
+        assert (row.figure.setup.timing, row.figure.owners) == ("long", 4)
+        assert [(other.setup.timing, other.owners) for other in row.others] == [("short", 5)]
+        alike = [repeat(r.ns_per_sample, r.subject.owner, r.subject.machine_id) for r in repeats]
+        (one,) = figures(alike)
+        mixed.append(boosted_ns(10) / one.ns_per_sample)
+    assert fmean(mixed) > 1.14
+    assert abs(fmean(apart) - 1) < 0.002
+
+
+@pytest.mark.parametrize(
+    ("device", "seconds", "kind"),
+    [("cpu", 9.99, "short"), ("cpu", 10, "long"), ("cuda", 10, "short"), ("metal", 30, "long")],
+)
+def test_the_limits_are_those_of_standard(device: Any, seconds: float, kind: str) -> None:
+    assert timing_kind(device, seconds * 1e9) == kind
+
+
+def place(*setups: tuple[float, Setup]) -> tuple[float, int]:
+    """Time of the place of one hardware, and among how many set-ups it is the first."""
+    (row,) = ranked(figures([repeat(ns, setup=setup) for ns, setup in setups]), one_each=True)
+    return row.figure.ns_per_sample, row.setups
+
+
+def test_a_place_prefers_long_timings_after_real_data() -> None:
+    generated = SETUP._replace(data="generated")
+    assert place((100, SETUP), (10, SHORT)) == (100, 1)
+    assert place((100, SHORT), (10, generated)) == (100, 1)
+    assert place((100, SHORT), (90, SHORT._replace(recipe="tuned"))) == (90, 2)
+
+
+def test_the_score_counts_long_timings_only() -> None:
+    def covered(setup: Setup) -> int:
+        tuned = setup._replace(recipe="tuned")
+        repeats = [
+            replace(made, subject=replace(made.subject, workload=workload))
+            for workload, batch_size in score.TERMS.items()
+            for owner in "abc"
+            for made in [repeat(100, owner, owner, setup=tuned._replace(batch_size=batch_size))]
+        ]
+        return score.score(figures(repeats)).covered
+
+    assert (covered(SETUP), covered(SHORT)) == (3, 0)
+
+
+def test_the_last_block_counts_and_a_failure_is_short() -> None:
+    cell = results.make_cell()
+    measured = results.make_measurement(cell, block_count=LONG_BLOCKS - 12)
+    rest_ns = 10**10 - measured.blocks.total_ns
+    for duration_ns, kind in ((rest_ns - 1, "short"), (rest_ns, "long")):
+        last = LastBlock(steps=9, duration_ns=duration_ns)
+        blocks = measured.blocks.model_copy(update={"last_block": last})
+        whole = measured.model_copy(update={"blocks": blocks})
+        made = columns.of_result(results.make_result(cell=cell, measurement=whole))
+        assert made["timing"] == kind
+    assert columns.of_result(results.make_failure())["timing"] == "short"
+
+
+def long(step_ns: int = 1_000_000) -> Measurement:
+    """A measurement of more than 10 s, with steps of 1 ms or more."""
+    return results.make_measurement(results.make_cell(), step_ns, LONG_BLOCKS)
+
+
+def board(http: TestClient, **filters: str) -> list[tuple[str, str, int]]:
+    asked = {"workload": "mnist-cnn", **filters}
+    rows = http.get("/api/v1/leaderboard", params=asked).json()["rows"]
+    return [(row["hardware_slug"], row["timing"], round(row["samples_per_second"])) for row in rows]
+
+
+def test_a_short_run_has_a_place_until_there_is_a_long_one(http: TestClient, post: Poster) -> None:
+    slug, mark = "intel-core-i7-8700", ">short</span>"
+    post.made(step_ns=1_000_000)
+    assert board(http) == [(slug, "short", 64_000)]
+    assert mark in http.get("/?workload=mnist-cnn").text
+    post.made(measurement=long(1_250_000))
+    assert board(http) == [(slug, "long", 51_200)]
+    page = http.get("/?workload=mnist-cnn").text
+    assert mark not in page
+    assert "1 more set-up" in page
+    assert board(http, timing="short") == [(slug, "short", 64_000)]
+    assert len(board(http, group="setup")) == 2
+    for timing in ("long", "short"):
+        listed = http.get("/api/v1/results", params={"timing": timing}).json()["results"]
+        assert [row["timing"] for row in listed] == [timing]
+    assert http.get("/api/v1/results", params={"timing": "whole"}).status_code == 422
+
+
+def test_only_like_timings_are_compared(http: TestClient, post: Poster) -> None:
+    for run in range(3):
+        post.made(step_ns=1_000_000 + run)
+        post.made(measurement=long(1_250_000 + run), machine=OTHER)
+    ask = {"ids": "intel-core-i7-8700,intel-core-i9-9900"}
+    answer = http.get("/api/v1/compare", params=ask).json()
+    assert (answer["common_cells"], answer["comparisons"]) == (0, 0)
+    assert [row["timing"] for row in answer["rows"]] == ["long", "short"]
+    post.made(step_ns=1_000_000, machine=OTHER)
+    answer = http.get("/api/v1/compare", params=ask).json()
+    assert [row["timing"] for row in answer["rows"] if row["common"]] == ["short"]
+    assert answer["things"][1]["speed_up"] == pytest.approx(1, abs=1e-5)
+    assert http.get("/compare", params=ask).status_code == 200
+
+
+def test_studies_mix_no_timings(http: TestClient, post: Poster) -> None:
+    """The long timings of a hardware where it has some; so a boost makes no framework faster."""
+    mlx = results.make_cell(framework="mlx")
+    post.made(step_ns=500_000, cell=mlx)
+    for recipe in ("naive", "tuned"):
+        post.made(cell=results.make_cell(recipe=recipe), measurement=long())
+    (table,) = http.get("/api/v1/frameworks").json()["tables"]
+    assert (table["timing"], [row["framework"] for row in table["rows"]]) == (
+        "long",
+        ["tensorflow"],
+    )
+    assert "long timings" in http.get("/frameworks").text
+
+
+def test_a_history_is_of_one_timing(http: TestClient, post: Poster) -> None:
+    machine_id = http.get(f"/api/v1/results/{post.made()}").json()["machine_id"]
+    post.made(measurement=long(1_250_000))
+    post.made()
+    address = f"/api/v1/machines/{machine_id}/history"
+    refused = http.get(address)
+    assert refused.status_code == 422
+    assert "timing" in refused.json()["hint"]
+    for timing, points in (("short", 2), ("long", 1)):
+        answer = http.get(address, params={"timing": timing}).json()
+        assert (answer["timing"], len(answer["points"])) == (timing, points)
+    assert http.get(f"/machines/{machine_id}").status_code == 200
+
+
+def test_a_migrated_database_has_every_timing(post: Poster, store: Store) -> None:
+    """The version before has no timings; after the migration the log is projected again."""
+    post.made()
+    post.made(measurement=long(1_250_000))
+    post(results.make_failure())
+    with store.writing() as session:
+        published.import_published(session)
+    before = derived(store)
+    try:
+        migrate.migrate(store.engine, "0011")
+        with store.reading() as session:
+            names = [
+                column["name"] for column in inspect(session.connection()).get_columns("standing")
+            ]
+            assert "timing" not in names
+    finally:
+        migrate.migrate(store.engine)
+    with store.reading() as session:
+        query = text("SELECT DISTINCT timing FROM measurement")
+        assert session.execute(query).scalars().all() == ["short"]
+    reindex.reindex(store)
+    assert derived(store) == before
+    kinds = {row["timing"] for table in before for row in table if "timing" in row}
+    assert kinds == {"long", "short"}
