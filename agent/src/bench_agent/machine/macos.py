@@ -65,8 +65,12 @@ def identifier() -> bytes | None:
 
 @cache
 def sysctl() -> dict[str, str]:
-    """Kernel values by name; names unknown to the kernel are absent."""
-    return apple.parse_sysctl(command_output("sysctl", *SYSCTL_NAMES, statuses=(0, 1)))
+    """Kernel values by name; names unknown to the kernel are absent.
+
+    No Mac knows all names. Without ``-i`` sysctl ends with the number of unknown names as its exit
+    status, or at the first of them (apple-oss-distributions/system_cmds, sysctl.c).
+    """
+    return apple.parse_sysctl(command_output("sysctl", "-i", *SYSCTL_NAMES, any_status=True))
 
 
 @cache
