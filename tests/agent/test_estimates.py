@@ -15,6 +15,7 @@ from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
+from bench_agent.run.worker_process import Limits
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell
 from bench_protocol.result import Blocks, Conditions, Failed, Measured
@@ -132,7 +133,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
     )
 
-    def run_job(job: Job, log: Path) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits) -> Answer:
         jobs.append(job.cell)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
@@ -189,7 +190,7 @@ def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     assert "days" in line or " h" in line
 
 
-def measured(job: Job, log: Path) -> Answer:
+def measured(job: Job, log: Path, limits: Limits) -> Answer:
     return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
@@ -197,7 +198,7 @@ def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:
     home = Home(tmp_path)
     failed = Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
     cells = calibration.unknown(plan_of("quick", home), home)
-    calibration.calibrate(cells, home, lambda line: None, lambda job, log: failed)
+    calibration.calibrate(cells, home, lambda line: None, lambda job, log, limits: failed)
     assert estimates.load(home.measured_times) == MeasuredTimes()
 
 

@@ -17,6 +17,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.messages import Job
 from ..plan.plan import Plan
+from .patience import limits_for
 from .worker_process import run_traces
 
 
@@ -41,7 +42,8 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         job = Job(
             workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
         )
-        answer = run_traces(job, logs / "conformance" / f"{number}.log")
+        log = logs / "conformance" / f"{number}.log"
+        answer = run_traces(job, log, limits_for(planned.cell, planned.estimate_seconds))
         conformance = None if answer.problem else verdict(planned.cell, answer.traces)
         yield CheckedCell(
             planned.cell, conformance, answer.traces, answer.environment, answer.problem
