@@ -17,8 +17,8 @@ from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
 from bench_agent.run.worker_process import Limits
 from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Blocks, Conditions, Failed, Measured
+from bench_protocol.matrix import Cell, Device
+from bench_protocol.result import Blocks, Conditions, Failed, Gemm, Measured
 
 BUDGET = Timing(budget_seconds=10)
 
@@ -81,6 +81,17 @@ def test_a_larger_step_is_expected_to_come_nearer_to_a_matrix_product() -> None:
     assert times.seconds_of_step(50e9) == pytest.approx(0.005 + 1.0)
     fast = times.model_copy(update={"step_flops": 1e9})
     assert fast.seconds_of_step(10e9) == pytest.approx(0.1)
+
+
+def test_a_matrix_product_that_was_not_waited_for_sets_no_estimate() -> None:
+    """Enqueueing took 150 us: 7 PFLOP/s. VGG16's step is not estimated from that."""
+    metal = Device(kind="metal")
+    small, large = (make_cell(n, device=metal) for n in ("mnist-cnn", "cifar100-vgg16"))
+    gemm = Gemm(size=8192, precision="float32", duration_ns=150_000)
+    measurement = make_measurement(small, step_ns=5_000_000, gemm=gemm)
+    times = cell_times_of(small, workload_named("mnist-cnn"), measurement, BUDGET, 12.0)
+    flops = estimates.step_flops(large, workload_named(large.workload))
+    assert times.seconds_of_step(flops) > flops / 4e12
 
 
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:

@@ -1,16 +1,18 @@
 """Chains: a batch cut into parts, one per core, trains the same as the whole batch."""
 
 import ctypes
+import os
+import sys
 
 import pytest
-from tests.fakes.workloads import small, variant
+from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.doctor import fixes
 from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue import workload_named
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, losses, without_dropout
+from .conftest import Opener, installed, losses, without_dropout
 
 
 @pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
@@ -44,6 +46,45 @@ def test_how_many_chains(
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
     weights = workload_named(name).trained_parameter_count
     assert chains.chains(batch_size, weights) == count
+
+
+POOLS = {
+    "tensorflow": "tf_intra_op_threads",
+    "mlx": "blas_threads",
+    "jax": "jax_cpu_threads",
+    "torch": "torch_threads",
+}
+
+
+@pytest.mark.parametrize("framework", POOLS)
+@pytest.mark.parametrize(("name", "batch_size"), [("mnist-cnn", 64), ("cifar100-vgg16", 128)])
+def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
+    monkeypatch: pytest.MonkeyPatch, framework: str, name: str, batch_size: int
+) -> None:
+    """With 16 cores. A pool belongs to the process: all chains share it."""
+    engine, workload = installed(framework), workload_named(name)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    asked: list[int] = []
+    monkeypatch.setattr(blas, "set_threads", lambda count: asked.append(count) or True)
+    for module in filter(None, map(sys.modules.get, (chains.__name__, type(engine).__module__))):
+        monkeypatch.setattr(module, "available_cores", lambda: 16, raising=False)
+
+    def pool(recipe: str) -> int:
+        for name in (*blas.THREADS, "TF_NUM_INTRAOP_THREADS"):
+            os.environ.pop(name, None)
+        engine.load(workload, cell_of(workload, framework, recipe, batch_size))
+        return int(engine.settings().get(POOLS[framework], 0)) or 16  # 0: all cores
+
+    assert pool("tuned") >= pool("naive")
+    assert all(count == 16 for count in asked)
+
+
+@pytest.mark.parametrize(("cores", "count", "threads"), [(4, 4, 1), (16, 4, 16), (3, 1, 3)])
+def test_a_pool_has_one_thread_only_where_every_core_has_a_chain(
+    monkeypatch: pytest.MonkeyPatch, cores: int, count: int, threads: int
+) -> None:
+    monkeypatch.setattr(chains, "available_cores", lambda: cores)
+    assert chains.pool_threads(count) == threads
 
 
 @pytest.mark.only_on("linux")

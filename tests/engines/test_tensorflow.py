@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, small, variant
 
+from bench_agent.engines import engine_named
 from bench_agent.engines.seam import WrongResult
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.seeded import initial_weights
@@ -44,6 +45,24 @@ def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
     assert probe.deviation(stock) < probe.TOLERANCE
     assert probe.deviation(safe) < probe.TOLERANCE
     assert probe.right_form((stock, safe)) == "stock"
+
+
+def test_a_matrix_product_is_waited_for_by_reading_a_value(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Metal ``sync_devices`` returns at once; only a value that is read is certainly there."""
+    import tensorflow as tf
+
+    opened("tensorflow", TINY)
+    product = engine_named("tensorflow").gemm(64)
+    product()
+    read = []
+    tensor = type(tf.constant(0.0))
+    numpy = tensor.numpy
+    monkeypatch.setattr(tensor, "numpy", lambda self: read.append(self) or numpy(self))
+    monkeypatch.setattr(tf.test.experimental, "sync_devices", lambda: None)
+    product()
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("operation", ["dense", "conv"])

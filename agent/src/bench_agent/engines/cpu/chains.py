@@ -29,6 +29,11 @@ def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
     return max(c for c in range(1, most + 1) if all(number % c == 0 for number in numbers))
 
 
-def threads_each(chains: int) -> int:
-    """A chain's share of the cores."""
-    return max(1, available_cores() // chains)
+def pool_threads(chains: int) -> int:
+    """The threads of a framework's pool, which a process has once, for all chains.
+
+    One where every core has a chain of its own, else one for each core that may be used: the
+    operations of the chains then share the cores that the chains leave over.
+    """
+    cores = available_cores()
+    return 1 if chains == cores else cores

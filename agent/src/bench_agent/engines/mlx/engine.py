@@ -53,7 +53,7 @@ class Mlx:
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
             chains = cpu_chains.chains(cell.batch_size, workload.trained_parameter_count)
-            threads = cpu_chains.threads_each(chains)
+            threads = cpu_chains.pool_threads(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # MLX reads it at the first matrix product; its default is TF32 if the GPU has it.

@@ -117,7 +117,7 @@ class FedSession(MlxSession):
     """A batch from NumPy, a step, evaluate everything.
 
     ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at the end of each
-    epoch and at ``sync``.
+    epoch and at ``sync``, which ends each timed block.
     """
 
     def __init__(
@@ -136,7 +136,7 @@ class FedSession(MlxSession):
         self._trained = 0
         self.settings = {
             "loop": "lazy" if pipeline else "eager",
-            "steps_per_evaluation": str(self._steps_per_evaluation),
+            "steps_per_evaluation": "a block, at most an epoch" if pipeline else "1",
             "compile": "false",
             **mixed_settings(precision),
         }

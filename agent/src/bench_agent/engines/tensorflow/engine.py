@@ -58,7 +58,7 @@ class TensorFlow:
         if device.kind == "cpu" and cell.recipe == "tuned":
             self._chains = units.chains(workload, cell.batch_size)
             # A user's choice stays.
-            os.environ.setdefault(THREADS, str(chains.threads_each(self._chains)))
+            os.environ.setdefault(THREADS, str(chains.pool_threads(self._chains)))
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
@@ -136,8 +136,9 @@ class TensorFlow:
 
         def product() -> None:
             with tf.device(self._place):
-                rows()
-            tf.test.experimental.sync_devices()
+                # Reading a value waits for the device. Plug-ins such as Metal's have no kernel for
+                # TensorFlow's sync_devices, which then returns at once (sync_ops.cc).
+                rows()[0][0, 0].numpy()
 
         return product
 
