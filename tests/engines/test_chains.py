@@ -64,8 +64,7 @@ def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
     """With 16 cores. A pool belongs to the process: all chains share it."""
     engine, workload = installed(framework), workload_named(name)
     monkeypatch.setattr(os, "environ", dict(os.environ))
-    asked: list[int] = []
-    monkeypatch.setattr(blas, "set_threads", lambda count: asked.append(count) or True)
+    monkeypatch.setattr(blas, "set_threads", lambda count: True)
     for module in filter(None, map(sys.modules.get, (chains.__name__, type(engine).__module__))):
         monkeypatch.setattr(module, "available_cores", lambda: 16, raising=False)
 
@@ -73,18 +72,36 @@ def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
         for name in (*blas.THREADS, "TF_NUM_INTRAOP_THREADS"):
             os.environ.pop(name, None)
         engine.load(workload, cell_of(workload, framework, recipe, batch_size))
-        return int(engine.settings().get(POOLS[framework], 0)) or 16  # 0: all cores
+        threads = int(engine.settings().get(POOLS[framework], 0)) or 16  # 0: all cores
+        if (framework, threads) == ("mlx", 1):  # then every chain has a thread of its own
+            return chains.one_core_chains(batch_size, workload.trained_parameter_count)
+        return threads
 
     assert pool("tuned") >= pool("naive")
-    assert all(count == 16 for count in asked)
 
 
-@pytest.mark.parametrize(("cores", "count", "threads"), [(4, 4, 1), (16, 4, 16), (3, 1, 3)])
-def test_a_pool_has_one_thread_only_where_every_core_has_a_chain(
-    monkeypatch: pytest.MonkeyPatch, cores: int, count: int, threads: int
+@pytest.mark.parametrize(
+    ("name", "batch_size", "cores", "count", "threads"),
+    [
+        ("mnist-cnn", 64, 2, 2, 1),
+        ("mnist-cnn", 64, 16, 16, 1),
+        ("mnist-cnn", 64, 12, 8, 12),
+        ("mnist-cnn", 64, 96, 16, 96),  # not fewer than four samples each
+        ("cifar100-vgg16", 128, 16, 1, 16),
+    ],
+)
+def test_chains_of_one_core_have_a_blas_thread_each_or_share_all(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    batch_size: int,
+    cores: int,
+    count: int,
+    threads: int,
 ) -> None:
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
-    assert chains.pool_threads(count) == threads
+    weights = workload_named(name).trained_parameter_count
+    assert chains.one_core_chains(batch_size, weights) == count
+    assert chains.blas_threads(count) == threads
 
 
 @pytest.mark.only_on("linux")

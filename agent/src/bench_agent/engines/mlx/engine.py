@@ -52,8 +52,8 @@ class Mlx:
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
-            chains = cpu_chains.chains(cell.batch_size, workload.trained_parameter_count)
-            threads = cpu_chains.pool_threads(chains)
+            chains = cpu_chains.one_core_chains(cell.batch_size, workload.trained_parameter_count)
+            threads = cpu_chains.blas_threads(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # MLX reads it at the first matrix product; its default is TF32 if the GPU has it.

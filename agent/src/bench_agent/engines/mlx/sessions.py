@@ -182,7 +182,11 @@ class TunedSession(SlicedLoop, MlxSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
-        chains = cpu_chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
+        chains = (
+            cpu_chains.one_core_chains(batch_size, workload.trained_parameter_count)
+            if on_cpu
+            else 1
+        )
         memory_kept = on_cpu and malloc.keep()
         device = mx.default_device()
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
