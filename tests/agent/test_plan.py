@@ -54,9 +54,28 @@ def test_filters_compose() -> None:
     assert cells == [("fashion-lstm", "cuda:1", 32), ("fashion-lstm", "cuda:1", 512)]
 
 
-def test_a_device_kind_selects_all_of_its_kind() -> None:
-    plan = planned(devices=("cuda",), frameworks=("tensorflow",))
-    assert {str(p.cell.device) for p in plan.cells} == {"cuda", "cuda:1"}
+@pytest.mark.parametrize(
+    ("devices", "planned_devices"),
+    [
+        ((), {"cuda", "cpu"}),
+        (("cuda",), {"cuda"}),
+        (("cuda:0",), {"cuda"}),
+        (("cuda:1",), {"cuda:1"}),
+        (("cuda:all",), {"cuda", "cuda:1"}),
+        (("cuda:all", "cpu"), {"cuda", "cuda:1", "cpu"}),
+    ],
+)
+def test_one_gpu_of_a_box_is_planned_unless_more_are_named(
+    devices: tuple[str, ...], planned_devices: set[str]
+) -> None:
+    plan = planned(devices=devices, frameworks=("tensorflow",))
+    assert {str(p.cell.device) for p in plan.cells} == planned_devices
+
+
+def test_the_plan_says_which_gpus_it_leaves_out() -> None:
+    left_out = {e.what: e.reason for e in planned(frameworks=("tensorflow",)).excluded}
+    assert "--device cuda:all plans all" in left_out["tensorflow on cuda:1"]
+    assert planned(frameworks=("tensorflow",), devices=("cuda",)).excluded == ()
 
 
 def test_an_absent_framework_is_left_out_with_its_reason() -> None:
@@ -97,8 +116,8 @@ def test_quick_shares_ten_minutes_among_its_cells() -> None:
     plan = planned("quick")
     # Two frameworks; starting them and the two large workloads take most of it.
     assert 60 < plan.estimate_seconds <= 900
-    budgets = {p.timing.budget_seconds for p in plan.cells}
-    assert len(budgets) == 1
+    budgets = {(p.cell.device.kind, p.timing.budget_seconds) for p in plan.cells}
+    assert budgets == {("cpu", 3.0), ("cuda", 12.0)}
     assert all(p.timing.epochs is None for p in plan.cells)
 
 
@@ -127,12 +146,12 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
     assert plan.repeats == 3
     assert {p.timing.epochs for p in plan.cells} == {2}
     least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
-    assert least == {(True, 10.0), (False, 30.0)}
+    assert least == {(True, 12.0), (False, 30.0)}
     passes = plan.accuracy_passes
     assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
         (workload, device)
         for workload in ("mnist-cnn", "fashion-mlp")
-        for device in ("cuda", "cuda:1", "cpu")
+        for device in ("cuda", "cpu")
     }
     assert len(passes) == 6
     assert {p.timing.least_seconds for p in passes} == {0.0}
@@ -201,7 +220,14 @@ def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -
     old = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability="7.5")
     new = FoundDevice(kind="cuda", index=1, name="GPU", compute_capability="9.0")
     probes = {"tensorflow": Probe(devices=(old, new, CPU), environment=None)}
-    plan = planned("full", probes, workloads=("mnist-cnn",), recipes=("tuned",), batch_sizes=(64,))
+    plan = planned(
+        "full",
+        probes,
+        workloads=("mnist-cnn",),
+        recipes=("tuned",),
+        batch_sizes=(64,),
+        devices=("cuda:all", "cpu"),
+    )
     legal = {(str(p.cell.device), p.cell.precision) for p in plan.cells}
     assert legal == {
         ("cpu", "float32"),
