@@ -42,7 +42,7 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
         "battery_percent": power.battery_percent,
         "low_power_mode": power.low_power_mode,
         "thermal_pressure": pressure,
-        "cpu_governor": slug_or_none(governor.name) if governor else None,
+        "cpu_governor": slug_or_none(governor.name if governor else power.mode),
     }
     return tolerant(Conditions, facts | _gpu(device))
 
