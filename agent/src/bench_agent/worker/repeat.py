@@ -101,6 +101,8 @@ class Repeat:
         self._session = engine.open(job.workload, job.cell, weights, self._samples)
         self._session.sync()
         build_ns = clock() - began
+        # Again: the Metal probe may have switched off the plug-in's remapper.
+        self.environment = environment.describe(engine)
 
         self._enter("warm_up")
         began = clock()
