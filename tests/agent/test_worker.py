@@ -47,7 +47,7 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     ended, messages = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     assert phases == ["import", "data", "build", "warm_up", "timing", "conformance", "evaluate"]
-    assert sum(isinstance(message, BlockDone) for message in messages) == 8
+    assert sum(isinstance(message, BlockDone) for message in messages) == 16
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
     assert measurement.startup.import_ns == 7
