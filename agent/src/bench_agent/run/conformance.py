@@ -4,6 +4,7 @@ Each cell runs in a fresh process. The batch size of the cell does not matter, b
 its own.
 """
 
+import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,7 +45,10 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         )
         log = logs / "conformance" / f"{number}.log"
         answer = run_traces(job, log, limits_for(planned.cell, planned.estimate_seconds))
-        conformance = None if answer.problem else verdict(planned.cell, answer.traces)
+        conformance = None
+        if not answer.problem:
+            machine = platform.machine()
+            conformance = verdict(planned.cell, answer.traces, architecture=machine)
         yield CheckedCell(
             planned.cell, conformance, answer.traces, answer.environment, answer.problem
         )

@@ -1,6 +1,7 @@
 """One repeat, phase by phase, and its outcome when a phase fails."""
 
 import os
+import platform
 import traceback
 from collections.abc import Callable
 
@@ -194,7 +195,9 @@ class Repeat:
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        verdict = conformance.verdict(self._job.cell, measurement.traces)
+        verdict = conformance.verdict(
+            self._job.cell, measurement.traces, architecture=platform.machine()
+        )
         if verdict.kind == "wrong_result" or not self._drops_right:
             print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)

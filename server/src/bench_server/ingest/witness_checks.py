@@ -40,6 +40,7 @@ def witness(case: Case) -> Finding:
         told.step_count,
         band,
         movements=told.movements,
+        architecture=case.architecture,
     )
     numbers = {
         "verdict": judged.kind,

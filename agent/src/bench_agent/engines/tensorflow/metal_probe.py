@@ -9,7 +9,6 @@ with "1" it fuses nothing, Keras' own optimisers included.
 """
 
 import os
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
