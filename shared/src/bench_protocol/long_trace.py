@@ -93,8 +93,8 @@ def judge(
         if not off <= factor * limit or off == math.inf:
             return LongVerdict(
                 "wrong_result",
-                f"the {what} of the long trace are off by {off:.1e}, {factor * limit:.0e} is allowed"
-                f"{source}",
+                f"the {what} of the long trace are off by {off:.1e}, "
+                f"{factor * limit:.0e} is allowed{source}",
                 off,
             )
     within = off_losses <= loss_limit and off_movements <= movement_limit

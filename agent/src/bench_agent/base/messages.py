@@ -20,8 +20,8 @@ from bench_protocol.workloads import Workload
 class Timing(Wire):
     """When a repeat's timed part ends.
 
-    With ``epochs`` set, after that many whole epochs, or as many more as fill ``least_seconds``, cut
-    into at least ``min_blocks`` blocks.
+    With ``epochs`` set, after that many whole epochs, or as many more as fill ``least_seconds``,
+    cut into at least ``min_blocks`` blocks.
     Otherwise once there are ``min_blocks`` blocks of about ``block_seconds`` whose relative spread
     is at most ``target_spread`` and ``least_seconds`` were timed, or when ``budget_seconds`` are
     spent (but never before two blocks).

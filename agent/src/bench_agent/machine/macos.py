@@ -8,7 +8,7 @@ from typing import Any
 from bench_protocol.machine import Cpu, Gpu, OperatingSystem
 
 from . import apple
-from .text import command_output, text_or_none, whole_or_none
+from .text import command_output, whole_or_none
 
 PROFILER_TIMEOUT_SECONDS = 30
 SYSCTL_NAMES = (
@@ -45,10 +45,8 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def model() -> str | None:
-    """Model identifier, such as ``Mac14,6``."""
-    return text_or_none(sysctl().get("hw.model")) or text_or_none(
-        apple.section(profile(), "SPHardwareDataType").get("machine_model")
-    )
+    """Product and model identifier, such as ``MacBook Air Mac14,2``; only what is known."""
+    return apple.model_from(sysctl(), profile())
 
 
 def memory_bytes() -> int | None:
