@@ -55,7 +55,12 @@ def read(name: str) -> Machine:
 @pytest.mark.parametrize(
     ("name", "metal", "cpu", "split"),
     [
-        ("m1_air_7core", "Apple M1 (7-core GPU) (fanless)", "Apple M1 (8-core CPU) (fanless)", (4, 4)),
+        (
+            "m1_air_7core",
+            "Apple M1 (7-core GPU) (fanless)",
+            "Apple M1 (8-core CPU) (fanless)",
+            (4, 4),
+        ),
         ("m2pro_two_displays", "Apple M2 Pro (19-core GPU)", "Apple M2 Pro (12-core CPU)", (8, 4)),
         (
             "m2ultra_macos26",

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 MAKEFILE = (ROOT / "Makefile").read_text()
 BUILTINS = ("command", "type", "test", "cd")
 # GNU make's characters that need a shell (job.c, sh_chars_sh).
-SHELL_CHARACTERS = set("#;\"*?[]&|<>(){}$`^~!")
+SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
 
 
 @pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])

@@ -1,14 +1,17 @@
 """Plans from presets, filters and the frameworks' devices."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.fakes.workloads import TINY, variant
 
 from bench_agent import engines
+from bench_agent.base import precisions
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
+from bench_agent.engines import common
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_protocol.catalogue import workload_named
@@ -159,7 +162,7 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
         ("tuned", p.workload.epochs) for p in passes
     }
     steps = list(plan)
-    assert [repeat for repeat, _ in steps[-6:]] == [4] * 6
+    assert [repeat for repeat, _ in steps[-4:]] == [4] * 4
     assert len({(repeat, p.cell) for repeat, p in steps}) == len(steps) == len(plan)
     assert plan.estimate_seconds == sum(p.estimate_seconds for _, p in steps)
 
@@ -251,3 +254,42 @@ def test_what_sources_published_is_in_the_catalogue() -> None:
         for name, _, batch_size in preset.published.points:
             workload = workload_named(name)
             assert batch_size in (*workload.batch_sizes, workload.batch_size)
+
+
+@pytest.mark.parametrize(
+    ("framework", "architecture", "macos", "reason"),
+    [
+        ("mlx", "applegpu_g17s", "26.2", None),
+        ("mlx", "applegpu_g17g", "27.0", None),
+        ("mlx", "applegpu_g18p", "26.2.1", None),
+        ("mlx", "applegpu_g17p", "26.2", "this GPU is applegpu_g17p"),
+        ("mlx", "applegpu_g16s", "26.2", "M5 or newer"),
+        ("mlx", None, "26.2", "unknown"),
+        ("mlx", "applegpu_g17s", "26.1", "needs macOS 26.2, this is 26.1"),
+        ("tensorflow", "applegpu_g17s", "26.2", "this framework has no tf32 on Metal"),
+    ],
+)
+def test_tf32_of_apples_neural_accelerators_is_a_cell_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+    framework: str,
+    architecture: str | None,
+    macos: str,
+    reason: str | None,
+) -> None:
+    monkeypatch.setattr(common, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(common, "platform", SimpleNamespace(machine=lambda: "arm64"))
+    monkeypatch.setattr(precisions.platform, "mac_ver", lambda: (macos, ("", "", ""), "arm64"))
+    gpu = FoundDevice(kind="metal", index=0, name="Apple M5", architecture=architecture)
+    probes = {framework: Probe(devices=(gpu,), environment=None)}
+    plan = planned(
+        "smoke",
+        probes,
+        frameworks=(framework,),
+        precisions=("tf32", "float32"),
+        workloads=("mnist-cnn",),
+        recipes=("tuned",),
+    )
+    assert {p.cell.precision for p in plan.cells} == (
+        {"float32"} if reason else {"float32", "tf32"}
+    )
+    assert reason is None or reason in plan.excluded[0].reason

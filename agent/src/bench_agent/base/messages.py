@@ -72,12 +72,17 @@ class Answer(Wire):
 
 
 class FoundDevice(Wire):
-    """A device as a framework reports it; ``compute_capability`` such as ``9.0``, NVIDIA only."""
+    """A device as a framework reports it.
+
+    ``compute_capability`` such as ``9.0``: NVIDIA only. ``architecture`` such as ``applegpu_g17s``:
+    Apple only, from MLX.
+    """
 
     kind: DeviceKind
     index: int
     name: str
     compute_capability: str | None = None
+    architecture: str | None = None
 
 
 class Probe(Wire):

@@ -41,6 +41,7 @@ class Mlx:
             device_kinds=self.device_kinds,
             recipes=self.recipes,
             precisions=self.precisions,
+            tf32_on_metal=True,
         )
 
     def load(self, workload: Workload, cell: Cell) -> None:
@@ -77,10 +78,15 @@ class Mlx:
             for index in range(mx.device_count(mx.gpu)):
                 facts = mx.device_info(mx.Device(mx.gpu, index))
                 name = str(facts.get("device_name", "GPU"))[:200]
+                architecture = str(facts.get("architecture", ""))[:64] or None
                 devices.insert(
                     index,
                     FoundDevice(
-                        kind=kind, index=index, name=name, compute_capability=_capability(facts)
+                        kind=kind,
+                        index=index,
+                        name=name,
+                        compute_capability=_capability(facts),
+                        architecture=architecture if kind == "metal" else None,
                     ),
                 )
         return devices
