@@ -1,9 +1,9 @@
 """Hardware names: the normalised name by which results are grouped.
 
 Computed by the server from a machine's facts, never sent: a new alias here regroups stored results.
-An NVIDIA GPU is the same hardware bare, in a container and in a virtual machine: it computes without
-their help, and the machine's facts say which it was. A processor in one is a part of the processor,
-and a virtual Mac's GPU is not Apple's GPU, so neither groups with the bare machine.
+An NVIDIA GPU is the same hardware bare, in a container and in a virtual machine: it computes
+without their help, and the machine's facts say which it was. A processor in one is a part of the
+processor, and a virtual Mac's GPU is not Apple's GPU, so neither groups with the bare machine.
 """
 
 import re
@@ -63,8 +63,8 @@ FANLESS = re.compile(
 def hardware_name(machine: Machine, device: Device) -> str:
     """The hardware name of a device of this machine.
 
-    Examples: ``Apple M2 Max (30-core GPU)``, ``Apple M2 (8-core GPU) (fanless)``, ``NVIDIA H200``, ``Intel Core i7-8700``,
-    ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
+    Examples: ``Apple M2 Max (30-core GPU)``, ``Apple M2 (8-core GPU) (fanless)``, ``NVIDIA H200``,
+    ``Intel Core i7-8700``, ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
     """
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
     if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
