@@ -1,9 +1,10 @@
-# The two commands of the README are `make demo` and `make test`; everything installs into .venv.
+# The two commands of the README are `make demo` and `make test`; everything installs into .venv,
+# and JAX and PyTorch for NVIDIA GPUs into .venv-cu13.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check
+PIP := -m pip --disable-pip-version-check install -c constraints.txt
 
 # Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU. GNU make
 # 4.2.1 starts a command without a shell, which has no program "command", unless it has a character
@@ -13,6 +14,10 @@ ifeq ($(OS),Darwin)
 EXTRAS := metal
 else ifneq ($(shell command -v nvidia-smi 2>/dev/null),)
 EXTRAS := tensorflow-cuda,mlx-cuda
+# One environment has one CUDA. TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13 in an
+# environment of their own. CUDA13_EXTRAS=torch,jax-cuda,mlx-cuda13 brings MLX for CUDA 13 too.
+CUDA13 := .venv-cu13
+CUDA13_EXTRAS ?= torch,jax-cuda
 else
 EXTRAS := tensorflow,mlx
 endif
@@ -34,12 +39,12 @@ $(VENV)/installed-$(EXTRAS): $(PARTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'Installing Trainmark and its frameworks ($(EXTRAS)) into $(VENV): this takes some minutes.'
-	$(PIP) install -c constraints.txt -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
+	$(BIN)/python $(PIP) -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
 	@echo 'Installing what the tests need into $(VENV).'
-	$(PIP) install -c constraints.txt -r requirements-dev.txt
+	$(BIN)/python $(PIP) -r requirements-dev.txt
 	@touch $@
 
 $(VENV)/set-up$(SWITCH): $(VENV)/installed-dev tests/set_up.py
@@ -49,7 +54,13 @@ $(VENV)/set-up$(SWITCH): $(VENV)/installed-dev tests/set_up.py
 install: $(VENV)/installed-$(EXTRAS) ## Agent, server, and this platform's TensorFlow and MLX into .venv.
 
 frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
-	$(PIP) install -c constraints.txt -e './agent[jax,torch]'
+ifdef CUDA13
+	@test -x $(CUDA13)/bin/python || $(BIN)/python -m venv $(CUDA13)
+	$(CUDA13)/bin/python $(PIP) -e ./shared -e './agent[$(CUDA13_EXTRAS)]'
+	$(BIN)/bench-agent environments add $(CUDA13)
+else
+	$(BIN)/python $(PIP) -e './agent[jax,torch]'
+endif
 
 demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
 	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
@@ -87,7 +98,7 @@ check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Pyt
 	$(BIN)/python deploy/check_pins.py
 
 clean: ## Remove the virtual environments and the demo's database.
-	rm -rf $(VENV) .demo .benchmark
+	rm -rf $(VENV) $(CUDA13) .demo .benchmark
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

@@ -23,9 +23,9 @@ Speed = TypeVar("Speed")
 # The worker as it is, but for its clock.
 CPU_CLOCK_WORKER = """
 import time
-from bench_agent import worker
+from bench_agent.worker.main import main
 time.perf_counter_ns = time.process_time_ns
-worker.main()
+main()
 """
 
 

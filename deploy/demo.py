@@ -22,6 +22,7 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / ".demo"
 BIN = Path(sys.executable).parent
+CUDA_13 = ROOT / ".venv-cu13"  # `make frameworks` makes it on a machine with an NVIDIA GPU
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -69,6 +70,8 @@ def _address(process: "subprocess.Popen[str]", log: Path) -> str:
 
 def measure(address: str, environ: dict[str, str]) -> int:
     """Run the smoke preset; its exit code."""
+    if CUDA_13.is_dir():
+        subprocess.run([BIN / "bench-agent", "environments", "add", CUDA_13], env=environ)
     command = [BIN / "bench-agent", "run", "--preset", "smoke", "--server", address, "--yes"]
     return subprocess.run(command, env=environ).returncode
 

@@ -118,10 +118,9 @@ def batch_size(api: Api, workload: str) -> str:
 def can_i_believe_it(api: Api, workload: str) -> str:
     """9. Who measured it, how often, and may I believe it?"""
     row = measured(api.board(workload))[0]
-    state = "provisional" if row["provisional"] else "settled"
     return (
-        f"{row['repeats']} repeats on {row['machines']} machines of {row['owners']} owners, trust "
-        f"level {row['trust_level']}, {state}; signed bytes: /results/{row['result_id']}/envelope"
+        f"{row['runs']} runs on {row['machines']} machines of {row['owners']} owners, trust level "
+        f"{row['trust_level']}, {row['tier']}; signed bytes: /results/{row['result_id']}/envelope"
     )
 
 

@@ -81,7 +81,10 @@ def browser_command() -> str:
 
 
 def bring_torch(*, complete: bool) -> bool:
-    """PyTorch, where pip finds a build without CUDA's gigabytes."""
+    """PyTorch, where pip finds a build without CUDA's gigabytes.
+
+    Never one with CUDA beside TensorFlow's: two builds of cuDNN would install the same files.
+    """
     if find_spec("torch"):
         return True
     install = ("pip", "install", "--no-input", "-c", str(ROOT / "constraints.txt"), "torch")
@@ -91,9 +94,13 @@ def bring_torch(*, complete: bool) -> bool:
             return False
         planned = json.loads(report.read_text(encoding="utf-8"))["install"]
     names = [package["metadata"]["name"] for package in planned]
-    if not complete and any(name.startswith(("nvidia-", "cuda-")) for name in names):
-        print("  the build for this machine brings CUDA, gigabytes", flush=True)
-        return False
+    if any(name.startswith(("nvidia-", "cuda-")) for name in names):
+        if find_spec("nvidia"):
+            print("  the build for this machine brings a second CUDA", flush=True)
+            return False
+        if not complete:
+            print("  the build for this machine brings CUDA, gigabytes", flush=True)
+            return False
     return run(*install, seconds=None)
 
 

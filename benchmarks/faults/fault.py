@@ -14,8 +14,8 @@ from bench_protocol.result import Result
 from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
-# Short, because a fault shows in its first steps or not at all.
-TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2)
+# Short: a fault shows in its first steps or not at all. Longer than the slack of the window.
+TIMING = Timing(warm_up_seconds=0.3, block_seconds=0.1, budget_seconds=1.2, least_seconds=0.6)
 Group = Literal["A", "B", "C", "D", "E", "F", "G", "H", "N"]
 GROUPS: dict[Group, str] = {
     "A": "the traced step",

@@ -36,6 +36,14 @@ class Database:
         finally:
             store.close()
 
+    def age_challenges(self) -> None:
+        """Make the challenges as old as the runs that are bound to them are long."""
+        store = Store(self.url)
+        try:
+            world.age(store)
+        finally:
+            store.close()
+
     def lag(self) -> int:
         """Log entries that are not projected yet."""
         store = Store(self.url)

@@ -42,7 +42,8 @@ from bench_server.ingest import result_checks, submission_checks
 from bench_server.log.server_keys import Authority
 from bench_server.projection import measurements, outliers
 from bench_server.ranking import rows as aggregate_rows
-from bench_server.ranking.figures import Children, Figure, Subject, combine
+from bench_server.ranking.figures import Children, Figure, Subject, at_level, combine, of_owners
+from bench_server.ranking.rows import LEVELS
 
 from . import world
 from .bulk import Bulk, bulk
@@ -134,14 +135,15 @@ class Seeding:
         )  # fmt: skip
         for cell, of_cell in enumerate(_templates(kind)):
             slower = world.step_ns(number, cell, 0) / world.step_ns(kind, cell, 0)
-            subject = replace(of_cell.subject, owner=owner, machine_id=machine_id)
+            subject = replace(
+                of_cell.subject, owner=owner, machine_id=machine_id, run_id=key_id[:32]
+            )
             whose = {
                 "key_id": key_id,
                 "run_id": key_id[:32],
                 "owner": owner,
                 "machine_id": machine_id,
-                "environment_standing": subject.id,
-                "machine_standing": replace(subject, environment_id="").id,
+                "run_standing": subject.id,
             }
             ids = [self._result(row, slower, whose) for row in of_cell.rows]
             if of_cell.figures:
@@ -156,7 +158,7 @@ class Seeding:
     def finish(self, authority: Authority) -> None:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
-            figure = combine(Children.of(owners), "owners", subject)
+            figure = of_owners(owners, frozenset(), subject)
             self._add(STANDINGS, **aggregate_rows.aggregate_columns("hardware", figure))
         for row in {
             row.id: row for kind in range(world.KINDS) for row in _environments(kind)
@@ -195,14 +197,12 @@ class Seeding:
     def _figures(
         self, of_cell: "Template", slower: float, subject: Subject, ids: list[str]
     ) -> None:
-        """What three repeats make of a machine in its one environment, of it, and of its owner."""
-        machine = replace(subject, environment_id="")
-        owner = replace(machine, machine_id="")
-        hardware = replace(owner, owner="")
+        """What three repeats make of a run, of its machine, and of its owner."""
+        machine, owner, hardware = (at_level(level, subject) for level in LEVELS[1:])
         middle = ids[of_cell.middle]
         newest_at = self.waiting[MEASUREMENTS][-1][MEASUREMENTS.place["received_at"]]
         for row, own, parent in (
-            (of_cell.figures[0], subject, None),
+            (of_cell.figures[0], subject, machine.id),
             (of_cell.figures[1], machine, owner.id),
             (of_cell.figures[2], owner, hardware.id),
         ):
@@ -212,6 +212,7 @@ class Seeding:
                 "result_id": middle,
                 "owner": own.owner,
                 "machine_id": own.machine_id,
+                "run_id": own.run_id,
                 "newest_at": newest_at,
             }
             changed = STANDINGS.changed(row, slower, values)
@@ -243,14 +244,12 @@ def _cells(kind: int) -> Iterator[Template]:
         figures = []
         if rows[0]["rankable"]:
             repeats = [aggregate_rows.figure_of_result(SimpleNamespace(**row)) for row in rows]
-            of_machine = combine(Children.of(repeats), "repeats", subject)
-            of_owner = combine(Children.of([of_machine]), "machines", subject)
-            whole = {"environment_id": ""}
-            figures = [
-                aggregate_rows.aggregate_columns("environment", of_machine),
-                aggregate_rows.aggregate_columns("machine", of_machine) | whole,
-                aggregate_rows.aggregate_columns("owner", of_owner) | whole,
-            ]
+            below, made = repeats, []
+            for level in LEVELS[:3]:
+                figure = combine(Children.of(below), level, at_level(level, subject))
+                made.append(aggregate_rows.aggregate_columns(level, figure))
+                below = [figure]
+            figures = made
         middle = sorted(range(len(rows)), key=lambda number: rows[number]["ns_per_sample"] or 0)[1]
         yield Template(
             subject,
@@ -262,7 +261,8 @@ def _cells(kind: int) -> Iterator[Template]:
 
 def _row(result: Result) -> dict[str, Any]:
     key = SigningKey(key_id="0" * 64, owner="", first_key_id="0" * 64)
-    facts = submission_checks.SubmissionFacts(BEGAN, "foreign")
+    took = timedelta(seconds=world.RUN_SECONDS)
+    facts = submission_checks.SubmissionFacts(BEGAN, "fresh", BEGAN - took)
     entry = SimpleNamespace(
         log_index=0, submission_id="0" * 16, received_at=BEGAN, challenge_id=None, outlier=None
     )

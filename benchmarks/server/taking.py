@@ -121,7 +121,7 @@ def _posted(
     path = running.address + "/api/v1/results"
     kind = load.JSON if lines == 1 else load.NDJSON
     most = int(most_per_second * (seconds + 1))
-    with _bodies(running, clients, most, lines) as bodies:
+    with _bodies(running, database, clients, most, lines) as bodies:
         before = database.count()
         found, cpu_seconds, resident_mib = running.while_under(
             lambda: load.posting(
@@ -140,11 +140,14 @@ def _posted(
 
 
 @contextmanager
-def _bodies(running: Running, clients: int, most: int, lines: int) -> Iterator[Path]:
+def _bodies(
+    running: Running, database: Database, clients: int, most: int, lines: int
+) -> Iterator[Path]:
     """A file of at least so many envelopes, a line each, of whole runs."""
     count = clients * -(-most // (world.RUN * clients))
     with httpx.Client(base_url=running.address, headers=HEADERS, timeout=60) as http:
         runs = [_run(http, number) for number in range(count)]
+    database.age_challenges()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "envelopes"
         world.write(path, world.in_turns(runs, clients if lines == 1 else 1))

@@ -8,10 +8,12 @@ hardware, so that a board has the same rows and each row more behind it.
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlalchemy import update
 from tests.fakes import results
 
 from bench_protocol import envelope, statement
@@ -19,7 +21,10 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.conformance import TRACED
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Challenge, Energy, Result, Telemetry, Trace
+from bench_protocol.result import Challenge, Clocks, Energy, Result, Telemetry, Trace
+from bench_server.db.store import Store
+from bench_server.db.tables import Challenge as ChallengeRow
+from bench_server.db.tables import table_of
 
 GPUS = tuple(
     f"NVIDIA {name}"
@@ -46,6 +51,17 @@ SECONDS = 36
 # These stand in a template for a run's own.
 RUN_ID = "5" * 32
 ORIGIN = "trainmark.localhost"
+# A whole day, so that any repeat fits into it; the challenge must be as old (:func:`age`).
+RUN_SECONDS = 86_400
+CLOCKS = Clocks(
+    run_started="2026-11-21T03:42:00.000000Z",
+    started="2026-11-21T03:42:00.000000Z",
+    finished="2026-11-22T03:42:00.000000Z",
+    signed="2026-11-22T03:42:00.000000Z",
+    started_ns=1_000,
+    finished_ns=RUN_SECONDS * 10**9,
+    signed_ns=RUN_SECONDS * 10**9,
+)
 STANDS_IN = Challenge(id="6" * 32, nonce="7" * 64, server_origin=ORIGIN)
 
 
@@ -122,6 +138,7 @@ class Sender:
             run_id=RUN_ID,
             repeat=repeat,
             challenge=STANDS_IN,
+            clocks=CLOCKS,
             environment=_environment(),
             telemetry=Telemetry(
                 at_ns=tuple(second * 1_000_000_000 for second in range(SECONDS)),
@@ -181,6 +198,15 @@ def challenge_of(answer: bytes) -> Challenge:
     """The challenge in the server's answer."""
     given = json.loads(answer)
     return Challenge(id=given["id"], nonce=given["nonce"], server_origin=given["server_origin"])
+
+
+def age(store: Store) -> None:
+    """Make unused challenges as old as their runs are long."""
+    challenges = table_of(ChallengeRow)
+    issued_at = datetime.now(UTC) - timedelta(seconds=RUN_SECONDS)
+    unused = challenges.c.used.is_(False)
+    with store.writing() as session:
+        session.execute(update(challenges).where(unused).values(issued_at=issued_at))
 
 
 def _environment() -> Environment:

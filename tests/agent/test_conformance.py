@@ -1,9 +1,10 @@
 """The trace inside a repeat, and ``bench-agent conformance``."""
 
 import json
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
 from tests.fakes.workloads import job_of, small
@@ -50,16 +51,19 @@ def test_a_repeat_is_traced_after_it_was_timed(
     # The fake's first losses represent the timed part.
     timed = [0.5] * (len(witness_steps(WORKLOAD, WORKLOAD.batch_size)) + 1)
     long = [0.9, 0.4, 0.1]
-    losses = chain(timed, (loss * factor for loss in LOSSES), long)
+    # Then those of the steps after the timing, and of the rewound session, as in the timed part.
+    losses = chain(timed, (loss * factor for loss in LOSSES), long, repeat(0.5))
     monkeypatch.setattr(FakeSession, "loss", lambda self: next(losses))
     messages: list[Any] = []
     job = job_of(WORKLOAD, warm_up_seconds=0.002, budget_seconds=0.01, block_seconds=0.001)
     ended = worker.work(job, messages.append, clock)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     assert phases.index("warm_up") < phases.index("timing") < phases.index("conformance")
-    traced, after = engine.session.blocks[-23:-10], engine.session.blocks[-10:]
-    assert traced == [*[1] * 10, 1, 17, 6]
-    assert after == [*[1] * 5, *[25] * 5]
+    assert engine.session.rewinds == 1
+    first = [1, *np.diff(witness_steps(WORKLOAD, WORKLOAD.batch_size))]
+    assert engine.session.blocks[-len(first) :] == first
+    traced = [*[1] * 10, 1, 17, 6]
+    assert traced in [engine.session.blocks[n : n + 13] for n in range(len(engine.session.blocks))]
     outcome = ended.outcome
     assert outcome.measurement is not None
     *short, last = outcome.measurement.traces
@@ -105,7 +109,7 @@ def test_the_command_really_traces() -> None:
 def test_the_command_fails_with_a_pair(
     monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
-    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log, limits: answer)
+    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log, limits, command: answer)
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1
     assert says in ended.output

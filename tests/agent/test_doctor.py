@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 from tests.fakes.datasets import put
+from tests.fakes.environments import distribution
 
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.home import Home
@@ -20,7 +21,6 @@ from bench_agent.base.keys import load_or_create_key, machine_hash
 from bench_agent.data.manifest import MANIFEST
 from bench_agent.doctor import CHECKS, Finding, diagnose, examine, show, surroundings
 from bench_agent.doctor.surroundings import Surroundings
-from bench_agent.run.worker_process import worker_command
 
 MAIN = "from bench_agent.cli.main import main; main()"
 AGENT = f"{sys.executable} -c '{MAIN}'"
@@ -69,14 +69,6 @@ def bench(tmp_path: Path) -> Bench:
     return Bench(tmp_path)
 
 
-def distribution(folder: Path, name: str, version: str) -> Path:
-    """Metadata of a distribution, as pip leaves it."""
-    path = folder / f"{name.replace('-', '_')}-{version}.dist-info"
-    path.mkdir(parents=True)
-    (path / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    return path
-
-
 def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
     packages = tmp_path / "packages"
     wrong = distribution(packages, "tensorflow", "2.20.0")
@@ -94,7 +86,7 @@ def test_a_wrong_pair_of_versions(bench: Bench, tmp_path: Path) -> None:
 
 
 def test_no_framework(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(surroundings, "is_installed", lambda name: False)
+    monkeypatch.setattr(surroundings, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path)), ("frameworks",)))
     assert findings[-1].verdict == "fail"
     assert findings[-1].hint is not None
@@ -189,7 +181,7 @@ def test_an_unknown_check_is_refused_with_those_there_are(tmp_path: Path) -> Non
 
 def test_every_check_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diagnose, "answers", lambda url: False)
-    monkeypatch.setattr(surroundings, "probe_all", lambda logs, names: {})
+    monkeypatch.setattr(surroundings, "probe_each", lambda logs, interpreters: {})
     findings = list(examine(Surroundings(Home(tmp_path / "home"))))
     seen = {finding.id.partition(".")[0] for finding in findings}
     assert seen >= {check.id for check in CHECKS} - {"data", "power"}
@@ -208,8 +200,6 @@ def test_probes_of_an_unusable_home_are_logged_elsewhere(tmp_path: Path) -> None
 def test_the_short_training_is_a_job_that_a_worker_understands(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from bench_agent.run import worker_process
-
     script = (
         "import sys, os; from bench_agent.base.messages import *; "
         "from bench_protocol.result import Failed; "
@@ -217,8 +207,9 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
         "answer = Answer(outcome=Failed(kind='wrong_result', phase='build'), environment=None); "
         "os.write(int(sys.argv[-1]), answer.model_dump_json().encode() + b'\\n')"
     )
-    assert worker_command()
-    monkeypatch.setattr(worker_process, "worker_command", lambda: [sys.executable, "-c", script])
+    monkeypatch.setattr(
+        diagnose, "worker_command", lambda python: [python or sys.executable, "-c", script]
+    )
     problem = diagnose.short_training("tensorflow", "metal", tmp_path)
     assert problem == (None, "wrong result in phase build")
 

@@ -1,6 +1,7 @@
 """Doctor's checks of the frameworks and of NVIDIA's driver, as pure functions."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from tests.fakes.findings import only, verdicts
@@ -9,6 +10,7 @@ from bench_agent.doctor import frameworks, nvidia
 from bench_agent.doctor.finding import Finding, exit_code
 from bench_agent.doctor.frameworks import BUNDLED_BLAS, FrameworkProbe
 from bench_agent.doctor.nvidia import Nvidia
+from bench_agent.doctor.software import Software
 
 GOOD = FrameworkProbe(installed=True, devices=("cpu",), version="1.0")
 BROKEN = FrameworkProbe(installed=True, problem="ImportError: libfoo.so")
@@ -19,7 +21,9 @@ def test_frameworks() -> None:
     installed = {"tensorflow-cpu": "2.21.0", "tensorflow": "2.21.0", "numpy": "2.4.6"}
 
     def check(seen: Mapping[str, FrameworkProbe]) -> list[Finding]:
-        return list(frameworks.check_frameworks(seen, installed))
+        software = Software(installed)
+        having = {name: replace(probe, software=software) for name, probe in seen.items()}
+        return list(frameworks.check_frameworks(having))
 
     assert verdicts(check({"mlx": GOOD, "tensorflow": ABSENT})) == {
         "frameworks.mlx": "ok",
@@ -27,10 +31,12 @@ def test_frameworks() -> None:
     }
     assert verdicts(check({"mlx": GOOD, "tensorflow": BROKEN}))["frameworks.tensorflow"] == "fail"
     hint = check({"tensorflow": BROKEN})[0].hint or ""
-    assert hint.endswith("install --force-reinstall tensorflow==2.21.0 tensorflow-cpu==2.21.0")
+    pins = "tensorflow==2.21.0 tensorflow-cpu==2.21.0"
+    assert f"install --force-reinstall --no-deps {pins} && " in hint
+    assert hint.endswith(f"install {pins}")
     installed = {"mlx": "0.32.4", "mlx-cpu": "0.31.0", "mlx-lm": "0.30.1"}
     hint = check({"mlx": BROKEN})[0].hint or ""
-    assert hint.endswith("--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1")
+    assert "--no-deps mlx==0.32.4 mlx-cpu==0.32.4 mlx-lm==0.30.1 && " in hint
     nothing = check({"mlx": ABSENT, "tensorflow": ABSENT})
     assert exit_code(nothing) == 1
     assert nothing[-1].hint is not None
@@ -39,7 +45,7 @@ def test_frameworks() -> None:
 
 def test_a_mac_without_metal_is_said() -> None:
     seen = {"mlx": FrameworkProbe(installed=True, devices=("metal", "cpu")), "tensorflow": GOOD}
-    seen_verdicts = verdicts(frameworks.check_metal(seen, {}, apple_silicon=True))
+    seen_verdicts = verdicts(frameworks.check_metal(seen, apple_silicon=True))
     assert seen_verdicts == {"metal.mlx": "ok", "metal.tensorflow": "warn"}
 
 
@@ -51,18 +57,33 @@ def test_a_mac_without_metal_is_said() -> None:
         (
             {"mlx": "0.32.4", "mlx-cpu": "0.31.0"},
             "fail",
-            "--force-reinstall mlx==0.32.4 mlx-cpu==0.32.4",
+            "--force-reinstall --no-deps mlx==0.32.4 mlx-cpu==0.32.4",
         ),
         (
             {"mlx": "0.32.4", "mlx-cpu": "0.32.4", "mlx-cuda-13": "0.32.4"},
             "warn",
-            "mlx-cuda-13==0.32.4",
+            "--no-deps mlx==0.32.4 mlx-cuda-13==0.32.4",
+        ),
+        (
+            {"mlx": "0.32.4", "mlx-cuda-12": "0.32.4", "mlx-cuda-13": "0.32.4"},
+            "warn",
+            "--no-deps mlx==0.32.4 mlx-cuda-12==0.32.4",
+        ),
+        (
+            {
+                "mlx": "0.32.4",
+                "mlx-cuda-12": "0.32.4",
+                "mlx-cuda-13": "0.32.4",
+                "nvidia-cudnn-cu13": "9.20.0.48",
+            },
+            "warn",
+            "--no-deps mlx==0.32.4 mlx-cuda-13==0.32.4",
         ),
         ({}, "skip", ""),
     ],
 )
 def test_mlx_backend(packages: Mapping[str, str], verdict: str, hint: str) -> None:
-    actual, actual_hint = only(frameworks.check_mlx_backend(packages, "Linux"))
+    actual, actual_hint = only(frameworks.check_mlx_backend(Software(packages), "Linux"))
     assert actual == verdict
     assert hint in actual_hint
 
@@ -119,19 +140,22 @@ NEW, MIDDLE, OLD = (
         (Nvidia(), GOOD, {"mlx": "0.32.4"}, "skip", ""),
         (NEW, ABSENT, {}, "skip", ""),
         (NEW, CUDA_CPU, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "ok", ""),
-        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "mlx[cuda13]==0.32.4"),
+        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
+        (NEW, GOOD, {"mlx": "0.32.4", "nvidia-cudnn-cu13": "9.20"}, "warn", "mlx[cuda13]==0.32.4"),
         (MIDDLE, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "mlx[cuda12]==0.32.4"),
-        (MIDDLE, BROKEN, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "fail", "mlx[cuda12]==0.32.4"),
+        (MIDDLE, BROKEN, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "fail", "clean install"),
         (OLD, BROKEN, {"mlx": "0.32.4", "mlx-cuda-12": "0.32.4"}, "fail", "nvidia-driver"),
         (OLD, GOOD, {"mlx": "0.32.4", "mlx-cpu": "0.32.4"}, "warn", "nvidia-driver"),
-        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "warn", "--force-reinstall"),
+        (NEW, GOOD, {"mlx": "0.32.4", "mlx-cuda-13": "0.32.4"}, "warn", "reinstall --no-deps mlx="),
         (Nvidia(driver="580.1", capabilities=("6.1",)), GOOD, {"mlx": "0.32.4"}, "skip", ""),
     ],
 )
 def test_mlx_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(nvidia.check_cuda_mlx(facts, seen, packages))
+    actual, actual_hint = only(
+        nvidia.check_cuda_mlx(facts, replace(seen, software=Software(packages)))
+    )
     assert actual == verdict
     assert hint in actual_hint
 
@@ -144,11 +168,20 @@ def test_mlx_beside_an_nvidia_gpu(
         (NEW, CUDA_CPU, {"tensorflow": "2.21.0"}, "ok", ""),
         (NEW, GOOD, {"tensorflow-cpu": "2.21.0"}, "warn", "agent[tensorflow-cuda]"),
         (NEW, GOOD, {"tensorflow": "2.21.0"}, "warn", "tensorflow[and-cuda]==2.21.0"),
+        (
+            NEW,
+            GOOD,
+            {"tensorflow": "2.21.0", "nvidia-cudnn-cu13": "9.20"},
+            "warn",
+            "clean install frameworks",
+        ),
     ],
 )
 def test_tensorflow_beside_an_nvidia_gpu(
     facts: Nvidia, seen: FrameworkProbe, packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(nvidia.check_cuda_tensorflow(facts, seen, packages))
+    actual, actual_hint = only(
+        nvidia.check_cuda_tensorflow(facts, replace(seen, software=Software(packages)))
+    )
     assert actual == verdict
     assert hint in actual_hint

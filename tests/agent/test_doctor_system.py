@@ -6,6 +6,7 @@ import pytest
 from tests.fakes.findings import only, verdicts
 
 from bench_agent.doctor import apple, python
+from bench_agent.doctor.software import Software
 from bench_agent.doctor.versions import at_least, release
 
 
@@ -43,13 +44,15 @@ from bench_agent.doctor.versions import at_least, release
 def test_pairs_of_tensorflow_and_its_plug_in(
     packages: Mapping[str, str], verdict: str, hint: str
 ) -> None:
-    actual, actual_hint = only(apple.check_pair(packages, apple_silicon=True))
+    actual, actual_hint = only(apple.check_pair(Software(packages), apple_silicon=True))
     assert actual == verdict
     assert hint in actual_hint
 
 
 def test_elsewhere_no_plug_in_is_missed() -> None:
-    assert only(apple.check_pair({"tensorflow": "2.21.0"}, apple_silicon=False))[0] == "skip"
+    assert (
+        only(apple.check_pair(Software({"tensorflow": "2.21.0"}), apple_silicon=False))[0] == "skip"
+    )
 
 
 @pytest.mark.parametrize(

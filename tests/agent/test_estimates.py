@@ -144,7 +144,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
     )
 
-    def run_job(job: Job, log: Path, limits: Limits) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
         jobs.append(job.cell)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
@@ -201,7 +201,7 @@ def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     assert "days" in line or " h" in line
 
 
-def measured(job: Job, log: Path, limits: Limits) -> Answer:
+def measured(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
     return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
@@ -209,7 +209,7 @@ def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:
     home = Home(tmp_path)
     failed = Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
     cells = calibration.unknown(plan_of("quick", home), home)
-    calibration.calibrate(cells, home, lambda line: None, lambda job, log, limits: failed)
+    calibration.calibrate(cells, home, lambda line: None, lambda *_: failed)
     assert estimates.load(home.measured_times) == MeasuredTimes()
 
 

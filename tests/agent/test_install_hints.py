@@ -7,16 +7,13 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
+from bench_agent.base.install_hints import Pip
 from bench_agent.doctor import fixes
 
 
 def test_hints_use_the_tools_that_are_there() -> None:
-    command = install_hints.pip("uninstall", "-y", "x", python="/p y", has_pip=True)
-    assert command == "'/p y' -m pip uninstall -y x"
-    assert (
-        install_hints.pip("uninstall", "-y", "x", python="/p", has_pip=False)
-        == "uv pip uninstall --python /p x"
-    )
+    assert Pip("/p y", has_pip=True).uninstall("x") == "'/p y' -m pip uninstall -y x"
+    assert Pip("/p", has_pip=False).uninstall("x") == "uv pip uninstall --python /p x"
     for manager, need in itertools.product(("apt-get", "dnf", "pacman", "apk"), ("g++", "blas")):
         there = {manager: f"/bin/{manager}"}
         command = fixes.system_package(need, there.get)
@@ -34,7 +31,7 @@ def test_uv_is_fetched_where_it_is_missing() -> None:
 
 def test_in_a_checkout_the_sources_are_installed_at_the_tested_versions(tmp_path: Path) -> None:
     (tmp_path / "constraints.txt").touch()
-    command = install_hints.install_extras("torch", "jax", checkout=tmp_path)
+    command = Pip(checkout=tmp_path).install_extras("torch", "jax")
     assert command.endswith(
         f"install -c {tmp_path}/constraints.txt -e {tmp_path}/shared "
         f"-e '{tmp_path}/agent[torch,jax]'"
@@ -51,11 +48,36 @@ def test_elsewhere_what_the_extras_stand_for_is_named(
         "mlx>=0.29; sys_platform == 'nowhere' and extra == 'mlx'",
     ]
     monkeypatch.setattr(install_hints, "requires", lambda name: declared)
-    command = install_hints.install_extras("torch", "mlx", checkout=tmp_path)
+    command = Pip(checkout=tmp_path).install_extras("torch", "mlx")
     assert command.endswith("install 'torch>=2.6' 'mlx[cpu]>=0.29'")
 
 
 @pytest.mark.parametrize("framework", engines.names())
 def test_no_command_asks_an_index_for_the_agent(framework: str) -> None:
-    for word in install_hints.install_extras(framework).split():
+    for word in Pip().install_extras(framework).split():
         assert not word.strip("'").startswith(("bench-agent", "bench-protocol"))
+
+
+def test_reinstalling_touches_nothing_else() -> None:
+    command = Pip("/p", has_pip=True).reinstall("mlx==1", "mlx-cpu==1")
+    assert command == "/p -m pip install --force-reinstall --no-deps mlx==1 mlx-cpu==1"
+
+
+def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path: Path) -> None:
+    other = Pip("/other/python", has_pip=True, checkout=tmp_path)
+    assert other.install_agent() is None
+    assert other.separate_environments() is None
+    (tmp_path / "constraints.txt").touch()
+    assert other.install_agent() == (
+        f"/other/python -m pip install -e {tmp_path}/shared -e {tmp_path}/agent"
+    )
+    assert other.separate_environments() == f"make -C {tmp_path} clean install frameworks"
+
+
+def test_pytorch_does_not_bring_a_second_cuda(tmp_path: Path) -> None:
+    (tmp_path / "constraints.txt").touch()
+    pip = Pip("/p", has_pip=True, checkout=tmp_path)
+    assert pip.install_framework("torch", cuda_12=True) == f"make -C {tmp_path} frameworks"
+    for framework, cuda_12 in (("torch", False), ("mlx", True)):
+        hint = pip.install_framework(framework, cuda_12=cuda_12)
+        assert hint == pip.install_extras(framework)

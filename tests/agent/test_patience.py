@@ -70,7 +70,7 @@ def test_a_calibration_may_compile_too(tmp_path: Path) -> None:
     lines: list[str] = []
     silences: list[float] = []
 
-    def run_job(job: Job, log: Path, limits: Limits) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
         silences.append(limits.silence_seconds)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 

@@ -144,12 +144,18 @@ def test_a_workload_whose_data_is_always_generated_is_left_out_of_real_data() ->
     }
 
 
+@pytest.mark.parametrize("preset", ["standard", "full"])
+def test_whole_epochs_last_longer_than_a_boost(preset: str) -> None:
+    """``full`` measures the cells of ``standard`` too, and servers combine their results."""
+    plan = planned(preset, workloads=("mnist-cnn",), frameworks=("tensorflow",))
+    least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
+    assert least == {(True, 12.0), (False, 30.0)}
+
+
 def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -> None:
     plan = planned("standard", workloads=("mnist-cnn", "fashion-mlp"), frameworks=("tensorflow",))
     assert plan.repeats == 3
     assert {p.timing.epochs for p in plan.cells} == {2}
-    least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
-    assert least == {(True, 12.0), (False, 30.0)}
     passes = plan.accuracy_passes
     assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
         (workload, device)

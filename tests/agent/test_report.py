@@ -36,10 +36,10 @@ def test_each_comparison_holds_everything_else_equal(report: Report) -> None:
     ]
     (mnist, _) = charts.devices
     assert [bar.label for bar in mnist.bars] == ["cpu: tensorflow tuned", "metal: mlx tuned"]
-    assert mnist.bars[1].note.startswith("3.46× tensorflow on cpu, 95 % CI 3.3")
+    assert mnist.bars[1].note.startswith("3.46× tensorflow on cpu, within this run 3.")
     assert {len(group.bars) for group in charts.recipes} == {2}
     assert len(charts.recipes) == 6
-    assert charts.recipes[0].bars[1].note.startswith("2.00× naive, 95 % CI 1.9")
+    assert charts.recipes[0].bars[1].note.startswith("2.00× naive, within this run 1.")
     assert [group.title for group in charts.frameworks] == [
         "mnist-cnn, batch 64, on Apple M2 Max (30-core GPU)",
         "fashion-mlp, batch 128, on Apple M2 Max (30-core GPU)",
@@ -57,6 +57,18 @@ def test_batch_sizes_make_lines(report: Report) -> None:
     assert [x for x, _ in group.lines[0].points] == [0.0, 500.0, 1000.0]
     ups = [[y for _, y in line.points] for line in group.lines]
     assert all(line == sorted(line, reverse=True) for line in ups)
+
+
+def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
+    """Its repeats are of one run, so they do not show how runs differ."""
+    notes = [bar.note for group in charts_of(report).recipes for bar in group.bars[1:]]
+    assert all("within this run" in note for note in notes)
+    assert not any("credible" in note or "CI" in note for note in notes)
+    assert "differences between runs are larger" in tables.markdown(report)
+    for cell in report.cells:
+        assert cell.low is not None
+        assert cell.high is not None
+        assert cell.low * cell.high == pytest.approx(cell.samples_per_second**2)
 
 
 def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
@@ -192,7 +204,7 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert ", preset smoke, " in text
     assert MEDIAN_WORDS in text
     assert MEDIAN_WORDS not in tables.markdown(report_of([make_result()]))
-    assert "* tuned: 142,222 samples/s, 2.00× naive, 95 % CI 1.9" in text
+    assert "* tuned: 142,222 samples/s, 2.00× naive, within this run 1." in text
     assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text
 

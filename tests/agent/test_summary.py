@@ -65,7 +65,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
         f"  {older}\n",
         f"  {address} (not on its board yet)\n",
         "failed: fashion-lstm tensorflow cpu naive batch 128 float32 generated: wrong result",
-        "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, 95 % CI 3.3",
+        "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, within this run 3.",
         "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
         "73 results kept in /home/of/agent/outbox, 2 sent now.",
         "3 wait: BENCH_HOME=/home/of/agent bench-agent submit --server URL sends them.",

@@ -24,7 +24,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Dense, Dropout, Flatten
 from bench_protocol.result import Failed, Measured
 from bench_protocol.seeded import data_digest, generated_data
-from bench_protocol.witness import Mask
+from bench_protocol.witness import Mask, Rewound
 
 LAYERS = (Flatten(), Dropout(rate=1 / 3), Dense(units=10, activation="linear"))
 WITH_DROPOUT = variant(TINY, layers=LAYERS)
@@ -46,18 +46,19 @@ def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     ended, messages = answer(engine, epochs=2, warm_up_seconds=0.004, block_seconds=0.004)
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
-    assert phases == ["import", "data", "build", "warm_up", "timing", "conformance", "evaluate"]
+    before = ["import", "data", "build", "warm_up", "timing"]
+    assert phases == [*before, "conformance", "evaluate", "conformance"]
     assert sum(isinstance(message, BlockDone) for message in messages) == 16
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
     assert measurement.startup.import_ns == 7
     assert measurement.startup.first_step_ns == 1_000_000
-    assert measurement.blocks.steps_per_block == 4
+    assert measurement.blocks.steps_per_block == 2
     assert measurement.parameter_count == TINY.parameter_count
     assert measurement.evaluation is not None
     assert measurement.evaluation.accuracy == 0.75
     assert measurement.gemm is not None
-    assert (measurement.gemm.size, measurement.gemm.duration_ns) == (2048, 2048**3 // 100)
+    assert (measurement.gemm.size, measurement.gemm.duration_ns) == (1024, 1024**3 // 100)
     assert measurement.host_peak_memory_bytes
     assert measurement.recipe_settings == {"loop": "fake"}
     assert engine.session.closed
@@ -73,7 +74,7 @@ def test_the_timed_session_tells_of_its_training(engine: FakeEngine) -> None:
     witness = measurement.witness
     assert witness is not None
     assert (witness.steps, witness.losses, witness.counted_by) == ((1, 4, 8), (0.5,) * 3, "loop")
-    calls_after = 10  # of the timing
+    calls_after = 10 + len(witness.steps)  # steps after the timing, the rewound session
     assert witness.step_count == sum(engine.session.blocks[:-calls_after])
     assert witness.step_count == 1 + blocks.warm_up_steps + blocks.steps
     sizes = (64 * 16, 16, 16 * 10, 10)
@@ -87,6 +88,20 @@ def test_steps_that_the_session_did_not_count_are_wrong_result(engine: FakeEngin
     assert isinstance(ended.outcome, Failed)
     assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
     assert ended.outcome.measurement is not None
+
+
+def test_a_session_that_does_not_repeat_its_losses_is_wrong(engine: FakeEngine) -> None:
+    """Later than its warm-up it trains something else."""
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Measured)
+    told = ended.outcome.measurement.witness
+    assert told is not None
+    assert told.rewound == Rewound(start_loss=0.5, losses=told.losses)
+    assert engine.session.rewinds == 1
+    engine.session.evaluated = 0.6
+    ended, _ = answer(engine)
+    assert isinstance(ended.outcome, Failed)
+    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
 
 
 def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:

@@ -48,6 +48,11 @@ def losses(session: Session, steps: int) -> list[float]:
     return values
 
 
+def evaluated(session: Session, workload: Workload) -> tuple[float, float]:
+    """Loss and accuracy on the test samples."""
+    return session.evaluate(*seeded.generated_data(workload.data_set, "test"))
+
+
 @pytest.fixture(autouse=True)
 def left_alone() -> None:
     """What frameworks keep of earlier tests is not searched again whenever a session ends."""

@@ -12,7 +12,7 @@ from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue import workload_named
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, installed, losses, without_dropout
+from .conftest import Opener, evaluated, installed, losses, without_dropout
 
 
 @pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
@@ -26,7 +26,7 @@ def test_chains_train_as_the_whole_batch(
         monkeypatch.setattr(chains, "available_cores", lambda cores=cores: cores)
         session = opened(framework, workload, "tuned", 16)
         assert session.settings["chains"] == str(cores)
-        runs.append([*losses(session, 5), *session.evaluate()])
+        runs.append([*losses(session, 5), *evaluated(session, workload)])
     assert runs[1] == pytest.approx(runs[0], rel=1e-5)
 
 

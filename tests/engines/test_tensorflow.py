@@ -16,7 +16,7 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.seeded import initial_weights
 from bench_protocol.workloads import SGD, Adam, RMSprop, Workload
 
-from .conftest import Opener, losses, tiny_data, without_dropout
+from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
 
 def test_what_breaks_inside_fit_comes_out_of_train_block(opened: Opener) -> None:
@@ -220,7 +220,7 @@ def test_the_fused_adam_is_keras_adam() -> None:
     moved = []
     for fused in (False, True):
         variable = tf.Variable(tf.zeros(1000))
-        update = tf_update.update(Adam(), [variable], fused=fused)
+        update = tf_update.update(Adam(), tf_update.state_of([variable]), fused=fused)
         for number, gradient in enumerate(gradients, 1):
             update([tf.constant(gradient)], tf.constant(float(number)))
         moved.append(variable.numpy())
@@ -243,8 +243,8 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
         # Evaluated between blocks and at the end: the weights must be the trained ones.
-        runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
-        runs[-1].extend(session.evaluate())
+        runs.append([*losses(session, 3), *evaluated(session, workload), *losses(session, 3)])
+        runs[-1].extend(evaluated(session, workload))
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
 
 
@@ -263,8 +263,8 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
         assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
         assert session.parameter_count() == workload.parameter_count
         before = session._model.get_weights()  # type: ignore[attr-defined]
-        runs.append([*losses(session, 3), *session.evaluate(), *losses(session, 3)])
-        runs[-1].extend(session.evaluate())
+        runs.append([*losses(session, 3), *evaluated(session, workload), *losses(session, 3)])
+        runs[-1].extend(evaluated(session, workload))
         after = session._model.get_weights()  # type: ignore[attr-defined]
         moved.append([new - old for new, old in zip(after, before, strict=True)])
         # Each step rounds a weight to float32.

@@ -21,7 +21,7 @@ from bench_protocol.layers import (
 from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, tiny_data
+from .conftest import Opener, tiny_data, without_dropout
 from .test_contract import BATCH, PAIRS, WORKLOADS
 
 every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
@@ -42,6 +42,8 @@ RESIDUAL = variant(
     optimizer=SGD(learning_rate=0.1),
 )
 FROZEN = variant(WORKLOADS["mnist-cnn"], name="frozen", frozen_layers=4)
+# The third call is longer than an unrolled body; all within the first epoch.
+READ = (1, 2, 19)
 ALL = {**WORKLOADS, "residual": RESIDUAL, "frozen": FROZEN}
 
 
@@ -117,6 +119,56 @@ def test_the_whole_witness_in_another_precision(
     assert all(told.movements)
     assert [mask.zeros for mask in told.masks] == pytest.approx([0.2], abs=0.05)
     assert [mask.differ for mask in told.masks] == [True]
+
+
+@every_pair
+@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "residual"])
+def test_a_rewound_session_trains_the_same_again(
+    opened: Opener, framework: str, recipe: str, name: str
+) -> None:
+    """After an epoch's end, under RMSprop, Adam and SGD."""
+    workload = variant(ALL[name], layers=without_dropout(ALL[name]).layers)
+    session = opened(framework, workload, recipe, BATCH)
+    first = witness.losses_after(session, READ)
+    session.train_block(20)
+    session.sync()
+    session.rewind(seeded.initial_weights(workload))
+    assert session.step_count() == 0
+    assert set(witness.movements(session, workload, seeded.initial_weights(workload))) == {0.0}
+    data = tiny_data(workload)
+    rows = data.order[:BATCH]
+    start, _ = session.evaluate(data.train_x[rows], data.train_y[rows])
+    assert start == pytest.approx(first[0], rel=1e-6)
+    assert witness.losses_after(session, READ) == pytest.approx(first, rel=1e-5)
+    assert session.step_count() == READ[-1]
+
+
+@every_pair
+def test_a_rewound_session_drops_in_other_precisions(
+    opened: Opener, framework: str, recipe: str
+) -> None:
+    """With dropout masks may differ; frozen layers keep their weights."""
+    workload = variant(WORKLOADS["fashion-cnn"], frozen_layers=2)
+    session = opened(framework, workload, recipe, BATCH, "mixed_bfloat16")
+    first = witness.losses_after(session, (1, 3))
+    start = seeded.initial_weights(workload)
+    start[0] = {name: values + 1 for name, values in start[0].items()}
+    session.rewind(start)
+    assert witness.losses_after(session, (1, 3)) == pytest.approx(first, rel=0.2)
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_half_precision_shows_in_the_loss_before_the_first_step(
+    opened: Opener, framework: str
+) -> None:
+    workload = WORKLOADS["fashion-mlp"]
+    data = tiny_data(workload)
+    rows = data.order[:BATCH]
+    losses = []
+    for precision in ("float32", "mixed_bfloat16"):
+        session = opened(framework, workload, "tuned", BATCH, precision)
+        losses.append(session.evaluate(data.train_x[rows], data.train_y[rows])[0])
+    assert abs(losses[1] - losses[0]) > 1e-5 * losses[0]
 
 
 @pytest.mark.parametrize("framework", engines.names())

@@ -1,22 +1,34 @@
 """Post results to a server under test."""
 
+import secrets
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 import httpx
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol.result import Result
+from bench_protocol.result import Challenge, Result
+from bench_server.db.store import Store
+from bench_server.db.tables import Challenge as ChallengeRow
 
 from . import results
+from .authority import AUTHORITY
 
 JSON = {"Content-Type": "application/json"}
 
 
 class Poster:
-    """Calls ``POST /api/v1/results`` and ``/keys``; ``poster(result)`` returns the result's id."""
+    """Calls ``POST /api/v1/results`` and ``/keys``; ``poster(result)`` returns the result's id.
 
-    def __init__(self, http: httpx.Client) -> None:
+    ``store``: the server's database, through which :meth:`made` binds results to challenges. The
+    default is that of a server in this process.
+    """
+
+    def __init__(self, http: httpx.Client, store: Store | None = None) -> None:
         self.http = http
+        self._state = getattr(getattr(http, "app", None), "state", None)
+        self._store = store
 
     def enroll(self, key: Ed25519PrivateKey | None = None, name: str | None = None) -> None:
         answer = self.http.post("/api/v1/keys", content=results.enrollment(key, name), headers=JSON)
@@ -32,5 +44,41 @@ class Poster:
         return identity
 
     def made(self, **overrides: Any) -> str:
-        """Post a result made with these overrides."""
-        return self(results.make_result(**overrides), overrides.get("key"))
+        """Post a result made with these overrides, bound to a fresh challenge unless they name
+        one or say ``challenge=None``."""
+        result = results.make_result(**overrides)
+        if "challenge" not in overrides:
+            result = self.bound(result)
+        return self(result, overrides.get("key"))
+
+    def bound(self, result: Result) -> Result:
+        """The result as if measured under a challenge that was issued when its run began."""
+        store = self._store or self._state.store
+        now = self._state.clock() if self._state else datetime.now(UTC)
+        return bind(store, result, now, self._origin)
+
+    @cached_property
+    def _origin(self) -> str:
+        origin: str = self.http.get("/api/v1/log").json()["origin"]
+        return origin
+
+
+def bind(store: Store, result: Result, now: datetime, origin: str = AUTHORITY.origin) -> Result:
+    """Store a challenge, and bind a result that is posted now to it, with clocks that agree."""
+    clocks = result.clocks
+    took = timedelta(microseconds=clocks.signed_ns / 1e3)
+    challenge = Challenge(
+        id=secrets.token_hex(16), nonce=secrets.token_hex(32), server_origin=origin
+    )
+    row = ChallengeRow(
+        id=challenge.id,
+        nonce=challenge.nonce,
+        key_id=result.agent.key_id,
+        issued_at=now - took,
+        expires_at=now + timedelta(hours=24),
+    )
+    with store.writing() as session:
+        session.add(row)
+    signed = datetime.fromisoformat(clocks.run_started) + took
+    agreeing = clocks.model_copy(update={"signed": signed.strftime("%Y-%m-%dT%H:%M:%S.%fZ")})
+    return result.model_copy(update={"challenge": challenge, "clocks": agreeing})

@@ -38,6 +38,8 @@ class FakeSession:
     clock: FakeClock
     step_ns: Iterator[int] = field(default_factory=lambda: repeat(1_000_000))
     last_loss: float = 0.5
+    evaluated: float | None = None
+    rewinds: int = 0
     parameters: int = 0
     place: str = "fake cpu"
     fails_at_step: int | None = None
@@ -74,8 +76,8 @@ class FakeSession:
     def peak_memory_bytes(self) -> int | None:
         return 1024
 
-    def evaluate(self) -> tuple[float, float]:
-        return 0.25, 0.75
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
+        return self.last_loss if self.evaluated is None else self.evaluated, 0.75
 
     def placement(self) -> str:
         return self.place
@@ -90,6 +92,9 @@ class FakeSession:
 
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
         return self.dropped[ahead]
+
+    def rewind(self, weights: Weights) -> None:
+        self.rewinds += 1
 
     def close(self) -> None:
         self.closed = True

@@ -13,17 +13,19 @@ from bench_protocol import (
     long_trace,
     loss_by_steps,
     statement,
+    units,
     witness_references,
 )
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Dropout
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
-from bench_protocol.matrix import Cell, Device
+from bench_protocol.matrix import PRODUCTS, Cell, Device
 from bench_protocol.result import (
     Agent,
     Blocks,
     Clocks,
     Failed,
+    Gemm,
     Measured,
     Measurement,
     Placement,
@@ -32,7 +34,7 @@ from bench_protocol.result import (
     Trace,
 )
 from bench_protocol.seeded import DEFAULT_SEED
-from bench_protocol.witness import Mask, Window, Witness, trained_tensors
+from bench_protocol.witness import Mask, Rewound, Window, Witness, trained_tensors
 from bench_protocol.witness_references import WitnessReference
 from bench_protocol.witness_steps import witness_steps
 
@@ -138,10 +140,18 @@ def honest_loss(cell: Cell, steps: int) -> float:
 
 
 def make_traces(cell: Cell) -> tuple[Trace, ...]:
-    """Traces that equal their references: both short ones, and the long one if there is one."""
-    short = [conformance.references()[cell.workload_digest, name] for name in conformance.TRACED]
+    """Traces that equal their references: the short ones, and the long one if there is one."""
+    stored = [conformance.references().get((cell.workload_digest, n)) for n in conformance.TRACED]
+    short = [reference for reference in stored if reference is not None]
     traces = [
-        Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)
+        Trace(
+            optimizer=r.optimizer,
+            batch_size=r.batch_size,
+            seed=r.seed,
+            losses=r.losses,
+            **({} if precision == cell.precision else {"precision": precision}),
+        )
+        for precision in conformance.traced_precisions(cell.precision)
         for r in short
     ]
     right = long_trace.references().get(cell.workload_digest)
@@ -177,23 +187,47 @@ def make_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Witn
         "movements": (0.5,) * len(list(trained_tensors(workload))),
         "masks": tuple(Mask(zeros=layer.rate, differ=True) for layer in dropouts),
     }
-    return Witness(**fields | overrides)
+    told = Witness(**fields | overrides)
+    if "rewound" in overrides:
+        return told
+    start = right.start if right is not None else next(iter(told.losses), 2.3)
+    again = Rewound(start_loss=start, losses=told.losses)
+    return told.model_copy(update={"rewound": again})
 
 
 def with_witness(cell: Cell, measurement: Measurement, **overrides: Any) -> Measurement:
-    """A measurement of version 2: with a witness, the digest of its data, its traces, and a window
-    that its blocks fill."""
+    """A measurement with the evidence that it lacks: a witness, the digest of its data, its traces,
+    a window that its blocks fill, and a matrix product at its rate. Overrides take the place of
+    what it has."""
     started_ns = 4_000_000_000
-    finished_ns = started_ns + measurement.blocks.total_ns * 1_001 // 1_000
+    finished_ns = min(
+        started_ns + measurement.blocks.total_ns * 1_001 // 1_000, units.LARGEST_INTEGER
+    )
     window = Window(started_ns=started_ns, finished_ns=finished_ns, blocks_agree=True)
-    right = stored_reference(cell)
     fields: dict[str, Any] = {
         "witness": make_witness(cell, measurement),
         "window": window,
-        "data_digest": right.data_digest if right else "e" * 64,
+        "data_digest": make_data_digest(cell),
         "traces": make_traces(cell),
+        "gemm": make_product(cell, measurement),
     }
-    return measurement.model_copy(update=fields | overrides)
+    lacking = {name: made for name, made in fields.items() if not getattr(measurement, name)}
+    return measurement.model_copy(update=lacking | overrides)
+
+
+def make_data_digest(cell: Cell) -> str:
+    """Of the workload's data; any for real data that has no reference."""
+    wanted = (cell.workload, cell.data)
+    stored = witness_references.references().values()
+    return next((one.data_digest for one in stored if (one.workload, one.data) == wanted), "e" * 64)
+
+
+def make_product(cell: Cell, measurement: Measurement) -> Gemm:
+    """A matrix product at a third of the training's rate: no limit of a rate is near."""
+    blocks, size = measurement.blocks, 1024
+    flops = workload_named(cell.workload).training_flops_per_sample * cell.batch_size * blocks.steps
+    duration_ns = min(max(1, 3 * 2 * size**3 * blocks.total_ns // flops), units.LARGEST_INTEGER)
+    return Gemm(size=size, precision=PRODUCTS[cell.precision], duration_ns=duration_ns)
 
 
 def make_result(
@@ -203,13 +237,13 @@ def make_result(
     machine: Machine | None = None,
     measurement: Measurement | None = None,
     step_ns: int = 1_000_000,
-    witness: bool = False,
+    witness: bool = True,
     **overrides: Any,
 ) -> Result:
     """A measured result of ``mnist-cnn`` on a CPU, in its own run, with overrides.
 
-    ``witness``: of version 2 of the payload, with all that level 3 needs but a challenge; else of
-    version 1.
+    ``witness``: of version 2 of the payload, with all that level 3 needs but a challenge, as far as
+    ``measurement`` does not have it; else of version 1.
     """
     cell = cell or make_cell()
     measurement = measurement or make_measurement(cell, step_ns)
@@ -255,7 +289,7 @@ def make_complete(
     """
     cell = cell or make_cell()
     measurement = with_witness(cell, make_measurement(cell, **(measured or {})), **overrides)
-    return make_result(cell=cell, measurement=measurement, schema_version=2)
+    return make_result(cell=cell, measurement=measurement, witness=False, schema_version=2)
 
 
 def make_failure(kind: str = "crashed", phase: str = "timing", **overrides: Any) -> Result:

@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A server with three machines, five cells, a failure and a name full of markup."""
     with _server(tmp_path_factory.mktemp("site")) as address:
         with httpx.Client(base_url=address, timeout=30) as http:
-            site = _fill(Poster(http), address)
+            site = _fill(poster(http), address)
         yield site
 
 
@@ -67,25 +67,38 @@ def browser() -> Iterator[Browser]:
         pytest.skip(f"{problem}: {set_up.browser_command()}")
 
 
-def _server(folder: Path) -> AbstractContextManager[str]:
+_stores: dict[str, Store] = {}
+
+
+def poster(http: httpx.Client) -> Poster:
+    """Posts results that count to a server of these tests."""
+    return Poster(http, _stores[str(http.base_url).rstrip("/")])
+
+
+@contextmanager
+def _server(folder: Path) -> Iterator[str]:
     url = f"sqlite:///{folder / 'server.db'}"
     store = Store(url)
     migrate.migrate(store.engine)
-    store.close()
-    return running_server(url, folder)
+    try:
+        with running_server(url, folder) as address:
+            _stores[address] = store
+            yield address
+    finally:
+        store.close()
 
 
 def fill_with_one_machine(address: str) -> None:
-    """Post four set-ups of one machine, three repeats each."""
+    """Post four set-ups of one machine, three runs each."""
     with httpx.Client(base_url=address, timeout=30) as http:
-        post = Poster(http)
+        post = poster(http)
         post.enroll()
         set_ups = itertools.product(("tensorflow", "mlx"), ("tuned", "naive"))
         for number, (framework, recipe) in enumerate(set_ups, 1):
             cell = results.make_cell(framework=framework, recipe=recipe)
-            for repeat in (1, 2, 3):
-                step_ns = 1_000_000 * number + 9_000 * repeat
-                post.made(cell=cell, repeat=repeat, step_ns=step_ns, run_id=f"{number:032x}")
+            for run in (1, 2, 3):
+                step_ns = 1_000_000 * number + 9_000 * run
+                post.made(cell=cell, step_ns=step_ns, run_id=f"{3 * number + run:032x}")
 
 
 def _fill(post: Poster, address: str) -> Site:
@@ -100,13 +113,12 @@ def _fill(post: Poster, address: str) -> Site:
         identity = ""
         for workload in ("mnist-cnn", "fashion-mlp"):
             cell = results.make_cell(workload, device=Device(kind=device), recipe=recipe)  # type: ignore[arg-type]
-            for repeat in (1, 2, 3):
+            for number in (1, 2, 3):
                 identity = post.made(
                     cell=cell,
                     machine=machine,
-                    repeat=repeat,
-                    step_ns=step_ns + 7_000 * repeat,
-                    run_id=f"{step_ns:032x}",
+                    step_ns=step_ns + 7_000 * number,
+                    run_id=f"{step_ns + number:032x}",
                 )
         return identity
 

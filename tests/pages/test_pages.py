@@ -9,9 +9,8 @@ import pytest
 from jinja2 import meta
 from playwright.sync_api import Browser, expect
 from tests.fakes import results
-from tests.fakes.client import Poster
 from tests.fakes.fleet import MARKUP
-from tests.pages.conftest import Site, fill_with_one_machine
+from tests.pages.conftest import Site, fill_with_one_machine, poster
 
 from bench_protocol import format as people
 from bench_server.web import pages, render
@@ -35,7 +34,9 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     page.get_by_label("Compare Apple M2 Max (30-core GPU)").check()
     page.get_by_role("button", name="Compare ticked").click()
     assert "/compare?ids=" in page.url
-    expect(page.locator("table.comparison").first).to_contain_text("% slower, 95 % CI")
+    expect(page.locator("table.comparison").first).to_contain_text(
+        "% slower on these two machines, 95 % CI"
+    )
     context.close()
 
 
@@ -48,7 +49,7 @@ def test_further_set_ups_stand_in_columns_whether_steady_or_not(
     wide = tuple(range(30_000_000, 90_000_000, 5_000_000))
     blocks = steady.blocks.model_copy(update={"durations_ns": wide})
     with httpx.Client(base_url=empty_site, timeout=30) as http:
-        Poster(http).made(cell=cell, measurement=steady.model_copy(update={"blocks": blocks}))
+        poster(http).made(cell=cell, measurement=steady.model_copy(update={"blocks": blocks}))
     page = browser.new_page(viewport={"width": 390, "height": 900})
     page.goto(empty_site)
     page.locator("details.others summary").click()
@@ -93,7 +94,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     page.get_by_role("button", name="Compare ticked").click()
     table = page.locator("table.comparison")
     expect(table.locator("thead")).to_contain_text("Intel Core i7-8700, mlx tuned")
-    expect(table).to_contain_text("% slower, 95 % CI")
+    expect(table).to_contain_text("% slower on this machine, 95 % CI")
     page.goto(f"{empty_site}/compare?ids=intel-core-i7-8700")
     expect(page.locator("main")).to_contain_text("Tick at least two different things")
     page.get_by_role("link", name="every set-up").click()

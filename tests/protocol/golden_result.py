@@ -35,7 +35,7 @@ from bench_protocol.result import (
     Trace,
     Warn,
 )
-from bench_protocol.witness import LastBlock, Mask, Window, Witness
+from bench_protocol.witness import LastBlock, Mask, Rewound, Window, Witness
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 # RFC 8032 section 7.1, tests 1 and 2.
@@ -240,6 +240,7 @@ RESULT_2 = RESULT.model_copy(
                             losses=(2.302585, 1.204417),
                             steps=(1, 18),
                             movements=(0.118, 0.0042, None, 0.5),
+                            precision="float32",
                         ),
                     ),
                     "witness": Witness(
@@ -249,6 +250,7 @@ RESULT_2 = RESULT.model_copy(
                         counted_by="optimizer",
                         movements=(1.25, 0.03125, 2.5, None, 0.75),
                         masks=(Mask(zeros=0.2998, differ=True), Mask(zeros=0.5, differ=False)),
+                        rewound=Rewound(start_loss=2.299931, losses=(2.29993, 1.5413, 0.0244)),
                     ),
                     "window": Window(
                         started_ns=8_300_114_250, finished_ns=9_921_400_125, blocks_agree=True

@@ -24,7 +24,9 @@ from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.matrix import Cell
 from bench_protocol.recompute import recompute, timed_job, trace_job
 from bench_protocol.result import Result
+from bench_protocol.workloads import Workload
 
+METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
 PAGE = (Path(__file__).parents[2] / "docs" / "protocol.md").read_text()
 TABLES = {
     match["name"]: dict(re.findall(r"^\| `(\w+)` \| (.*?) \|", match["body"], re.MULTILINE))
@@ -117,6 +119,13 @@ def test_names_of_the_statement() -> None:
     ):
         assert f"`{name}`" in PAGE
     assert f"{strict_json.MAX_BYTES:,} bytes" in PAGE
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_the_method_says_what_a_step_executes(workload: Workload) -> None:
+    flops, batch = workload.training_flops_per_sample, workload.batch_size
+    row = f"| {workload.name} | {batch} | {flops:,} | {flops * batch / 1e9:.3g} |"
+    assert row in METHOD
 
 
 def test_vector_of_the_envelope() -> None:

@@ -37,8 +37,9 @@ NEW_MEMBERS: list[Place] = [
     *(("predicate", "outcome", "measurement", "blocks", n) for n in ("least_ns", "last_block")),
     (*TRACE, "steps"),
     (*TRACE, "movements"),
+    (*TRACE, "precision"),
 ]
-SINGLE = ("asked", "witness", "window", "least_ns", "last_block")
+SINGLE = ("asked", "witness", "window", "least_ns", "last_block", "precision")
 
 # -- golden files ---------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ import math
 from itertools import pairwise
 
 import pytest
-from scipy.special import stdtrit
+from scipy.special import stdtr, stdtrit
 
 from bench_protocol import student_t
 
@@ -31,3 +31,10 @@ def test_closed_forms(confidence: float) -> None:
 def test_more_runs_never_widen_the_interval() -> None:
     margins = [student_t.quantile(1 + n / 10, 0.95) for n in range(5000)]
     assert all(more < fewer for fewer, more in pairwise(margins))
+
+
+@pytest.mark.parametrize("freedom", FREEDOM[:-1])
+def test_tails_as_scipy(freedom: float) -> None:
+    for t in (0, 1e-9, 0.1, 0.7, 1, 2, 3.3, 10, 1e3, 1e9):
+        expected = 2 * float(stdtr(freedom, -t))
+        assert math.isclose(student_t.tails(freedom, t), expected, rel_tol=1e-7, abs_tol=1e-8)

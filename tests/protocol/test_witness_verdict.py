@@ -5,14 +5,18 @@ from functools import cache
 from itertools import product
 from typing import Any, get_args
 
+import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, cell_of, variant
 
+from bench_protocol import witness_references
 from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import Conv2D, Dense, Dropout, Flatten
 from bench_protocol.matrix import Device, DeviceKind, Precision
 from bench_protocol.recompute import Band, timed_job, witness_band
-from bench_protocol.witness_verdict import MEASURED, WitnessVerdict, judge, limits
+from bench_protocol.student_t import quantile
+from bench_protocol.witness import Rewound
+from bench_protocol.witness_verdict import MEASURED, SAME, WIDE, WitnessVerdict, judge, limits
 from bench_protocol.workloads import Workload
 
 STEPS = (1, 4, 8)
@@ -108,6 +112,58 @@ def test_limits_are_finite_everywhere(
     assert ("not measured" in found.source) == ((device, precision, convolves) not in MEASURED)
 
 
+def rewound(loss_factor: float = 1.0, start_factor: float = 1.0, workload: Workload = TINY) -> Any:
+    right = band(workload).high.losses
+    losses = (right[0], right[3], loss_factor * right[7])
+    return Rewound(start_loss=start_factor * right[0], losses=losses)
+
+
+@pytest.mark.parametrize("reference", [True, False])
+def test_the_second_reading_is_as_the_first(reference: bool) -> None:
+    known = {} if reference else {"reference": None}
+    start = band().high.losses[0]
+    verdict = judged(rewound=rewound(), start=start, **known)
+    assert verdict.kind == ("conformant" if reference else "unverified")
+    for again, says in (
+        (rewound(loss_factor=1.001), "the loss of step 8 in the rewound session"),
+        (rewound(start_factor=1.00001), "the loss before the first step, without dropout,"),
+    ):
+        verdict = judged(rewound=again, start=start, **known)
+        assert verdict.kind == "wrong_result"
+        assert verdict.sentence.startswith(says)
+    for lost in ({"losses": (2.0, None, 1.0)}, {"start_loss": None}):
+        again = rewound().model_copy(update=lost)
+        assert judged(rewound=again, **known).kind == "wrong_result"
+
+
+def test_dropout_that_drops_nothing_in_the_rewound_session() -> None:
+    """Its first loss is the one without dropout, which may well lie within the range."""
+    low, high = band(DROPPED).low.losses, band(DROPPED).high.losses
+    inside = [(low[step - 1] * high[step - 1]) ** 0.5 for step in STEPS]
+    start = 0.999 * inside[0]
+    drops = Rewound(start_loss=start, losses=tuple(inside))
+    assert judged(DROPPED, losses=inside, rewound=drops, start=start).kind == "conformant"
+    bare = drops.model_copy(update={"losses": (start * (1 + 1e-7), *inside[1:])})
+    verdict = judged(DROPPED, losses=inside, rewound=bare, start=start)
+    assert verdict.kind == "wrong_result"
+    assert verdict.sentence == "dropout does not change the loss of step 1"
+
+
+def test_masks_seldom_leave_a_loss_as_it_is() -> None:
+    """A simulation: a normal loss with the spread of the narrowest range that is judged."""
+    draws = np.random.default_rng(1).standard_normal(2_000_000)
+    widths = [
+        (reference.high[0] - reference.low[0]) / reference.high[0]
+        for reference in witness_references.references().values()
+        if reference.high
+    ]
+    narrowest = min(width for width in widths if width > WIDE * SAME)
+    assert min(widths) < WIDE * SAME  # cifar100-vgg16 is not judged
+    spread = narrowest / 2 / (quantile(5, 0.999) * math.sqrt(1 + 1 / 6))
+    # The closest that the loss without dropout can be to most losses: their mean.
+    assert np.mean(np.abs(spread * draws) <= SAME) < 4e-4
+
+
 def test_a_frozen_base_has_the_limits_of_what_is_trained() -> None:
     workload = workload_named("resnet50-transfer")
     assert limits(workload, "cpu", "float32") == MEASURED["cpu", "float32", False]
@@ -154,3 +210,7 @@ def test_limits_of_cpus_are_those_of_one_architecture(
     assert verdict.kind == kind
     if kind == "unverified":
         assert verdict.sentence.endswith("measured on x86_64, not on arm64")
+    again = rewound(loss_factor=factor)
+    assert judged(rewound=again, architecture=architecture).kind == kind
+    alone = judged(rewound=again, architecture=architecture, reference=None)
+    assert (alone.kind == "wrong_result") == (kind == "wrong_result")

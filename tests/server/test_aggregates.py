@@ -12,22 +12,25 @@ from hypothesis import strategies as st
 from sqlalchemy import Connection, delete, insert, select, update
 
 from bench_server.db.store import Store
-from bench_server.projection import measurements
+from bench_server.db.tables import Owner, table_of
 from bench_server.ranking import aggregates
 from bench_server.ranking.aggregates import Touched
-from bench_server.ranking.figures import Figure, figures
+from bench_server.ranking.confirmed import confirmed_owners
+from bench_server.ranking.figures import Figure, at_level, figures
 from bench_server.ranking.rows import RESULTS, TABLE, figure, figure_of_result, subject_of
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = "0" * 64
+OWNERS = table_of(Owner)
 _ids = itertools.count(1)
 Row = dict[str, Any]
 
-# Owner, machine, environment, time: few of each, so that they meet.
+# Owner, machine, run, environment, time: few of each, so that they meet.
 results = st.lists(
     st.tuples(
-        st.sampled_from("ab"),
+        st.sampled_from("abc"),
         st.sampled_from("12"),
+        st.sampled_from("123"),
         st.sampled_from("xy"),
         st.sampled_from([90.0, 100.0, 100.5, 101.0, 130.0, 900.0]),
         st.booleans(),
@@ -40,7 +43,7 @@ quick = settings(
 )
 
 
-def measurement(owner: str, machine: str, environment: str, ns: float, real: bool) -> Row:
+def measurement(owner: str, machine: str, run: str, environment: str, ns: float, real: bool) -> Row:
     number = next(_ids)
     row: Row = dict.fromkeys(RESULTS.c.keys()) | {
         "submission_id": f"{number:016x}",
@@ -63,16 +66,16 @@ def measurement(owner: str, machine: str, environment: str, ns: float, real: boo
         "precision": "float32",
         "data": "real" if real else "generated",
         "cell_digest": "c" * 64,
-        "run_id": f"{number:032x}",
+        "run_id": f"{owner}{machine}{run}",
         "repeat": 1,
         "status": "measured",
         "rankable": True,
-        "trust_level": 1 + number % 3,
+        "trust_level": 2 + number % 3,
         "verdicts": "[]",
         "ns_per_sample": ns,
         "spread": ns / 1e4,
     }
-    return row | measurements.aggregate_ids(subject_of(row))
+    return row | {"run_standing": subject_of(row).id}
 
 
 def touched(rows: Sequence[Row]) -> Touched:
@@ -88,8 +91,19 @@ def add(connection: Connection, rows: Sequence[Row]) -> None:
 
 
 def empty(connection: Connection) -> None:
-    for table in (TABLE, RESULTS):
+    for table in (TABLE, RESULTS, OWNERS):
         connection.execute(delete(table))
+
+
+def confirm(connection: Connection, labels: set[str]) -> None:
+    """Make these owners the confirmed ones, and touch their aggregates."""
+    connection.execute(delete(OWNERS))
+    for label in sorted(labels):
+        connection.execute(insert(OWNERS).values(label=label, confirmed=True))
+    changed = Touched()
+    for row in connection.execute(select(RESULTS)).mappings():
+        changed.add_hardware(at_level("hardware", subject_of(row)))
+    aggregates.refresh(connection, changed)
 
 
 def stored(connection: Connection) -> dict[str, Row]:
@@ -104,7 +118,8 @@ def hardware(connection: Connection) -> dict[str, Figure]:
 def from_repeats(connection: Connection) -> dict[str, Figure]:
     """Figures of hardware from the ranked results, without any aggregate."""
     rows = connection.execute(select(RESULTS).where(RESULTS.c.rankable))
-    return {f.id: f for f in figures(figure_of_result(row) for row in rows)}
+    repeats = [figure_of_result(row) for row in rows]
+    return {f.id: f for f in figures(repeats, confirmed_owners(connection))}
 
 
 @quick
@@ -113,9 +128,10 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     groups=st.integers(1, 4),
     seed=st.integers(0, 9),
     few=st.sampled_from([0, 2, aggregates.FEW]),
+    confirmed=st.sets(st.sampled_from("abcd")),
 )
 def test_batches_of_any_size_give_the_figures_of_the_repeats(
-    store: Store, rows: list[Any], groups: int, seed: int, few: int
+    store: Store, rows: list[Any], groups: int, seed: int, few: int, confirmed: set[str]
 ) -> None:
     """To the last digit, whichever way the middle is found."""
     made = [measurement(*row) for row in rows]
@@ -126,6 +142,7 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
         patch.setattr(aggregates, "FEW", few)
         for start in range(0, len(made), groups):
             add(connection, made[start : start + groups])
+        confirm(connection, confirmed)
         assert hardware(connection) == from_repeats(connection)
         in_batches = stored(connection)
         connection.execute(delete(TABLE))
@@ -166,11 +183,11 @@ def test_results_that_stop_to_count_leave_nothing(
 
 def test_the_median_of_many_children_needs_few_statements(store: Store) -> None:
     """An aggregate of more children than ``FEW`` is summarised by the database."""
-    made = [measurement("a", "1", "x", 100.0 + number, False) for number in range(501)]
+    made = [measurement("a", "1", "1", "x", 100.0 + number, False) for number in range(501)]
     with store.writing() as session:
         connection = session.connection()
         add(connection, made)
         (found,) = hardware(connection).values()
         assert found == from_repeats(connection)[found.id]
     assert found.ns_per_sample == 350.0
-    assert found.repeats == 501
+    assert (found.repeats, found.runs) == (501, 1)

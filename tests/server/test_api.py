@@ -49,7 +49,10 @@ def test_board(post: Poster) -> None:
     assert second["samples_per_second"] == pytest.approx(32_000)
     assert second["epoch_seconds"] == pytest.approx(937 * 64 / 32_000)
     assert (second["repeats"], second["machines"], second["owners"]) == (3, 1, 1)
-    assert second["provisional"]
+    assert (second["runs"], second["tier"], second["setups"], first["setups"]) == (
+        *(1, "provisional", 1),
+        2,
+    )
     assert second["data"] == "generated"
 
 
@@ -81,11 +84,10 @@ def test_board_filters(post: Poster, query: str, hardware: list[str]) -> None:
 
 def test_compare(post: Poster) -> None:
     cell, metal = results.make_cell(), results.make_cell(device=METAL)
-    for repeat in (1, 2, 3):
-        post.made(cell=cell, run_id="d" * 32, repeat=repeat, step_ns=1_000_000 + repeat)
-        last = post.made(
-            cell=metal, machine=M2, run_id="d" * 32, repeat=repeat, step_ns=500_000 + repeat
-        )
+    for run in (1, 2, 3):
+        run_id = f"{run:032x}"
+        post.made(cell=cell, run_id=run_id, step_ns=1_000_000 + run)
+        last = post.made(cell=metal, machine=M2, run_id=run_id, step_ns=500_000 + run)
     post.made(cell=results.make_cell("fashion-mlp"))
     ids = f"intel-core-i7-8700,apple-m2-max-30-core-gpu,{last}"
     answer = post.http.get("/api/v1/compare", params={"ids": ids}).json()
@@ -97,8 +99,10 @@ def test_compare(post: Poster) -> None:
     assert rest["cells"][1:] == [None, None]
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
-    assert hardware["verdict"] == "100 % faster, 95 % CI 100 to 100"
-    assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "repeats")
+    assert hardware["verdict"] == "100 % faster on these two machines, 95 % CI 100 to 100"
+    assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "runs")
+    assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
+    assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
     assert result["kind"] == "too_few_runs"
     assert answer["things"][1]["speed_up"] == pytest.approx(2, rel=1e-4)
 
@@ -106,14 +110,12 @@ def test_compare(post: Poster) -> None:
 def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     """Frameworks and recipes are compared where no hardware is, with the verdict's usual rules."""
     ids = []
-    for number, (framework, recipe, repeats) in enumerate(
+    for number, (framework, recipe, runs) in enumerate(
         [("tensorflow", "naive", 3), ("tensorflow", "tuned", 3), ("mlx", "naive", 2)], 1
     ):
         cell = results.make_cell(framework=framework, recipe=recipe)
-        for repeat in range(1, repeats + 1):
-            last = post.made(
-                cell=cell, run_id="f" * 32, repeat=repeat, step_ns=1_000_000 // number + repeat
-            )
+        for run in range(1, runs + 1):
+            last = post.made(cell=cell, run_id=f"{run:032x}", step_ns=1_000_000 // number + run)
         ids.append(last)
 
     def compared(*items: str) -> dict[str, Any]:
@@ -132,11 +134,11 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     (row,) = answer["rows"]
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
-    assert tuned["verdict"] == "100 % faster, 95 % CI 100 to 100"
-    assert mlx["verdict"] == "too few runs (2 and 3 repeats)"
+    assert tuned["verdict"] == "100 % faster on this machine, 95 % CI 100 to 100"
+    assert mlx["verdict"] == "too few runs (2 and 3 runs)"
     single = compared(*ids)
     assert single["common_cells"] == 1
-    assert single["rows"][0]["cells"][1]["verdict"] == "too few runs (1 and 1 repeats)"
+    assert single["rows"][0]["cells"][1]["verdict"] == "too few runs (1 and 1 runs)"
     assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
     assert compared("intel-core-i7-8700", ids[0])["rows"][0]["framework"] == "tensorflow"
 

@@ -106,6 +106,7 @@ def filled(post: Poster, store: Store) -> dict[str, str]:
                     "payload": b"",
                     "payload_sha256": f"{n:064x}",
                     "run_id": f"f{n:031x}",
+                    "challenge_id": None,
                 }
                 for n in range(COPIES)
             ],
@@ -128,8 +129,7 @@ def different(n: int) -> dict[str, Any]:
         "run_id": f"f{n:031x}",
         "received_at": datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=n),
         "machine_id": f"{n % 500:016x}",
-        "machine_standing": f"{n % 900:032x}",
-        "environment_standing": f"{n % 999:032x}",
+        "run_standing": f"{n % 900:032x}",
         "environment_id": f"{n % 300:032x}",
         "hardware_slug": f"hardware-{n % 40}",
         "workload_digest": f"{n % 8:064x}",
@@ -157,7 +157,7 @@ def test_no_question_reads_all_results(
 def test_studies_and_hardware_read_no_whole_level_of_machines(
     http: TestClient, store: Store, filled: dict[str, str]
 ) -> None:
-    """There are as many hardware as there are; machines and environments grow with results."""
+    """There are as many hardware as there are; machines and runs grow with results."""
     for address in ("/hardware/{hardware}", "/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends"):
         with statements(store) as seen:
             assert http.get(address.format(**filled)).status_code == 200
@@ -165,7 +165,7 @@ def test_studies_and_hardware_read_no_whole_level_of_machines(
         with store.engine.connect() as connection:
             for statement, parameters in seen:
                 named = parameters.values() if isinstance(parameters, dict) else parameters
-                if {"machine", "environment"} & {str(value) for value in named}:
+                if {"machine", "run"} & {str(value) for value in named}:
                     steps = plan(connection, statement, parameters)
                     assert not re.match(WHOLE_LEVEL, steps), f"{statement}\n{steps}"
 

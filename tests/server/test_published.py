@@ -1,19 +1,24 @@
 """Published figures: imported once, marked, separate from measured ones, correct."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from sqlalchemy import func, select
 from tests.fakes import results
 from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
+from bench_protocol.hardware import slug
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
-from bench_server.db.tables import Aggregate, PublishedFigure
+from bench_server.db.tables import Aggregate
 from bench_server.projection import reindex
 from bench_server.ranking import score
+from bench_server.settings import Settings
 
 I7 = "published-intel-core-i7-8700"
 
@@ -113,27 +118,37 @@ def standings(store: Store) -> dict[str, int]:
         return {row[0]: row[1] for row in session.execute(query)}
 
 
-def test_the_score_is_frozen(imported: TestClient, store: Store) -> None:
-    """Its baseline is the published figures' own, and a hardware twice as fast scores 2."""
-    with store.reading() as session:
-        for term in score.TERMS:
-            times = session.scalars(
-                select(PublishedFigure.ns_per_sample)  # type: ignore[call-overload]
-                .where(PublishedFigure.hardware_slug == I7)
-                .where(PublishedFigure.workload == term.workload)
-                .where(PublishedFigure.batch_size == term.batch_size)
-            ).all()
-            assert times == [pytest.approx(term.baseline_ns_per_sample)]
+def test_a_score_needs_a_measured_baseline_and_the_same_recipe(
+    imported: TestClient, application: FastAPI
+) -> None:
+    """A hardware twice as fast as the baseline in the same recipe scores 2. The faster figures of
+    another recipe, the published ones and the provisional ones do not count."""
     post = Poster(imported)
-    post.enroll()
-    for place, term in enumerate(score.TERMS):
-        partial = place and get(imported, "/hardware/intel-core-i7-8700")["score"]
-        assert not partial or (partial["value"], partial["covered"]) == (None, place)
-        cell = results.make_cell(term.workload, data="real")
-        post.made(cell=cell, step_ns=round(term.baseline_ns_per_sample * term.batch_size / 2))
+    keys = [results.private_key(seed) for seed in (1, 2, 3)]
+    for key in keys:
+        post.enroll(key)
+    chosen = Settings(score_baseline="intel-core-i7-9700")
+
+    def scored(brand: str, step_ns: int, by: Sequence[Ed25519PrivateKey], recipe: str) -> Any:
+        for workload in score.TERMS:
+            cell = results.make_cell(workload, data="real", recipe=recipe)
+            for seed, key in enumerate(by, 1):
+                made = results.make_machine(brand, seed=seed)
+                post.made(cell=cell, machine=made, key=key, step_ns=step_ns)
+        return get(imported, f"/hardware/{slug(brand)}")["score"]
+
+    without = scored("Intel Core i7-8700", 20_000_000, keys, "tuned")
+    assert (without["value"], without["baseline"], without["covered"]) == (None, None, 3)
+    application.state.settings = chosen
+    few = scored("Intel Core i7-9700", 40_000_000, keys[:2], "tuned")
+    assert (few["value"], few["covered"]) == (None, 0)
+    scored("Intel Core i7-9700", 40_000_000, keys[2:], "tuned")
+    scored("Intel Core i7-9700", 10_000_000, keys, "naive")
     complete = get(imported, "/hardware/intel-core-i7-8700")["score"]
     assert complete["value"] == pytest.approx(2, rel=1e-6)
-    assert (complete["version"], complete["missing"]) == (1, [])
+    assert (complete["version"], complete["missing"], complete["recipe"]) == (2, [], "tuned")
+    assert complete["baseline"] == "Intel Core i7-9700"
+    assert "of <bdi>Intel Core i7-9700</bdi>" in imported.get("/hardware/intel-core-i7-8700").text
 
 
 def test_the_baseline_is_one_for_every_page_of_a_board(post: Poster) -> None:

@@ -144,7 +144,7 @@ def test_migrations_with_data_down_and_up(post: Poster, store: Store, database_u
     fill(post)
     before = derived(store)
     answer = post.http.get("/api/v1/leaderboard").json()
-    for arguments in (("--to", "0001", "--lose"), ("--to", "head")):
+    for arguments in (("--to", "0003", "--lose"), ("--to", "head")):
         done = migrate(database_url, *arguments)
         assert done.exit_code == 0, done.output
     assert "projected 12 log entries again" in done.output

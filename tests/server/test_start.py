@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from bench_server.cli.main import main as cli
 
 NEEDED = ("sqlalchemy", "fastapi", "alembic", "uvicorn", "bench_server.app")
-NOT_NEEDED = ("scipy", "numpy", "pyarrow", "ruptures", "matplotlib", "bench_server.cli.commands")
+NOT_NEEDED = ("scipy", "numpy", "pyarrow", "matplotlib", "bench_server.cli.commands")
 PROGRAM = f"""
 import sys
 

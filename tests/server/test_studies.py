@@ -14,13 +14,12 @@ SLUG = "apple-m2-max-30-core-gpu"
 
 def _measure(post: Poster, step_ns: int, workload: str = "mnist-cnn", **cell: object) -> None:
     device = Device(kind=cell.pop("device", "metal"))  # type: ignore[arg-type]
-    for repeat in (1, 2, 3):
+    for run in (1, 2, 3):
         post.made(
             machine=M2,
             cell=results.make_cell(workload, device=device, **cell),
-            repeat=repeat,
-            step_ns=step_ns + 1_000 * repeat,
-            run_id=f"{step_ns:032x}",
+            step_ns=step_ns + 1_000 * run,
+            run_id=f"{step_ns + run:032x}",
         )
 
 
@@ -39,7 +38,12 @@ def test_frameworks_meet_at_equal_batch_and_data(http: TestClient, post: Poster)
     assert naive["held"] is None
     assert tuned["held"]["speed_up"] == pytest.approx(902 / 402, rel=1e-3)
     assert tuned["held"]["kind"] == "faster"
-    assert table["rows"][0]["best"]["speed_up"] == pytest.approx(402 / 302, rel=1e-3)
+    best = table["rows"][0]["best"]
+    assert best["speed_up"] == pytest.approx(402 / 302, rel=1e-3)
+    assert (best["scope"], "on this machine" in best["verdict"]) == ("machines", True)
+    # MLX against TensorFlow and the reverse are one comparison; TensorFlow's recipes are another.
+    assert answer["comparisons"] == 2
+    assert [(row["setups"], row["other_setups"]) for row in table["rows"]] == [(1, 2), (2, 1)]
 
 
 def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -> None:
@@ -51,6 +55,7 @@ def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -
     (line,) = study["lines"]
     assert [figure["batch_size"] for figure in line["figures"]] == [128, 512]
     assert line["figures"][1]["held"]["speed_up"] == pytest.approx(3.01, rel=0.01)
+    assert answer["comparisons"] == 1
 
 
 def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post: Poster) -> None:
@@ -63,6 +68,7 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     small, large = answer["rows"]
     assert small["held"]["kind"] == "slower"
     assert large["held"]["kind"] == "faster"
+    assert (large["cpu_setups"], large["gpu_setups"], answer["comparisons"]) == (1, 1, 2)
     for field, slug, kind in (("cpu", SLUG, "CPU"), ("gpu", answer["cpu_slug"], "GPU")):
         refused = http.get("/api/v1/cpu-vs-gpu", params={field: slug})
         assert refused.status_code == 422
@@ -78,13 +84,12 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
 
 def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> None:
     for number, version in enumerate(("2.10.0", "2.9.1"), 1):
-        for repeat in (1, 2, 3):
+        for run in (1, 2, 3):
             post.made(
                 machine=M2,
                 cell=results.make_cell(device=Device(kind="metal")),
-                repeat=repeat,
-                step_ns=number * 1_000_000 + repeat,
-                run_id=f"{number:032x}",
+                step_ns=number * 1_000_000 + run,
+                run_id=f"{3 * number + run:032x}",
                 environment=Environment(python="3.12.7", packages={"tensorflow": version}),
             )
     answer = http.get("/api/v1/trends").json()

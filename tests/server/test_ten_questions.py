@@ -11,6 +11,7 @@ from tests.fakes.projected import settled
 
 from bench_protocol.matrix import Device
 from bench_protocol.result import Energy
+from bench_server.db.store import Store
 
 SCRIPT = Path(__file__).parents[2] / "docs" / "ten_questions.py"
 
@@ -25,22 +26,20 @@ def ask(address: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_ten_questions(live_server: str) -> None:
+def test_ten_questions(live_server: str, store: Store) -> None:
     empty = ask(live_server)
     assert (empty.returncode, empty.stderr) == (1, "0 hardware on mnist-cnn: these need two\n")
     with httpx.Client(base_url=live_server, timeout=30) as http:
-        post = Poster(http)
+        post = Poster(http, store)
         post.enroll()
         m2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
         metal = Device(kind="metal")
-        for repeat in (1, 2, 3):
-            post.made(run_id="a" * 32, repeat=repeat, step_ns=1_000_000 + 1000 * repeat)
+        for run in (1, 2, 3):
+            post.made(run_id=f"{run:032x}", step_ns=1_000_000 + 1000 * run)
             energy = Energy(source="ioreport", scope="soc", energy_mj=30_000, window_ns=10**9)
             cell = results.make_cell(device=metal)
-            measurement = results.make_measurement(cell, 250_000 + 100 * repeat, energy=energy)
-            post.made(
-                cell=cell, machine=m2, run_id="a" * 32, repeat=repeat, measurement=measurement
-            )
+            measurement = results.make_measurement(cell, 250_000 + 100 * run, energy=energy)
+            post.made(cell=cell, machine=m2, run_id=f"{run:032x}", measurement=measurement)
         post.made(cell=results.make_cell(device=metal, recipe="tuned"), machine=m2, step_ns=200_000)
         post.made(cell=results.make_cell(device=metal, batch_size=256), machine=m2, step_ns=400_000)
     done = ask(settled(live_server))
@@ -51,13 +50,13 @@ def test_ten_questions(live_server: str) -> None:
         (
             "Apple M2 Max (30-core GPU): 320,000 samples/s",
             "is 5.01 times as fast as Intel Core i7-8700",
-            "faster, 95 % CI",
+            "faster on these two machines, 95 % CI",
             "samples/s for each unit of money",
             "Apple M2 Max (30-core GPU): 7 J (soc)",
             "tensorflow tuned on Apple M2 Max (30-core GPU), ahead of tensorflow naive",
             "is 5.01 times as fast as Intel Core i7-8700",
             "batch 256: 640,000 samples/s",
-            "1 repeats on 1 machines of 1 owners, trust level",
+            "1 runs on 1 machines of 1 owners, trust level",
             "no change in 1 results",
         ),
         strict=True,

@@ -11,7 +11,7 @@ from tests.fakes.client import Poster
 from bench_protocol import long_trace, witness_references
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Result
+from bench_protocol.result import Failed, Result
 from bench_protocol.witness import Mask, Window, Witness
 from bench_server.ingest import result_checks
 from bench_server.ingest.verdicts import CheckVerdict
@@ -107,28 +107,28 @@ def test_a_loss_between_the_masks_of_dropout_passes() -> None:
         ({"steps": (1,), "losses": (START,)}, "of steps [1], not [1, 24, 64]"),
         ({"steps": (), "losses": ()}, "of steps [], not [1, 24, 64]"),
         ({"movements": ()}, "no movements"),
+        ({"rewound": None}, "no second reading"),
     ],
 )
-def test_a_part_of_a_witness_is_doubted(changes: dict[str, Any], says: str) -> None:
+def test_a_part_of_a_witness_is_not_ranked(changes: dict[str, Any], says: str) -> None:
     cell = results.make_cell()
     result = results.make_complete(cell, witness=witness(cell, **changes))
-    assert failed(result) == {"witness": "doubtful"}
+    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
     assert says in verdicts(result)["witness"].sentence
-    assert level(result) == 2
 
 
-def test_a_witness_without_masks_is_doubted() -> None:
+def test_a_witness_without_masks_is_not_ranked() -> None:
     cell = results.make_cell(DROPOUT)
     result = results.make_complete(cell, witness=witness(cell, masks=()))
-    assert failed(result) == {"witness": "doubtful"}
+    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
+    sentence = verdicts(result)["evidence"].sentence
+    assert sentence == "a current agent also sends its dropout masks"
 
 
 @pytest.mark.parametrize(
     "changes",
     [
         {"cell": results.make_cell(batch_size=100)},
-        {"data_digest": "e" * 64},
-        {"data_digest": None},
     ],
 )
 def test_without_a_reference_there_is_a_doubt(changes: dict[str, Any]) -> None:
@@ -138,17 +138,105 @@ def test_without_a_reference_there_is_a_doubt(changes: dict[str, Any]) -> None:
     assert level(result) == 2
 
 
+def test_without_a_digest_of_its_data_it_is_not_ranked() -> None:
+    assert failed(results.make_complete(data_digest=None)) == {
+        "evidence": "unranked",
+        "witness": "doubtful",
+    }
+    assert failed(results.make_complete(data_digest="e" * 64)) == {
+        "data_digest": "unranked",
+        "witness": "doubtful",
+    }
+
+
+def test_what_happens_after_the_warm_up_shows_in_the_second_reading() -> None:
+    """Without a stored reference the two readings are compared; half of the steps are left out."""
+    for cell in (results.make_cell("mnist-dense"), results.make_cell("mnist-dense", batch_size=48)):
+        told = witness(cell)
+        assert told.rewound is not None
+        first, *later = told.rewound.losses
+        for changes in (
+            {"losses": (first, *(2 * (loss or 0) for loss in later))},
+            {"losses": (first, None, None)},
+            {"start_loss": 1.001 * (first or 0)},
+            {"start_loss": None},
+        ):
+            again = told.rewound.model_copy(update=changes)
+            result = results.make_complete(cell, witness=witness(cell, rewound=again))
+            assert failed(result)["witness"] == "unranked", changes
+
+
+@pytest.mark.parametrize("reading", ["first", "second"])
+def test_a_loss_without_masks_is_not_ranked(reading: str) -> None:
+    cell = results.make_cell("fashion-mlp")
+    told = witness(cell)
+    assert told.rewound is not None
+    start = told.rewound.start_loss
+    bare = (start, *told.losses[1:])
+    changed = told.model_copy(
+        update={"losses": bare}
+        if reading == "first"
+        else {"rewound": told.rewound.model_copy(update={"losses": bare})}
+    )
+    verdict = verdicts(results.make_complete(cell, witness=changed))["witness"]
+    assert verdict.effect == "unranked"
+    assert verdict.sentence == "dropout does not change the loss of step 1"
+
+
+def test_half_precision_shows_under_dropout() -> None:
+    cell = results.make_cell("fashion-mlp")
+    told = witness(cell)
+    assert told.rewound is not None
+    off = told.rewound.model_copy(update={"start_loss": 1.0004 * (told.rewound.start_loss or 0)})
+    result = results.make_complete(cell, witness=witness(cell, rewound=off))
+    assert failed(result)["witness"] == "unranked"
+    assert "without dropout" in verdicts(result)["witness"].sentence
+
+
+def test_the_losses_of_another_batch_size_are_not_ranked() -> None:
+    trained = results.make_cell("mnist-dense", batch_size=32)
+    result = results.make_complete(
+        results.make_cell("mnist-dense", batch_size=64), witness=witness(trained)
+    )
+    assert failed(result)["witness"] == "unranked"
+
+
+def test_traces_in_float32_belong_to_mixed_precision() -> None:
+    cell = results.make_cell("mnist-dense", precision="mixed_bfloat16")
+    traces = results.make_traces(cell)
+    assert [trace.precision for trace in traces] == [None, None, "float32", "float32", None]
+    assert not failed(results.make_complete(cell, traces=traces))
+    without = results.make_complete(cell, traces=(*traces[:2], traces[-1]))
+    assert failed(without) == {"evidence": "unranked"}
+    assert verdicts(without)["evidence"].figures["missing"] == [
+        "a trace under SGD in float32",
+        "a trace under the workload's optimiser in float32",
+    ]
+    off = tuple(1.001 * (loss or 0) for loss in traces[2].losses)
+    wrong = traces[2].model_copy(update={"losses": off})
+    result = results.make_complete(cell, traces=(*traces[:2], wrong, *traces[3:]))
+    assert failed(result) == {"right_computation": "unranked", "conformance": "doubtful"}
+    assert "in float32 the sgd trace is off" in verdicts(result)["right_computation"].sentence
+
+
+def test_a_failed_repeat_needs_no_evidence() -> None:
+    measurement = results.make_measurement(results.make_cell())
+    outcome = Failed(kind="crashed", phase="conformance", measurement=measurement)
+    verdict = verdicts(results.make_result(outcome=outcome))["evidence"]
+    assert (verdict.passed, verdict.checked) == (True, False)
+
+
 def test_a_wrong_witness_needs_no_reference() -> None:
     cell = results.make_cell(batch_size=100)
     result = results.make_complete(cell, witness=witness(cell, movements=(0.0,) * 10))
     assert failed(result) == {"witness": "unranked"}
 
 
-def test_version_1_stays_at_level_2() -> None:
+def test_version_1_is_not_ranked() -> None:
     cell = results.make_cell()
     measurement = results.make_measurement(cell, traces=results.make_traces(cell)[:2])
-    result = results.make_result(measurement=measurement)
-    assert failed(result) == {"witness": "doubtful"}
+    result = results.make_result(measurement=measurement, witness=False)
+    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
     assert level(result) == 2
     sentence = verdicts(result)["witness"].sentence
     assert sentence == "version 1 of the payload has no witness of the timed session"
@@ -161,15 +249,17 @@ def test_version_2_with_all_its_evidence_is_level_3() -> None:
 
 
 @pytest.mark.parametrize("missing", ["witness", "window"])
-def test_version_2_without_a_part_is_doubted(missing: str) -> None:
+def test_version_2_without_a_part_is_not_ranked(missing: str) -> None:
     result = results.make_complete(**{missing: None})
-    assert failed(result) == {missing: "doubtful"}
+    assert failed(result) == {"evidence": "unranked", missing: "doubtful"}
     assert level(result) == 2
 
 
-def test_version_2_without_a_long_trace_is_doubted() -> None:
+def test_version_2_without_traces_is_not_ranked() -> None:
     result = results.make_complete(traces=results.make_traces(results.make_cell())[:2])
-    assert failed(result) == {"long_trace": "doubtful"}
+    assert failed(result) == {"evidence": "unranked", "long_trace": "doubtful"}
+    result = results.make_complete(traces=())
+    assert failed(result)["evidence"] == "unranked"
 
 
 def test_a_large_workload_has_no_long_trace() -> None:
@@ -287,6 +377,6 @@ def test_the_page_shows_the_witness_beside_its_reference(
 
 
 def test_the_page_of_version_1_has_no_witness(post: Poster) -> None:
-    page = post.http.get(f"/results/{post(results.make_result())}").text
+    page = post.http.get(f"/results/{post(results.make_result(witness=False))}").text
     assert 'id="witness"' not in page
     assert "version 1 of the payload has no witness" in page

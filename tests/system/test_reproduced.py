@@ -104,12 +104,12 @@ def test_two_confirmed_owners_reproduce_each_other(
         rows = (httpx.get(f"{address}/api/v1/results/{i}").json() for i in (first, second, slower))
         return [row["trust_level"] for row in rows]
 
-    def board(**filters: Any) -> list[tuple[int, int, bool]]:
+    def board(**filters: Any) -> list[tuple[int, int, str]]:
         answer = httpx.get(
             f"{address}/api/v1/leaderboard", params={"workload": "mnist-cnn", **filters}
         )
         rows = answer.json()["rows"]
-        return [(row["trust_level"], row["owners"], row["provisional"]) for row in rows]
+        return [(row["trust_level"], row["owners"], row["tier"]) for row in rows]
 
     # Conformant, plausible, fresh: but nobody vouches for anybody yet.
     assert levels() == [3, 3, 3]
@@ -127,9 +127,8 @@ def test_two_confirmed_owners_reproduce_each_other(
     # The third is not within 10 % of two others, whoever vouches for its owner.
     assert operator("owners", "confirm", "Chiyo").code == 0
     assert levels() == [4, 4, 3]
-    # A figure is trusted as far as the least of what counts in it.
-    assert board() == [(3, 3, False)]
-    assert board(trust=4) == [(4, 2, True)]
+    # A figure has the level that more than half of its owners have.
+    assert board() == board(trust=4) == [(4, 3, "confirmed")]
     # What comes in later is reproduced when it is projected.
     later = httpx.get(f"{address}/api/v1/results/{basel.send(103)}?wait=10")
     assert later.json()["trust_level"] == 4

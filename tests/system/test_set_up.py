@@ -166,6 +166,16 @@ def test_pytorch_comes_without_cuda_or_for_a_complete_run(
     assert len(machine.calls()) == 1 + installed
 
 
+def test_no_second_cuda_comes_beside_tensorflows(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(set_up, "find_spec", lambda name: name == "nvidia" or None)
+    report = json.dumps({"install": [{"metadata": {"name": "nvidia-cudnn-cu13"}}]})
+    machine.command("pip", f"""for last; do :; done; echo '{report}' > "$last" """)
+    assert not set_up.bring_torch(complete=True)
+    assert len(machine.calls()) == 1
+
+
 @pytest.mark.parametrize("script", ["echo 'No matching distribution' >&2; exit 1", None])
 def test_no_pytorch_where_pip_finds_none(
     machine: Machine, monkeypatch: pytest.MonkeyPatch, script: str | None

@@ -131,17 +131,10 @@ def other_rate(workload: Workload, cell: Cell, weights: Weights, data: Data) -> 
     return changed_workload(workload, layers=layers), cell, weights, data
 
 
-UNSEEN = (
-    "honest while it is read: in the warm-up and after the timing; masks noted in a block would "
-    "tell, and cost time in it"
-)
 TORCH_LAYER = "engines/torch/model.py"
 TF_LAYER = "engines/tensorflow/dropout.py"
 FAULTS = tuple(
-    Fault(
-        name, words, where, setup, plant, in_timed_loop=True,
-        unseen=UNSEEN if name == "N24" else "",
-    )
+    Fault(name, words, where, setup, plant, in_timed_loop=True)
     for name, words, where, setup, plant in (
         ("B8", "dropout does nothing", TORCH_LAYER, TORCH,
          lambda here: here.sessions(torch_off)),

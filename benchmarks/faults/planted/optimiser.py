@@ -149,9 +149,6 @@ def _decayed(apply: Any) -> Any:
 
 JAX_UPDATE = "engines/jax/model.py update"
 TORCH_STEP = "engines/torch/sessions.py"
-HALF_LIMITS = (
-    "within the limits of bfloat16; the work is the same; the same engine's float32 trace tells"
-)
 FAULTS = (
     Fault("A1", "Adam with epsilon 1e-8", JAX_UPDATE, JAX, epsilon(1e-8)),
     Fault("A2", "Adam without bias correction", JAX_UPDATE, JAX, no_bias_correction),
@@ -174,9 +171,9 @@ FAULTS = (
         "F7", "RMSprop's epsilon outside the root", "engines/torch/optimizer.py", CNN_NAIVE,
         epsilon_outside,
     ),
-    Fault("H1", "learning rate 1 % too high", TORCH_STEP, HALF, rate(1.01), unseen=HALF_LIMITS),
-    Fault("H2", "Adam with epsilon 1e-8", TORCH_STEP, HALF, epsilon(1e-8), unseen=HALF_LIMITS),
-    Fault("H3", "Adam with epsilon 1e-6", TORCH_STEP, HALF, epsilon(1e-6), unseen=HALF_LIMITS),
+    Fault("H1", "learning rate 1 % too high", TORCH_STEP, HALF, rate(1.01)),
+    Fault("H2", "Adam with epsilon 1e-8", TORCH_STEP, HALF, epsilon(1e-8)),
+    Fault("H3", "Adam with epsilon 1e-6", TORCH_STEP, HALF, epsilon(1e-6)),
     Fault("H4", "the first bias' gradient is zero", TORCH_STEP, HALF, gradient_zero(1)),
     Fault("H5", "learning rate 5 % too high", TORCH_STEP, HALF, rate(1.05)),
     Fault(

@@ -6,6 +6,7 @@ from typing import Any
 
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Measured, Measurement, Result, Trace
+from bench_protocol.witness import Witness
 
 from ..fault import Fault, Setup
 from .optimiser import JAX, MLX, TF, TORCH
@@ -45,6 +46,13 @@ def witness(**fields: Any) -> Sent:
         return {"witness": told and told.model_copy(update=fields)}
 
     return measurement(change)
+
+
+def one_reading(told: Witness) -> Witness:
+    """The first step's loss alone, in both readings."""
+    again = told.rewound and told.rewound.model_copy(update={"losses": told.rewound.losses[:1]})
+    first = {"steps": told.steps[:1], "losses": told.losses[:1], "rewound": again}
+    return told.model_copy(update=first)
 
 
 def smaller_window(result: Result) -> Result:
@@ -91,8 +99,7 @@ FAULTS = tuple(
         ("N40", "long trace left out", "run/sign.py", TF,
          measurement(lambda made: {"traces": made.traces[:2]}), ""),
         ("N41", "a witness of one reading in place of three", "run/sign.py", TORCH,
-         measurement(lambda made: {"witness": made.witness and made.witness.model_copy(
-             update={"steps": made.witness.steps[:1], "losses": made.witness.losses[:1]})}), ""),
+         measurement(lambda made: {"witness": made.witness and one_reading(made.witness)}), ""),
         ("N42", "a witness without movements", "run/sign.py", MLX, witness(movements=()), ""),
         ("N43", "batch 32 trained, batch 64 stated", "run/sign.py", JAX,
          cell(lambda made: {"batch_size": 2 * made.batch_size}), ""),

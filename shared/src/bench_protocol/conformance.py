@@ -9,7 +9,7 @@ own (docs/methodology.md says how they are made again and what it shares with en
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, Literal
@@ -38,6 +38,15 @@ LARGEST_BATCH, SMALLEST_BATCH = 32, 4
 # third goes over the epoch's end. Its epochs have the orders of the seed, all of them.
 LONG_STEPS = (1, 18, 24)
 LONG_BATCHES = 20
+
+
+def traced_precisions(precision: Precision) -> tuple[Precision, ...]:
+    """The precisions of a cell's short traces.
+
+    Limits of mixed precision are wide. The same engine's layers and optimiser also train in
+    float32, where limits are tight.
+    """
+    return (precision, "float32") if precision.startswith("mixed_") else (precision,)
 
 
 def trace_batch_size(workload: Workload) -> int:
@@ -167,18 +176,43 @@ def verdict(
     reference_traces: Mapping[tuple[str, str], Reference] | None = None,
     architecture: str = architectures.MEASURED,
 ) -> ConformanceVerdict:
-    """Compare a cell's traces with the reference.
+    """Compare a cell's short traces, in each precision, with the reference.
+
+    Returns:
+        The verdict in the cell's own precision, unless those in another are wrong.
 
     Args:
         cell: its workload, kind of device and precision count.
-        traces: the worker's traces, in any order.
+        traces: the worker's traces, in any order. The long one has a verdict of its own
+            (:mod:`.long_trace`).
         reference_traces: those of this package if not given.
         architecture: of the machine's processor. The tolerances of CPUs were measured on x86-64; on
             others a trace beyond them is unverified before it is wrong.
     """
     reference_traces = references() if reference_traces is None else reference_traces
-    # The long trace has a verdict of its own (:mod:`.long_trace`).
-    by_optimizer = {trace.optimizer: trace for trace in traces if not trace.steps}
+    short: dict[Precision, list[Trace]] = {cell.precision: []}
+    for trace in traces:
+        if not trace.steps:
+            short.setdefault(trace.precision or cell.precision, []).append(trace)
+    own = _verdict(cell, short.pop(cell.precision), reference_traces, architecture)
+    if own.kind == "wrong_result":
+        return own
+    for precision, some in short.items():
+        other = cell.model_copy(update={"precision": precision})
+        found = _verdict(other, some, reference_traces, architecture)
+        if found.kind == "wrong_result":
+            return replace(found, reason=f"in {precision} {found.reason}")
+    return own
+
+
+def _verdict(
+    cell: Cell,
+    traces: Sequence[Trace],
+    reference_traces: Mapping[tuple[str, str], Reference],
+    architecture: str,
+) -> ConformanceVerdict:
+    """The verdict on traces in the cell's precision."""
+    by_optimizer = {trace.optimizer: trace for trace in traces}
     if not all((cell.workload_digest, optimizer) in reference_traces for optimizer in TRACED):
         return ConformanceVerdict("unverified", "there is no reference trace of this workload")
     missing = [optimizer for optimizer in TRACED if optimizer not in by_optimizer]

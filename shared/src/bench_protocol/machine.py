@@ -29,7 +29,7 @@ class Cpu(Wire):
     """The processor. ``brand`` as the operating system gives it, cores as far as known.
 
     ``available_cores``: those this process may use; ``quota_cores``: processor time a container
-    grants, in cores. ``maximum_clock_mhz`` is what a peak in FLOP/s is computed from.
+    grants, in cores. ``maximum_clock_mhz`` may leave out the boost, so nothing is bounded by it.
     """
 
     brand: Text

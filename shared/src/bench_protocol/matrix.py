@@ -11,6 +11,13 @@ DeviceKind = Literal["metal", "cuda", "cpu"]
 Recipe = Literal["naive", "pipeline", "tuned"]
 Precision = Literal["float32", "tf32", "mixed_float16", "mixed_bfloat16"]
 DataKind = Literal["real", "generated"]
+# Number formats of the matrix products of each precision.
+PRODUCTS: dict[Precision, str] = {
+    "float32": "float32",
+    "tf32": "tf32",
+    "mixed_float16": "float16",
+    "mixed_bfloat16": "bfloat16",
+}
 
 
 class Device(Wire):

@@ -4,8 +4,8 @@ The result is signed, so its form can only be extended. Versions of the payload:
 
 1  (2026-11) first version.
 2  (2026-11) ``witness`` and ``window`` of a measurement; ``last_block`` and ``least_ns`` of its
-   blocks; ``steps`` and ``movements`` of a trace; ``beats``, ``asked``, ``probes`` and
-   ``attestations`` of a result. All may be left out. Version 1 has none of them.
+   blocks; ``steps``, ``movements`` and ``precision`` of a trace; ``beats``, ``asked``, ``probes``
+   and ``attestations`` of a result. All may be left out. Version 1 has none of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from .evidence import Asked, Attestation, Beat, DeviceProbe
 from .machine import Environment, Machine, Setting
-from .matrix import Cell
+from .matrix import Cell, Precision
 from .units import (
     LARGEST_INTEGER,
     Bytes,
@@ -150,6 +150,7 @@ class Trace(Wire):
     ``optimizer``: plain SGD with momentum, which tests kernels and gradients, or the workload's
     own. ``steps``: after how many steps each loss was read, with one call between two readings;
     left out: after every single step. ``movements``: of the trained weights at the end.
+    ``precision``: the cell's where it is left out.
     """
 
     optimizer: Literal["sgd", "workload"]
@@ -160,6 +161,7 @@ class Trace(Wire):
         default=(), max_length=MOST_READINGS, exclude_if=_absent
     )
     movements: Movements = Field(default=(), exclude_if=_absent)
+    precision: Precision | None = Field(default=None, exclude_if=_absent)
 
     @model_validator(mode="after")
     def _a_loss_a_reading(self) -> "Trace":
@@ -379,7 +381,7 @@ VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
     (Result, ("beats", "asked", "probes", "attestations")),
     (Measurement, ("witness", "window")),
     (Blocks, ("least_ns", "last_block")),
-    (Trace, ("steps", "movements")),
+    (Trace, ("steps", "movements", "precision")),
 )
 """The members that version 2 added, by model."""
 

@@ -1,8 +1,8 @@
 """The witness: evidence of training from the timed session; and the window by the parent's clock.
 
 A conformance trace trains a second session. The witness is read from the session that is timed:
-losses in its warm-up, its steps and the movement of its weights after the last block. The agent
-checks its step count. The server stores it and does not check it yet (docs/methodology.md).
+losses in its warm-up, its steps and the movement of its weights after the last block, and its
+losses again once it is rewound (docs/methodology.md).
 """
 
 from collections.abc import Iterator
@@ -36,6 +36,18 @@ class Mask(Wire):
     differ: bool
 
 
+class Rewound(Wire):
+    """The second reading of the timed session, after the timing: the same session with its compiled
+    programs, back at its starting weights, an empty optimiser state and its first step.
+
+    ``start_loss``: mean loss of the first batch with the starting weights, dropout off.
+    ``losses``: as in :class:`Witness`, after the same steps.
+    """
+
+    start_loss: Finite | None
+    losses: tuple[Finite | None, ...] = Field(max_length=MOST_READINGS)
+
+
 class Witness(Wire):
     """Evidence of training, read from the timed session.
 
@@ -43,7 +55,7 @@ class Witness(Wire):
     are trained in one call. ``step_count``: steps trained when the last block had ended, by the
     optimiser's own counter where the framework has one, else by the loop's. ``movements`` and
     ``masks``, one for each dropout layer: read after the last block. The measurement's
-    ``last_loss`` is read then too.
+    ``last_loss`` is read then too. ``rewound``: read last of all.
     """
 
     steps: tuple[PositiveCount, ...] = Field(max_length=MOST_READINGS)
@@ -52,11 +64,15 @@ class Witness(Wire):
     counted_by: Literal["optimizer", "loop"]
     movements: Movements = ()
     masks: tuple[Mask, ...] = Field(default=(), max_length=100)
+    rewound: Rewound | None = Field(default=None, exclude_if=lambda value: value is None)
 
     @model_validator(mode="after")
     def _a_loss_a_reading(self) -> "Witness":
         if len(self.losses) != len(self.steps):
             raise ValueError(f"losses has {len(self.losses)} values, steps has {len(self.steps)}")
+        if self.rewound and len(self.rewound.losses) != len(self.steps):
+            counts = f"{len(self.rewound.losses)} values, steps has {len(self.steps)}"
+            raise ValueError(f"rewound.losses has {counts}")
         if list(self.steps) != sorted(set(self.steps)):
             raise ValueError("steps must rise")
         return self

@@ -1,8 +1,8 @@
 """Stored references of the witness: ranges of the first losses of timed sessions.
 
 A witness follows from the workload, its data, the batch size, the seed and the steps alone. So the
-ranges of the cells that agents plan (each batch size of the catalogue, the default seed; generated
-data, MNIST and Fashion-MNIST) are computed once: ``python -m bench_agent.tools.witness_references``
+ranges of usual cells (the batch sizes of :func:`batch_sizes`, the default seed; generated data,
+MNIST and Fashion-MNIST) are computed once: ``python -m bench_agent.tools.witness_references``
 writes ``witness_references.json``. Real data without a reference, and pretrained frozen layers,
 have the wide band of :func:`wide_band`. Elsewhere a witness stays unverified.
 """
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from pydantic import TypeAdapter
 
+from . import witness_steps
 from .matrix import DataKind
 from .recomputed import Band, Recomputed
 from .result import Result, Seed
@@ -26,6 +27,8 @@ FILE = "witness_references.json"
 GENERATED_WEIGHTS = "generated"
 # In units of the loss of guessing (:func:`wide_band`).
 FIRST_LOSS, LATER_LOSS = (0.8, 1.3), 1.3
+# Beside those of the catalogue, where they are recomputed in about ten seconds.
+USUAL_BATCH_SIZES = (16, 32, 64, 128, 256, 512, 1024)
 
 
 class ReferenceKey(NamedTuple):
@@ -41,7 +44,8 @@ class WitnessReference(Wire):
     """The range of one cell's losses.
 
     ``steps``: those after which a session reads its loss. ``low`` and ``high``: of every step from
-    1 to the last of them; ``high`` is left out where it equals ``low``.
+    1 to the last of them; ``high`` is left out where it equals ``low``. ``start_loss``: of the
+    first batch with the starting weights, dropout off; left out where it is that of step 1.
     """
 
     workload: Slug
@@ -53,11 +57,19 @@ class WitnessReference(Wire):
     steps: tuple[PositiveCount, ...]
     low: tuple[float, ...]
     high: tuple[float, ...] = ()
+    start_loss: float | None = None
 
     @property
     def key(self) -> ReferenceKey:
         """What it is stored by."""
         return ReferenceKey(self.workload_digest, self.data_digest, self.batch_size, self.seed)
+
+    @property
+    def start(self) -> float | None:
+        """``start_loss``, also where it is left out; None where it was not computed."""
+        if self.start_loss is not None or self.high:
+            return self.start_loss
+        return self.low[0]
 
     @property
     def band(self) -> Band:
@@ -88,8 +100,14 @@ def reference_of(result: Result) -> WitnessReference | None:
 
 
 def batch_sizes(workload: Workload) -> tuple[int, ...]:
-    """Batch sizes whose references are stored: those of the catalogue, the default one too."""
-    return tuple(sorted({workload.batch_size, *workload.batch_sizes}))
+    """Batch sizes whose references are stored: those of the catalogue, and usual ones.
+
+    Where one draw of dropout's masks stands for all, its spread was measured at the catalogue's.
+    """
+    sizes = {workload.batch_size, *workload.batch_sizes}
+    if workload.name not in witness_steps.ONE_DRAW:
+        sizes.update(n for n in USUAL_BATCH_SIZES if witness_steps.is_quick(workload, n))
+    return tuple(sorted(sizes))
 
 
 def wide_band(workload: Workload, steps: Sequence[int]) -> Band:

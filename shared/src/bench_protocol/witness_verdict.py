@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from . import architectures
-from .layers import Conv2D, Residual
+from .layers import Conv2D, Dropout, Residual
 from .matrix import Cell, DeviceKind, Precision
 from .recomputed import Band
-from .witness import trained_tensors
+from .witness import Rewound, trained_tensors
 from .workloads import Workload
 
 # Losses are compared by relative error. Below this floor the error is divided by the floor, because
@@ -67,6 +67,13 @@ OTHER_DEVICE = 4
 # Deviations in units of roundoff. bfloat16 on CPUs: 0.11 after one step, its limit at four is 26.
 FIRST_ROUNDOFFS, FEW_ROUNDOFFS = 1, 26
 DERIVED_MANY, DERIVED_MOVEMENT = 0.6, 0.5
+# What sentences call the values of the second reading.
+REWOUND = " in the rewound session"
+START = "the loss before the first step, without dropout,"
+# Relative: one forward pass of the same batch, computed twice. Seen: 1e-7.
+SAME, WIDE = 3e-7, 30_000
+# A name, its deviation, its limit.
+Compared = tuple[str, float, float]
 
 
 @dataclass(frozen=True)
@@ -122,6 +129,8 @@ def judge(
     moved_steps: int | None = None,
     expected_step_count: int | None = None,
     architecture: str = architectures.MEASURED,
+    rewound: Rewound | None = None,
+    start: float | None = None,
 ) -> WitnessVerdict:
     """Compare a witness with the recomputation of its job.
 
@@ -137,11 +146,22 @@ def judge(
             skips the check.
         architecture: of the machine's processor. The limits of CPUs were measured on x86-64; on
             others a value beyond them is unverified before it is wrong.
+        rewound: the second reading. Without Dropout it is also compared with the first.
+        start: what ``rewound.start_loss`` must be; None if it was not recomputed.
     """
     tensors = [f"{tensor.index}/{tensor.name}" for tensor in trained_tensors(workload)]
-    if wrong := _wrong_at_once(steps, losses, step_count, expected_step_count, movements, tensors):
+    if wrong := _wrong_at_once(
+        steps, losses, step_count, expected_step_count, movements, tensors, rewound
+    ):
         return WitnessVerdict("wrong_result", wrong, math.inf)
+    allowed = limits(workload, cell.device.kind, cell.precision)
+    factor = architectures.wrong_beyond(cell.device.kind, architecture)
+    between = _between_readings(workload, steps, losses, rewound, allowed)
     if reference is None:
+        if between:
+            verdict = _verdict(between, allowed, factor, architecture)
+            if verdict.kind == "wrong_result":
+                return verdict
         return WitnessVerdict("unverified", "the witness was not recomputed")
     if not steps:
         return WitnessVerdict("unverified", "the witness has no losses")
@@ -151,12 +171,15 @@ def judge(
             "unverified",
             f"{recomputed_steps} steps were recomputed; the witness goes to step {steps[-1]}",
         )
-    allowed = limits(workload, cell.device.kind, cell.precision)
-    compared = []
-    for step, loss in zip(steps, losses, strict=True):
-        low, high = (end.losses[step - 1] for end in (reference.low, reference.high))
-        off = deviation(loss or 0.0, low, high)
-        compared.append((f"the loss of step {step}", off, _limit(allowed, step)))
+    ranges = [(reference.low.losses[step - 1], reference.high.losses[step - 1]) for step in steps]
+    compared = _losses(steps, losses, ranges, allowed)
+    if rewound and _drops_nothing(steps, losses, rewound, ranges):
+        return WitnessVerdict("wrong_result", "dropout does not change the loss of step 1", 0.0)
+    if rewound:
+        compared += _losses(steps, rewound.losses, ranges, allowed, REWOUND)
+        if start is not None:
+            off = deviation(rewound.start_loss or 0.0, start, start)
+            compared.append((START, off, allowed.first))
     if movements and moved_steps == recomputed_steps:
         limit = allowed.few_moved if recomputed_steps <= FEW_STEPS else allowed.many_moved
         compared += [
@@ -165,13 +188,63 @@ def judge(
                 tensors, movements, reference.low.movements, reference.high.movements, strict=True
             )
         ]
-    return _verdict(
-        compared, allowed, architectures.wrong_beyond(cell.device.kind, architecture), architecture
+    return _verdict([*compared, *between], allowed, factor, architecture)
+
+
+def _losses(
+    steps: Sequence[int],
+    losses: Sequence[float | None],
+    ranges: Sequence[tuple[float, float]],
+    allowed: Limits,
+    when: str = "",
+) -> list[Compared]:
+    return [
+        (f"the loss of step {step}{when}", deviation(loss or 0.0, *ends), _limit(allowed, step))
+        for step, loss, ends in zip(steps, losses, ranges, strict=True)
+    ]
+
+
+def _drops_nothing(
+    steps: Sequence[int],
+    losses: Sequence[float | None],
+    rewound: Rewound,
+    ranges: Sequence[tuple[float, float]],
+) -> bool:
+    """Whether the first step's loss, in either reading, is the one without dropout.
+
+    The chance that masks leave a loss as close as ``SAME`` is below 4e-4 where their range is
+    ``WIDE`` times as wide, if losses are normal; elsewhere nothing is said.
+    """
+    low, high = ranges[0]
+    start = rewound.start_loss or 0.0
+    if steps[0] != 1 or high - low <= WIDE * SAME * high:
+        return False
+    return any(
+        abs((loss or 0.0) - start) <= SAME * start for loss in (losses[0], rewound.losses[0])
     )
 
 
+def _between_readings(
+    workload: Workload,
+    steps: Sequence[int],
+    losses: Sequence[float | None],
+    rewound: Rewound | None,
+    allowed: Limits,
+) -> list[Compared]:
+    """The second reading against the first. Under Dropout their masks differ, so there it is
+    compared with a reference alone."""
+    if not (rewound and steps) or any(isinstance(layer, Dropout) for layer in workload.layers):
+        return []
+    first = [(loss or 0.0, loss or 0.0) for loss in losses]
+    compared = _losses(steps, rewound.losses, first, allowed, f"{REWOUND}, beside the first one,")
+    if steps[0] == 1:
+        off = deviation(rewound.start_loss or 0.0, *first[0])
+        compared.append((f"{START} beside that of step 1,", off, allowed.first))
+    return compared
+
+
 def _verdict(
-    compared: list[tuple[str, float, float]], allowed: Limits, factor: float, architecture: str
+    compared: list[Compared], allowed: Limits, factor: float, architecture: str
 ) -> WitnessVerdict:
     for name, off, limit in compared:
         if not off <= factor * limit:
@@ -207,11 +280,17 @@ def _wrong_at_once(
     expected_step_count: int | None,
     movements: Sequence[float | None],
     tensors: Sequence[str],
+    rewound: Rewound | None,
 ) -> str | None:
     """The first fault that needs no recomputation."""
-    for step, loss in zip(steps, losses, strict=True):
+    named = [(f"the loss of step {step}", loss) for step, loss in zip(steps, losses, strict=True)]
+    if rewound:
+        again = zip(steps, rewound.losses, strict=True)
+        named += [(f"the loss of step {step}{REWOUND}", loss) for step, loss in again]
+        named.append((START, rewound.start_loss))
+    for name, loss in named:
         if loss is None or not math.isfinite(loss):
-            return f"the loss of step {step} is not finite"
+            return f"{name} is not finite"
     if expected_step_count is not None and step_count != expected_step_count:
         return f"the session counted {step_count} steps; {expected_step_count} were expected"
     if movements and len(movements) != len(tensors):

@@ -152,7 +152,9 @@ def _measurement(kind: Kind, cell: Cell, step_ns: int, dice: random.Random) -> M
         ),
         last_loss=round(dice.uniform(0.08, 0.4), 4),
         gemm=Gemm(
-            size=4_096, precision="float32", duration_ns=int(1.37e11 / (kind.teraflops * 2e3))
+            size=4_096,
+            precision="float32",
+            duration_ns=int(2 * 4_096**3 / (kind.teraflops * 2e3)),
         ),
         energy=Energy(
             source=source,  # type: ignore[arg-type]

@@ -51,6 +51,10 @@ class Home:
         return self.root / "paces.json"
 
     @property
+    def environments(self) -> Path:
+        return self.root / "environments.json"
+
+    @property
     def servers(self) -> Path:
         return self.root / "servers"
 

@@ -75,7 +75,8 @@ class FoundDevice(Wire):
     """A device as a framework reports it.
 
     ``compute_capability`` such as ``9.0``: NVIDIA only. ``architecture`` such as ``applegpu_g17s``:
-    Apple only, from MLX.
+    Apple only, from MLX. ``python``: the interpreter of the workers that use it, which the parent
+    adds; None for the agent's own.
     """
 
     kind: DeviceKind
@@ -83,6 +84,7 @@ class FoundDevice(Wire):
     name: str
     compute_capability: str | None = None
     architecture: str | None = None
+    python: str | None = None
 
 
 class Probe(Wire):

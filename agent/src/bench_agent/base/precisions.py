@@ -9,7 +9,7 @@ import platform
 import re
 from typing import Literal
 
-from bench_protocol.matrix import DeviceKind, Precision
+from bench_protocol.matrix import PRODUCTS, DeviceKind, Precision
 
 from .messages import FoundDevice
 
@@ -38,17 +38,12 @@ def loss_scale(precision: Precision) -> float:
     return FLOAT16_LOSS_SCALE if precision == "mixed_float16" else 1.0
 
 
-def products(precision: Precision) -> str:
-    """Number format of matrix products: ``float32``, ``tf32``, ``float16``, ``bfloat16``."""
-    return "tf32" if precision == "tf32" else COMPUTE_TYPES[precision]
-
-
 def mixed_settings(precision: Precision) -> dict[str, str]:
     """Recipe settings of a mixed cell; empty for other precisions."""
     if not precision.startswith("mixed_"):
         return {}
     scale = loss_scale(precision)
-    return {"compute": products(precision)} | ({"loss_scale": f"{scale:g}"} if scale != 1 else {})
+    return {"compute": PRODUCTS[precision]} | ({"loss_scale": f"{scale:g}"} if scale != 1 else {})
 
 
 def why_not(device: DeviceKind, precision: Precision, *, tf32_on_metal: bool = False) -> str | None:

@@ -1,6 +1,5 @@
 """``ab``: compare two cells, or two environments, in turns."""
 
-import sys
 from typing import Annotated
 
 import typer
@@ -17,11 +16,11 @@ from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
 from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, compare_sides, pairs, side
-from ..run.probe import probe_all
+from ..run.probe import probe_with
 from ..run.run_lock import alone
 from .exits import Exit, stop
 from .options import Json, choosing_cells
-from .setup import open_home, print_json
+from .setup import open_home, print_json, probe_frameworks
 
 SideA = Annotated[
     list[str],
@@ -61,8 +60,8 @@ def ab(
     """
     home = open_home()
     refuse_unfit(home)
-    chosen_a = choose(selection, a, a_python or sys.executable)
-    chosen_b = choose(selection, b, b_python or sys.executable)
+    chosen_a = choose(selection, a, a_python)
+    chosen_b = choose(selection, b, b_python)
     side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
     count = selection.repeats or PAIRS
     done: list[Pair] = []
@@ -91,7 +90,11 @@ def ab(
 
 def _side(name: str, choice: Choice, home: Home) -> Side:
     check_names(choice.selection)
-    answers = probe_all(home.logs, choice.selection.frameworks, choice.command)
+    frameworks = choice.selection.frameworks
+    if choice.python:
+        answers = probe_with(home.logs, choice.command(), frameworks)
+    else:
+        answers = probe_frameworks(frameworks, choice.settings)
     chosen = side(name, choice, answers, estimates.load(home.measured_times))
     if chosen.cell.data == "real":
         data.require({chosen.planned.workload.data_set.name: None})

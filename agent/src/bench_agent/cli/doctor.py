@@ -9,13 +9,16 @@ from ..doctor import examine, exit_code, show
 from ..doctor.surroundings import Surroundings
 from ..machine import read_machine
 from ..output import documents
+from ..run.probe import in_use, probe_each
 from .options import Json, Server
-from .setup import open_home, print_json, probe_frameworks
+from .setup import open_home, print_json, usable_interpreters
 
 
 def devices(as_json: Json = False) -> None:
     """Show this machine and the devices that each framework sees."""
-    document = documents.devices_document(read_machine(open_home()), probe_frameworks())
+    home = open_home()
+    answers = in_use(probe_each(home.logs, usable_interpreters(home)))
+    document = documents.devices_document(read_machine(home), answers)
     if as_json:
         print_json(document)
     else:

@@ -33,6 +33,10 @@ COMMANDS = {
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
     "results": ("results:app", "Your own results on a server: list, export, hide, show, withdraw."),
+    "environments": (
+        "environments:app",
+        "Interpreters whose frameworks are measured: list, add, remove and check them.",
+    ),
     "data": ("data:app", "The real data sets: fetch, list and verify them."),
 }
 

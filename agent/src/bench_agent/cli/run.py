@@ -27,7 +27,7 @@ from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
 from ..plan.presets import like_named, preset_named
 from ..remote.connection import token_for
-from ..run import calibration
+from ..run import calibration, interpreters
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
 from ..run.journal import Journal, begin, unfinished
@@ -138,7 +138,11 @@ def _begin(
     yes: bool,
     resume: bool,
 ) -> Journal:
-    """The journal of the run that was cut off, or of a new one."""
+    """The journal of the run that was cut off, or of a new one.
+
+    Raises:
+        UsageProblem: an interpreter of the run that was cut off cannot be used any more.
+    """
 
     journal = unfinished(home) if resume else None
     if journal is None:
@@ -146,7 +150,8 @@ def _begin(
         _check_plan(made, yes)
         if resume:
             typer.echo("the last run is complete: starting a new one", err=True)
-        journal = begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
+        return begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
+    interpreters.require({planned.python for planned in journal.cells if planned.python})
     return journal
 
 

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -16,6 +16,8 @@ from ..base.keys import load_or_create_key
 from ..base.messages import Probe
 from ..remote.client import Client, ServerRefused
 from ..remote.connection import token_for
+from ..run import interpreters
+from ..run.interpreters import Interpreter
 from ..run.probe import probe_all
 from .exits import Exit, stop
 
@@ -61,9 +63,21 @@ def exchange(client: Client) -> Iterator[None]:
         client.close()
 
 
-def probe_frameworks(frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
+def probe_frameworks(
+    frameworks: tuple[str, ...] = (), settings: Sequence[str] = ()
+) -> dict[str, Probe]:
     """Ask each framework for its version and devices, each in its own process."""
-    return probe_all(open_home().logs, frameworks)
+    home = open_home()
+    return probe_all(home.logs, usable_interpreters(home), frameworks, settings)
+
+
+def usable_interpreters(home: Home) -> tuple[Interpreter, ...]:
+    """The interpreters of this machine. One that cannot be used is named on standard error."""
+    every = interpreters.every(home)
+    for unusable in (interpreter for interpreter in every if interpreter.problem):
+        check = home.command("environments check")
+        typer.echo(f"left out: {unusable.place}: {unusable.problem}; see {check}", err=True)
+    return every
 
 
 def print_json(document: Any) -> None:

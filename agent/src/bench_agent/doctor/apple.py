@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..base.install_hints import pip, pip_install
 from .finding import Finding
+from .software import Software
 from .versions import at_least, release
 
 PLUGIN = "tensorflow-metal"
@@ -31,17 +31,18 @@ FIRST_WITH_OTHER_NAME = "2.20"
 SOUND = ("tensorflow>=2.18,<2.20", f"{PLUGIN}=={GOOD_PLUGIN}", "numpy<2.2", "keras>=3.12,<4")
 
 
-def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Finding]:
+def check_pair(software: Software, apple_silicon: bool) -> Iterator[Finding]:
     """Check that the versions load together, from metadata: a wrong pair breaks the import itself.
 
     Args:
-        packages: versions of the installed distributions by name.
+        software: packages of the interpreter that TensorFlow's workers start under.
         apple_silicon: this is macOS on Apple's processor.
     """
+    packages, pip_install = software.packages, software.pip.install
     tensorflow = next((packages[name] for name in NAMES if name in packages), None)
     plugin = packages.get(PLUGIN)
     if plugin is None:
-        yield from _without_plugin(tensorflow, apple_silicon)
+        yield from _without_plugin(tensorflow, software, apple_silicon)
         return
     if tensorflow is None:
         yield Finding(
@@ -86,7 +87,9 @@ def check_pair(packages: Mapping[str, str], apple_silicon: bool) -> Iterator[Fin
         yield Finding("metal-pair", "ok", f"{pair_words} loads")
 
 
-def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
+def check_probe(
+    layers: str | None, problem: str | None, software: Software = Software()
+) -> Iterator[Finding]:
     """Check that dense and convolution layers with a ReLU compute correctly on Metal.
 
     Args:
@@ -101,7 +104,7 @@ def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
             "TensorFlow computes wrongly on this GPU, in every form we know"
             if wrong
             else f"a short training on Metal failed: {problem}",
-            pip("uninstall", "-y", PLUGIN) if wrong else pip_install(*SOUND),
+            software.pip.uninstall(PLUGIN) if wrong else software.pip.install(*SOUND),
         )
     elif layers is None:
         yield Finding("metal-probe", "skip", "TensorFlow sees no Metal device here")
@@ -117,14 +120,16 @@ def check_probe(layers: str | None, problem: str | None) -> Iterator[Finding]:
         yield Finding("metal-probe", "ok", "stock layers compute correctly on Metal")
 
 
-def _without_plugin(tensorflow: str | None, apple_silicon: bool) -> Iterator[Finding]:
+def _without_plugin(
+    tensorflow: str | None, software: Software, apple_silicon: bool
+) -> Iterator[Finding]:
     if not apple_silicon:
         yield Finding("metal-pair", "skip", "Apple's plug-in is for Macs only")
     elif tensorflow is None:
         yield Finding("metal-pair", "skip", "TensorFlow is not installed")
     else:
         loads = any(release(tensorflow)[:2] == pair.tensorflow for pair in PAIRS)
-        hint = pip_install(f"{PLUGIN}=={GOOD_PLUGIN}") if loads else pip_install(*SOUND)
+        hint = software.pip.install(*((f"{PLUGIN}=={GOOD_PLUGIN}",) if loads else SOUND))
         yield Finding(
             "metal-pair", "warn", f"TensorFlow {tensorflow} without {PLUGIN}: the CPU only", hint
         )

@@ -24,7 +24,7 @@ from ..data import sources
 from ..data.manifest import MANIFEST
 from ..machine import nvidia as driver
 from ..machine.text import file_text
-from ..run.worker_process import Limits, run_job
+from ..run.worker_process import Limits, run_job, worker_command
 from .nvidia import Nvidia
 from .storage import DataSet, Folder, Secret
 
@@ -127,9 +127,15 @@ def answers(url: str) -> bool:
         return False
 
 
-def short_training(framework: str, kind: DeviceKind, logs: Path) -> tuple[str | None, str | None]:
+def short_training(
+    framework: str, kind: DeviceKind, logs: Path, python: str | None = None
+) -> tuple[str | None, str | None]:
     """Train a small model for a second. Return the form of its layers, and the problem if it
-    failed."""
+    failed.
+
+    Args:
+        python: the worker's interpreter; None for the agent's own.
+    """
     workload = workload_named(PROBE_WORKLOAD)
     cell = Cell(
         workload=workload.name,
@@ -144,7 +150,8 @@ def short_training(framework: str, kind: DeviceKind, logs: Path) -> tuple[str | 
     timing = Timing(warm_up_seconds=0.1, block_seconds=0.1, min_blocks=2, budget_seconds=1.0)
     job = Job(workload=workload, cell=cell, seed="0" * 32, timing=timing)
     limits = Limits(silence_seconds=180, total_seconds=300)
-    answer = run_job(job, logs / "probes" / f"{framework}-{kind}.log", limits=limits)
+    log = logs / "probes" / f"{framework}-{kind}.log"
+    answer = run_job(job, log, limits=limits, command=worker_command(python))
     outcome = answer.outcome
     if isinstance(outcome, Failed):
         return None, f"{outcome.kind.replace('_', ' ')} in phase {outcome.phase}"

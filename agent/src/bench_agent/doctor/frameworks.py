@@ -1,11 +1,12 @@
 """Check each framework: installed, imports, sees devices; MLX: backend, fast BLAS, compiler."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..base.install_hints import install_extras, pip_install, pip_replace
+from ..base.install_hints import Pip
 from .finding import Finding
 from .fixes import system_package
+from .software import CUDA_12, CUDA_13, Software
 
 MLX_BACKENDS = ("mlx-metal", "mlx-cpu", "mlx-cuda-12", "mlx-cuda-13")
 BUNDLED_BLAS = "bundled reference BLAS"
@@ -15,7 +16,8 @@ BUNDLED_BLAS = "bundled reference BLAS"
 class FrameworkProbe:
     """The answer of one framework's probe.
 
-    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine reports them.
+    ``devices`` like ``("metal", "cpu")``; ``libraries`` as the engine reports them. ``software``:
+    the packages of its interpreter, the one that its GPU's workers start under if it sees one.
     """
 
     installed: bool
@@ -23,58 +25,58 @@ class FrameworkProbe:
     version: str | None = None
     libraries: Mapping[str, str] | None = None
     problem: str | None = None
+    software: Software = field(default_factory=Software)
 
 
-def check_frameworks(
-    frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str]
-) -> Iterator[Finding]:
-    """One finding for each framework, and a failure if none works.
-
-    Args:
-        packages: versions of the installed distributions by name.
-    """
+def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Finding]:
+    """One finding for each framework, and a failure if none works."""
     usable = [name for name, seen in frameworks.items() if seen.devices]
     for name, seen in frameworks.items():
-        install = install_extras(name)
+        place = seen.software.place
         if not seen.installed:
+            cuda_12 = seen.software.cuda == CUDA_12
+            install = seen.software.pip.install_framework(name, cuda_12=cuda_12)
             yield Finding(f"frameworks.{name}", "skip", f"{name} is not installed", install)
         elif seen.devices:
             devices = ", ".join(seen.devices)
             version = f" {seen.version}" if seen.version else ""
-            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {devices}")
+            yield Finding(f"frameworks.{name}", "ok", f"{name}{version} sees {devices}{place}")
         else:
             yield Finding(
                 f"frameworks.{name}",
                 "fail",
-                f"{name} is installed but cannot be used: {seen.problem or 'it sees no device'}",
-                reinstall(name, packages),
+                f"{name} is installed{place} but cannot be used: "
+                f"{seen.problem or 'it sees no device'}",
+                reinstall(name, seen.software),
             )
     if not usable:
         yield Finding(
             "frameworks",
             "fail",
             "no framework works here, so nothing can be measured",
-            install_extras(*(frameworks or ("mlx",))),
+            Pip().install_extras(*(frameworks or ("mlx",))),
         )
 
 
-def reinstall(name: str, packages: Mapping[str, str]) -> str:
-    """The command that reinstalls a framework's distributions at their versions.
+def reinstall(name: str, software: Software) -> str:
+    """The command that reinstalls a framework's distributions at their versions, and installs
+    what they need and lack.
 
     Never the agent itself: its name in an index is a stranger's package.
     """
+    packages, pip = software.packages, software.pip
     requirements = [
         # MLX and its backend have one version.
         f"{package}=={packages.get('mlx', version) if package in MLX_BACKENDS else version}"
         for package, version in sorted(packages.items())
         if package == name or package.startswith(f"{name}-")
     ]
-    return pip_install("--force-reinstall", *requirements) if requirements else install_extras(name)
+    if not requirements:
+        return pip.install_extras(name)
+    return f"{pip.reinstall(*requirements)} && {pip.install(*requirements)}"
 
 
-def check_metal(
-    frameworks: Mapping[str, FrameworkProbe], packages: Mapping[str, str], apple_silicon: bool
-) -> Iterator[Finding]:
+def check_metal(frameworks: Mapping[str, FrameworkProbe], apple_silicon: bool) -> Iterator[Finding]:
     """Check that every framework with a GPU build sees the Mac's GPU."""
     if not apple_silicon:
         yield Finding("metal", "skip", "no Mac with Apple's processor")
@@ -87,12 +89,13 @@ def check_metal(
                 f"metal.{name}",
                 "warn",
                 f"{name} runs on the CPU only",
-                reinstall(name, packages),
+                reinstall(name, seen.software),
             )
 
 
-def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Finding]:
+def check_mlx_backend(software: Software, system: str) -> Iterator[Finding]:
     """Check MLX's backend on Linux. ``pip install mlx`` installs none; both need one version."""
+    packages, pip = software.packages, software.pip
     mlx = packages.get("mlx")
     if mlx is None:
         yield Finding("mlx-backend", "skip", "MLX is not installed")
@@ -104,7 +107,7 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
             "mlx-backend",
             "fail",
             f"MLX {mlx} has no backend: importing it fails",
-            pip_install(f"mlx{extra}=={mlx}"),
+            pip.install(f"mlx{extra}=={mlx}"),
         )
         return
     odd = [f"{name} {version}" for name, version in backends.items() if version != mlx]
@@ -116,14 +119,14 @@ def check_mlx_backend(packages: Mapping[str, str], system: str) -> Iterator[Find
             "mlx-backend",
             "fail",
             f"MLX {mlx} with {', '.join(odd)}: the two must have one version",
-            pip_install("--force-reinstall", f"mlx=={mlx}", *wanted),
+            pip.reinstall(f"mlx=={mlx}", *wanted),
         )
-    elif {"mlx-cpu"} < backends.keys():
+    elif len(backends) > 1:
         yield Finding(
             "mlx-backend",
             "warn",
             f"MLX has several backends, which write the same files: {', '.join(backends)}",
-            _only_backend(mlx, backends),
+            _only_backend(mlx, backends, software),
         )
     else:
         yield Finding("mlx-backend", "ok", f"MLX {mlx} with {', '.join(backends)}")
@@ -165,6 +168,9 @@ def check_compiler(mlx: FrameworkProbe | None, system: str, compiler: bool) -> I
         )
 
 
-def _only_backend(mlx: str, backends: Mapping[str, str]) -> str:
-    others = [name for name in backends if name != "mlx-cpu"]
-    return pip_replace(tuple(backends), "--force-reinstall", f"{others[0]}=={mlx}")
+def _only_backend(mlx: str, backends: Mapping[str, str], software: Software) -> str:
+    """Keep one backend: for the GPU, and for the CUDA that is there."""
+    unwanted = "mlx-cuda-12" if software.cuda == CUDA_13 else "mlx-cuda-13"
+    kept = min(backends, key=lambda name: (name == "mlx-cpu", name == unwanted))
+    pip = software.pip
+    return f"{pip.uninstall(*backends)} && {pip.reinstall(f'mlx=={mlx}', f'{kept}=={mlx}')}"

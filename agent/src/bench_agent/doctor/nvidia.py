@@ -1,15 +1,16 @@
 """Check the NVIDIA driver, and the frameworks' CUDA builds."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ..base.install_hints import install_extras, pip, pip_install, pip_replace
 from .finding import Finding
 from .frameworks import FrameworkProbe
+from .software import CUDA_12, CUDA_13, Software
 from .versions import at_least
 
 # Requirements of each MLX build (ml-explore/mlx, docs/src/install.rst).
-MLX_CUDA_13_DRIVER, MLX_CUDA_12_DRIVER = "580", "550.54.14"
+DRIVERS = {CUDA_12: "550.54.14", CUDA_13: "580"}
+BUILDS = {CUDA_12: "mlx-cuda-12", CUDA_13: "mlx-cuda-13"}
 MLX_CAPABILITY = "7.5"
 INSTALL_DRIVER = {
     "ubuntu-drivers": "sudo ubuntu-drivers install && sudo reboot",
@@ -74,22 +75,29 @@ def check_driver(nvidia: Nvidia, container: bool, tools: tuple[str, ...]) -> Ite
         )
 
 
-def check_cuda_tensorflow(
-    nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
-) -> Iterator[Finding]:
+def check_cuda_tensorflow(nvidia: Nvidia, seen: FrameworkProbe | None) -> Iterator[Finding]:
     """Check that TensorFlow sees the GPU if the driver works."""
+    software = seen.software if seen else Software()
+    packages, pip = software.packages, software.pip
     if not _usable(nvidia):
         yield Finding("cuda-tensorflow", "skip", "no NVIDIA driver with a visible GPU")
     elif seen is None or not seen.installed:
         yield Finding("cuda-tensorflow", "skip", "TensorFlow is not installed")
     elif "cuda" in seen.devices:
         yield Finding("cuda-tensorflow", "ok", "TensorFlow sees the NVIDIA GPU")
+    elif software.cuda == CUDA_13:
+        yield Finding(
+            "cuda-tensorflow",
+            "warn",
+            "TensorFlow is built for CUDA 12, and its environment has CUDA 13's libraries",
+            pip.separate_environments(),
+        )
     elif "tensorflow-cpu" in packages:
         yield Finding(
             "cuda-tensorflow",
             "warn",
             "tensorflow-cpu is a build without GPU",
-            f"{pip('uninstall', '-y', 'tensorflow-cpu')} && {install_extras('tensorflow-cuda')}",
+            f"{pip.uninstall('tensorflow-cpu')} && {pip.install_extras('tensorflow-cuda')}",
         )
     else:
         version = packages.get("tensorflow")
@@ -98,18 +106,17 @@ def check_cuda_tensorflow(
             "cuda-tensorflow",
             "warn",
             "TensorFlow does not see the GPU: CUDA's libraries are missing or do not fit",
-            pip_install(f"tensorflow[and-cuda]{pin}"),
+            pip.install(f"tensorflow[and-cuda]{pin}"),
         )
 
 
-def check_cuda_mlx(
-    nvidia: Nvidia, seen: FrameworkProbe | None, packages: Mapping[str, str]
-) -> Iterator[Finding]:
-    """Check that the driver is new enough for MLX's CUDA build."""
-    mlx = packages.get("mlx")
-    driver = nvidia.driver or ""
-    fitting = fitting_extra(driver)
+def check_cuda_mlx(nvidia: Nvidia, seen: FrameworkProbe | None) -> Iterator[Finding]:
+    """Check MLX's CUDA build: a driver that is new enough, and one CUDA with its environment."""
+    software = seen.software if seen else Software()
+    packages, pip = software.packages, software.pip
+    driver, mlx = nvidia.driver or "", packages.get("mlx")
     pin = f"=={mlx}" if mlx else ""
+    installed = [cuda for cuda, build in BUILDS.items() if build in packages]
     if not _usable(nvidia):
         yield Finding("cuda-mlx", "skip", "no NVIDIA driver with a visible GPU")
     elif seen is None or not seen.installed:
@@ -121,48 +128,40 @@ def check_cuda_mlx(
         yield Finding(
             "cuda-mlx", "skip", f"MLX needs compute capability 7.5; this has {capabilities}"
         )
-    elif fitting is None:
+    elif not at_least(driver, DRIVERS[CUDA_12]):
         yield Finding(
             "cuda-mlx",
-            "fail" if _has_cuda_build(packages) else "warn",
-            f"driver {driver} is too old for MLX: cuda12 needs {MLX_CUDA_12_DRIVER}",
+            "fail" if installed else "warn",
+            f"driver {driver} is too old for MLX: cuda12 needs {DRIVERS[CUDA_12]}",
             INSTALL_DRIVER["apt-get"],
         )
-    elif "mlx-cuda-13" in packages and fitting == "cuda12":
+    elif installed == [CUDA_13] and not at_least(driver, DRIVERS[CUDA_13]):
         yield Finding(
             "cuda-mlx",
             "fail",
-            f"driver {driver} is too old for MLX's cuda13, which needs {MLX_CUDA_13_DRIVER}",
-            pip_replace(("mlx-cuda-13",), f"mlx[cuda12]{pin}"),
+            f"driver {driver} is too old for MLX's cuda13, which needs {DRIVERS[CUDA_13]}",
+            pip.separate_environments(),
         )
     elif "cuda" in seen.devices:
         yield Finding("cuda-mlx", "ok", "MLX sees the NVIDIA GPU")
-    elif _has_cuda_build(packages):
+    elif installed:
+        files = pip.reinstall(f"mlx{pin}", f"{BUILDS[installed[0]]}{pin}")
         yield Finding(
             "cuda-mlx",
             "warn",
             "MLX's CUDA build does not see the GPU: its CUDA libraries are missing",
-            pip_install("--force-reinstall", f"mlx[{fitting}]{pin}"),
+            f"{files} && {pip.install(f'mlx[{installed[0]}]{pin}')}",
         )
     else:
+        # The CUDA that is there: a second one would install over its files.
+        cuda = software.cuda or CUDA_12
         yield Finding(
             "cuda-mlx",
             "warn",
             "MLX is a build without GPU",
-            pip_replace(("mlx-cpu",), "--force-reinstall", f"mlx[{fitting}]{pin}"),
+            pip.replace(("mlx-cpu", "mlx"), f"mlx[{cuda}]{pin}"),
         )
-
-
-def fitting_extra(driver: str) -> str | None:
-    """MLX's extra for a driver, or None if the driver is too old for all of them."""
-    if at_least(driver, MLX_CUDA_13_DRIVER):
-        return "cuda13"
-    return "cuda12" if at_least(driver, MLX_CUDA_12_DRIVER) else None
 
 
 def _usable(nvidia: Nvidia) -> bool:
     return nvidia.driver is not None and not nvidia.hidden
-
-
-def _has_cuda_build(packages: Mapping[str, str]) -> bool:
-    return bool({"mlx-cuda-12", "mlx-cuda-13"} & packages.keys())

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from ..base.install_hints import install_extras
+from ..base.install_hints import Pip
 from ..machine.sensors import Governor, GpuUse, Load, Power
 from .finding import Finding
 
@@ -95,7 +95,7 @@ def check_energy(source: str | None, problem: str | None, system: str) -> Iterat
         yield Finding("energy", "ok", f"energy comes from {source}")
     elif system == "Darwin":
         sentence = f"results will contain no energy: {problem}"
-        yield Finding("energy", "warn", sentence, install_extras("energy"))
+        yield Finding("energy", "warn", sentence, Pip().install_extras("energy"))
     else:
         yield Finding("energy", "skip", f"results will contain no energy: {problem}")
 

@@ -1,6 +1,5 @@
 """Facts of this machine for doctor's checks. Each is read on first use."""
 
-import importlib.metadata
 import os
 import platform
 import shutil
@@ -9,23 +8,26 @@ import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib.util import find_spec
 from pathlib import Path
 
 from bench_protocol.matrix import Device
 
-from .. import engines, machine
+from .. import machine
+from ..base.errors import HomeProblem
 from ..base.home import Home
 from ..base.messages import Probe
 from ..machine import nesting, sensors
 from ..machine.sensors import Governor, Load, Power
 from ..machine.text import text_or_none
+from ..run import interpreters
 from ..run.energy import MeterProblem, meter_for
-from ..run.probe import probe_all
+from ..run.interpreters import Interpreter
+from ..run.probe import Answers, merged, probe_each
 from . import diagnose
 from .frameworks import FrameworkProbe
 from .network import ServerAnswer, offset_seconds
 from .nvidia import INSTALL_DRIVER, Nvidia
+from .software import Software, software_of
 from .storage import DataSet, Folder, Secret
 from .versions import release
 
@@ -66,28 +68,40 @@ class Surroundings:
         return self.system == "Darwin" and self.architecture == "arm64"
 
     @cached_property
-    def packages(self) -> dict[str, str]:
-        """Version of every installed distribution, by its normalised name."""
-        versions: dict[str, str] = {}
-        for item in importlib.metadata.distributions():
-            name = item.metadata["Name"] if item.metadata else None
-            if name:
-                # Python imports the first one on the path.
-                versions.setdefault(name.lower().replace("_", "-"), item.version or "")
-        return versions
+    def interpreters(self) -> tuple[Interpreter, ...]:
+        """The agent's own interpreter and the added ones, with all their packages."""
+        try:
+            return interpreters.every(self.home, packages=True)
+        except HomeProblem:  # one of ``environments_problem``
+            return (interpreters.own(packages=True),)
 
-    @cached_property
-    def probes(self) -> dict[str, Probe]:
-        """Each framework's answer, from its own process; frameworks that are not installed are not
-        started."""
-        names = [name for name in engines.names() if is_installed(engine_module(name))]
-        answers = probe_all(self.logs, tuple(names)) if names else {}
-        absent = Probe(devices=(), environment=None, problem="not installed")
-        return {name: answers.get(name, absent) for name in engines.names()}
+    @property
+    def environments_problem(self) -> str | None:
+        """Why the list of added interpreters cannot be read, or None."""
+        try:
+            interpreters.added(self.home)
+        except HomeProblem as problem:
+            return str(problem)
+        return None
 
     @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
-        return {name: seen(name, probe) for name, probe in self.probes.items()}
+        """Each framework over all interpreters. Frameworks that none has are not started."""
+        answers = probe_each(self.logs, self.interpreters)
+        by_path = {interpreter.path: interpreter for interpreter in self.interpreters}
+        return {
+            name: seen(probe, answers, name, by_path) for name, probe in merged(answers).items()
+        }
+
+    def software(self, framework: str) -> Software:
+        """The packages of the interpreter that a framework's workers start under.
+
+        Nothing is started where only one interpreter can have the framework.
+        """
+        having = [each for each in self.interpreters if each.has(framework)]
+        if len(having) < 2:
+            return software_of(next(iter(having), self.interpreters[0]))
+        return self.frameworks[framework].software
 
     @cached_property
     def logs(self) -> Path:
@@ -126,7 +140,9 @@ class Surroundings:
         tensorflow = self.frameworks.get("tensorflow")
         if tensorflow is None or "metal" not in tensorflow.devices:
             return None, None
-        return diagnose.short_training("tensorflow", "metal", self.logs)
+        return diagnose.short_training(
+            "tensorflow", "metal", self.logs, tensorflow.software.pip.python
+        )
 
     @cached_property
     def nvidia(self) -> Nvidia:
@@ -174,29 +190,31 @@ class Surroundings:
         return ask_server(self.server) if self.server else None
 
 
-def seen(name: str, probe: Probe) -> FrameworkProbe:
-    """Convert a worker's answer for the checks."""
-    environment = probe.environment
+def seen(
+    probe: Probe,
+    answers: Answers,
+    framework: str,
+    by_path: Mapping[str | None, Interpreter],
+) -> FrameworkProbe:
+    """Convert the answers of one framework for the checks.
+
+    Args:
+        probe: all devices of the framework, each with its interpreter.
+        by_path: the interpreters that were asked.
+    """
+    having = [path for path, name in answers if name == framework]
+    gpus = (device.python for device in probe.devices if device.kind != "cpu")
+    path = next(gpus, having[0] if having else None)
+    answer = answers.get((path, framework), probe)
+    environment = answer.environment
     return FrameworkProbe(
-        installed=is_installed(engine_module(name)),
+        installed=bool(having),
         devices=tuple(dict.fromkeys(device.kind for device in probe.devices)),
         version=next(iter(environment.packages.values()), None) if environment else None,
         libraries=environment.libraries if environment else None,
         problem=probe.problem,
+        software=software_of(by_path[path]),
     )
-
-
-def engine_module(name: str) -> str:
-    """The first module that a framework's import loads."""
-    return engines.engine_named(name).import_name
-
-
-def is_installed(name: str) -> bool:
-    """Whether a module is installed. A failing import of its parent counts as no."""
-    try:
-        return find_spec(name) is not None
-    except (ImportError, ValueError, AttributeError):
-        return False
 
 
 def ask_server(url: str) -> ServerAnswer:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..base.errors import UsageProblem
-from . import apple, frameworks, network, nvidia, python, quiet, storage
+from . import apple, frameworks, network, nvidia, python, quiet, software, storage
 from .finding import Finding
 from .surroundings import Surroundings
 
@@ -31,11 +31,16 @@ CHECKS: tuple[Check, ...] = (
         "disk",
         lambda s: storage.check_disk(s.home.root, s.free_bytes, s.log_bytes, s.home.logs),
     ),
-    Check("frameworks", lambda s: frameworks.check_frameworks(s.frameworks, s.packages)),
-    Check("metal-pair", lambda s: apple.check_pair(s.packages, s.apple_silicon)),
-    Check("metal", lambda s: frameworks.check_metal(s.frameworks, s.packages, s.apple_silicon)),
-    Check("metal-probe", lambda s: apple.check_probe(*s.metal_probe)),
-    Check("mlx-backend", lambda s: frameworks.check_mlx_backend(s.packages, s.system)),
+    Check(
+        "environments",
+        lambda s: software.check_environments(s.interpreters, s.environments_problem),
+    ),
+    Check("shared-libraries", lambda s: software.check_shared_libraries(s.interpreters)),
+    Check("frameworks", lambda s: frameworks.check_frameworks(s.frameworks)),
+    Check("metal-pair", lambda s: apple.check_pair(s.software("tensorflow"), s.apple_silicon)),
+    Check("metal", lambda s: frameworks.check_metal(s.frameworks, s.apple_silicon)),
+    Check("metal-probe", lambda s: apple.check_probe(*s.metal_probe, s.software("tensorflow"))),
+    Check("mlx-backend", lambda s: frameworks.check_mlx_backend(s.software("mlx"), s.system)),
     Check("mlx-blas", lambda s: frameworks.check_mlx_blas(s.frameworks.get("mlx"), s.system)),
     Check(
         "compiler",
@@ -47,13 +52,11 @@ CHECKS: tuple[Check, ...] = (
     ),
     Check(
         "cuda-tensorflow",
-        lambda s: nvidia.check_cuda_tensorflow(
-            s.nvidia, s.frameworks.get("tensorflow"), s.packages
-        ),
+        lambda s: nvidia.check_cuda_tensorflow(s.nvidia, s.frameworks.get("tensorflow")),
     ),
     Check(
         "cuda-mlx",
-        lambda s: nvidia.check_cuda_mlx(s.nvidia, s.frameworks.get("mlx"), s.packages),
+        lambda s: nvidia.check_cuda_mlx(s.nvidia, s.frameworks.get("mlx")),
     ),
     Check("data", lambda s: storage.check_data(s.data_sets, s.reachable)),
     Check("server", lambda s: network.check_server(s.answer)),

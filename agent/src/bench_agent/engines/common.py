@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from bench_protocol.matrix import DeviceKind, Precision, Recipe
 
 from ..base.precisions import why_not as why_no_precision
-from .seam import Data
 
 EVALUATION_BATCH = 1000
 # Seed of dropout and of later epochs' order, drawn by the framework; repeats draw the same.
@@ -66,13 +65,14 @@ def resident(pictures: NDArray[np.uint8]) -> NDArray[np.float32] | NDArray[np.ui
     return pictures if pictures.size * 4 > LARGEST_FLOAT_DATA_BYTES else as_floats(pictures)
 
 
-def evaluation_batches(data: Data) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
-    """Test samples in order, at most ``EVALUATION_BATCH`` at a time."""
-    values = data.test_x[:1].size or 1
-    batch = max(1, min(EVALUATION_BATCH, EVALUATION_VALUES // values))
-    for start in range(0, len(data.test_y), batch):
+def evaluation_batches(
+    x: NDArray[np.uint8], y: NDArray[np.int32]
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int32]]]:
+    """Samples in order, at most ``EVALUATION_BATCH`` at a time."""
+    batch = max(1, min(EVALUATION_BATCH, EVALUATION_VALUES // (x[:1].size or 1)))
+    for start in range(0, len(y), batch):
         rows = slice(start, start + batch)
-        yield as_floats(data.test_x[rows]), data.test_y[rows]
+        yield as_floats(x[rows]), y[rows]
 
 
 class Score:

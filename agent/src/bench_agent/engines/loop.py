@@ -40,14 +40,21 @@ def host_batches(
 class SlicedLoop(ABC):
     """``train_block`` of a loop whose data and order are on the device.
 
-    ``_orders`` yields the order of each epoch; the session takes the first. ``_position`` counts
-    the steps of the current epoch, ``_trained`` all steps.
+    ``_orders`` yields the order of each epoch. ``_position`` counts the steps of the current epoch,
+    ``_trained`` all steps.
     """
 
+    _data: Data
     _orders: Iterator[NDArray[np.int32]]
     _steps_per_epoch: int
     _position: int = 0
     _trained: int = 0
+
+    def _begin(self) -> None:
+        """Start the first epoch."""
+        self._position = self._trained = 0
+        self._orders = orders(self._data)
+        self._reorder(next(self._orders))
 
     def train_block(self, steps: int) -> None:
         """See :class:`.seam.Session`."""

@@ -76,8 +76,8 @@ class Session(Protocol):
     def peak_memory_bytes(self) -> int | None:
         """Peak device memory so far in bytes; None if the framework cannot report it."""
 
-    def evaluate(self) -> tuple[float, float]:
-        """Mean loss and accuracy over the test samples, dropout off."""
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
+        """Mean loss and accuracy over some samples, dropout off."""
 
     def placement(self) -> str:
         """The device of the weights, as the framework names it."""
@@ -89,7 +89,7 @@ class Session(Protocol):
         """What :meth:`step_count` reads: the optimiser's own counter, or the training loop's."""
 
     def step_count(self) -> int:
-        """The number of steps trained since the session was opened."""
+        """The number of steps trained since the session was opened or rewound."""
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         """The trained weights, copied to the host one by one: in the order of
@@ -99,6 +99,14 @@ class Session(Protocol):
         """Pass samples forward as a training step does, and report each dropout layer in order.
 
         Trains nothing. ``ahead`` 0: with the masks of the next step; 1: of the step after it.
+        """
+
+    def rewind(self, weights: Weights) -> None:
+        """Go back to the start: an empty optimiser state, the first step of the first epoch, no
+        step counted. Compiled programs, data on the device and random numbers stay.
+
+        Args:
+            weights: of all layers; the trained ones are set, frozen layers keep theirs.
         """
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Output of devices, plan, run and status: a JSON document for programs, a table for people."""
 
-from collections.abc import Mapping
+import sys
 from typing import Any
 
 from rich import box
@@ -16,12 +16,13 @@ from bench_protocol.machine import Machine
 from bench_protocol.matrix import Device
 from bench_protocol.result import Failed, Result, Warn
 
+from .. import engines
 from ..base.home import Home
-from ..base.messages import Probe
 from ..plan.memory_fit import need_of
 from ..plan.plan import Plan
 from ..plan.presets import corrections
 from ..remote.outbox import Entry, Outbox
+from ..run.probe import Answers, absent
 from ..run.run import RunSummary
 from .live import failure, one_line
 from .report.remarks import published_lines
@@ -30,13 +31,21 @@ Document = dict[str, Any]
 LONG_PLAN_SECONDS = 24 * 3600
 
 
-def devices_document(machine: Machine, probes: Mapping[str, Probe]) -> Document:
-    """The machine's facts and each framework's devices."""
+def devices_document(machine: Machine, used: Answers) -> Document:
+    """The machine's facts, and the devices of each framework and interpreter.
+
+    Args:
+        used: as :func:`~bench_agent.run.probe.in_use` gives them.
+    """
+    there = {name for _, name in used}
+    rows = dict(used)
+    rows |= {(None, name): absent(name) for name in engines.names() if name not in there}
     return {
         "machine": machine.model_dump(mode="json"),
         "frameworks": [
             {
                 "framework": name,
+                "python": path,
                 "packages": dict(probe.environment.packages) if probe.environment else {},
                 "problem": probe.problem,
                 "devices": [
@@ -49,7 +58,8 @@ def devices_document(machine: Machine, probes: Mapping[str, Probe]) -> Document:
                     for device in probe.devices
                 ],
             }
-            for name, probe in probes.items()
+            for (path, name), probe in sorted(rows.items(), key=lambda row: row[0][1])
+            if probe.devices or probe.problem
         ],
     }
 
@@ -60,15 +70,18 @@ def print_devices(document: Document) -> None:
     memory = people.size(machine["memory_bytes"]) if machine["memory_bytes"] else "unknown"
     Console().print(f"{machine['cpu']['brand']}, {memory} memory, {machine['os']['version']}")
     table = Table()
-    for heading in ("framework", "version", "device", "hardware"):
-        table.add_column(heading)
+    several = any(row["python"] for row in document["frameworks"])
+    for heading in ("framework", "version", "device", "hardware", *["interpreter"] * several):
+        table.add_column(heading, overflow="fold")
     for row in document["frameworks"]:
         version = next(iter(row["packages"].values()), "")
+        where = [row["python"] or sys.executable] * several
         for device in row["devices"]:
             name = f"{device['kind']}:{device['index']}" if device["index"] else device["kind"]
-            table.add_row(row["framework"], version, name, device["hardware"])
+            table.add_row(row["framework"], version, name, device["hardware"], *where)
         if not row["devices"]:
-            table.add_row(row["framework"], version, "none", escape(row["problem"] or ""))
+            problem = escape(row["problem"] or "")
+            table.add_row(row["framework"], version, "none", problem, *where)
     Console().print(table)
 
 
@@ -82,6 +95,7 @@ def plan_document(plan: Plan) -> Document:
         "cells": [
             {
                 **planned.cell.model_dump(mode="json"),
+                "python": planned.python,
                 "estimate_seconds": round(planned.estimate_seconds, 1),
                 "memory_estimate_bytes": need.device_bytes,
                 "host_memory_estimate_bytes": need.host_bytes,
@@ -92,6 +106,7 @@ def plan_document(plan: Plan) -> Document:
         "accuracy_passes": [
             {
                 **planned.cell.model_dump(mode="json"),
+                "python": planned.python,
                 "epochs": planned.timing.epochs,
                 "estimate_seconds": round(planned.estimate_seconds, 1),
             }
@@ -124,6 +139,10 @@ def print_plan(plan: Plan) -> None:
         )
     if plan.cells:
         console.print(table)
+    for python in dict.fromkeys(planned.python for planned in plan.cells if planned.python):
+        cells = [planned.cell for planned in plan.cells if planned.python == python]
+        names = ", ".join(dict.fromkeys(f"{cell.framework} {cell.device}" for cell in cells))
+        console.print(f"under {python}: {names}", markup=False, soft_wrap=True)
     for line in left_out(plan):
         console.print(line, markup=False, soft_wrap=True)
     total = people.rough(plan.estimate_seconds)
@@ -133,8 +152,10 @@ def print_plan(plan: Plan) -> None:
         console.print(line, markup=False, soft_wrap=True)
     if passes := len(plan.accuracy_passes):
         repeats += f", {passes} accuracy pass{'es' * (passes != 1)} over full epochs"
-    cells = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
-    words = f"{cells}, {repeats}, about {total}, on {data} data" if plan.cells else "nothing to run"
+    number = f"{len(plan.cells)} cell{'s' * (len(plan.cells) != 1)}"
+    words = (
+        f"{number}, {repeats}, about {total}, on {data} data" if plan.cells else "nothing to run"
+    )
     console.print(words, soft_wrap=True)
     for line in plan_warnings(plan):
         console.print(line, markup=False, highlight=False, soft_wrap=True)

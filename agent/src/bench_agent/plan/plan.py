@@ -43,12 +43,16 @@ class Selection:
 
 class PlannedCell(Wire):
     """One cell, its stopping rule, and the estimated seconds of one repeat; the form in which the
-    journal stores it."""
+    journal stores it.
+
+    ``python``: the interpreter of its workers; None for the agent's own.
+    """
 
     cell: Cell
     workload: Workload
     timing: Timing
     estimate_seconds: float
+    python: str | None = None
 
 
 @dataclass(frozen=True)
@@ -213,7 +217,13 @@ def _cells(
             yield Excluded(str(cell), reason)
         else:
             timing = _timing(preset, workload, device.kind)
-            yield PlannedCell(cell=cell, workload=workload, timing=timing, estimate_seconds=0.0)
+            yield PlannedCell(
+                cell=cell,
+                workload=workload,
+                timing=timing,
+                estimate_seconds=0.0,
+                python=device.python,
+            )
 
 
 def _why_no_data(workload: Workload, kind: str) -> str | None:

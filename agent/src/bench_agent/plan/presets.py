@@ -12,6 +12,8 @@ from ..base.precisions import ALL_PRECISIONS
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
 ALL_DATA: tuple[DataKind, ...] = ("generated", "real")
+# A processor's or a GPU's boost clock must not be all that is timed.
+LEAST_SECONDS: Mapping[DeviceKind, float] = {"cpu": 12.0, "metal": 30.0, "cuda": 30.0}
 # On a GPU a block of small steps takes milliseconds. The energy of less than ten seconds is not
 # reported, and sensors are read once a second.
 LEAST_ON_GPUS: Mapping[DeviceKind, float] = {"metal": 12.0, "cuda": 12.0}
@@ -94,8 +96,7 @@ PRESETS: dict[str, Preset] = {
             timing=Timing(epochs=2),
             repeats=3,
             accuracy_pass=True,
-            # A processor's or a GPU's boost clock must not be all that is timed.
-            least_seconds={"cpu": 12.0, "metal": 30.0, "cuda": 30.0},
+            least_seconds=LEAST_SECONDS,
         ),
         Preset(
             name="full",
@@ -105,7 +106,7 @@ PRESETS: dict[str, Preset] = {
             precisions=ALL_PRECISIONS,
             batches="all",
             accuracy_pass=True,
-            least_seconds={"cpu": 12.0, **LEAST_ON_GPUS},
+            least_seconds=LEAST_SECONDS,
         ),
     )
 }

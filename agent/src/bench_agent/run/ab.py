@@ -11,7 +11,6 @@ If both do not fit into memory, whole runs alternate instead: A B, B A.
 
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
@@ -31,7 +30,7 @@ from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
-from .worker_process import IN_TURNS, Listener, run_job
+from .worker_process import IN_TURNS, Listener, run_job, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
@@ -59,17 +58,27 @@ RunJob = Callable[[Job, Path, Listener, tuple[str, ...]], Answer]
 
 @dataclass(frozen=True)
 class Choice:
-    """One side as the user chose it: filters of its cell, environment variables, interpreter."""
+    """One side as the user chose it: filters of its cell, environment variables, interpreter.
+
+    ``python`` is None where the interpreter follows from the cell, as in a run.
+    """
 
     selection: Selection
     environ: Mapping[str, str]
-    python: str
+    python: str | None = None
 
     @property
-    def command(self) -> tuple[str, ...]:
-        """Starts a worker of this side."""
-        settings = [f"{name}={value}" for name, value in self.environ.items()]
-        return ("env", *settings, self.python, "-m", "bench_agent.worker")
+    def settings(self) -> tuple[str, ...]:
+        """Sets the environment variables; goes before a worker's command."""
+        return ("env", *(f"{name}={value}" for name, value in self.environ.items()))
+
+    def command(self, python: str | None = None) -> tuple[str, ...]:
+        """Starts a worker of this side.
+
+        Args:
+            python: the cell's interpreter, unless the user chose one.
+        """
+        return (*self.settings, *worker_command(self.python or python))
 
 
 @dataclass(frozen=True)
@@ -102,20 +111,18 @@ class RunFailed(Exception):
         self.side, self.failed, self.log = side, failed, log
 
 
-def choose(base: Selection, assignments: list[str], python: str) -> Choice:
+def choose(base: Selection, assignments: list[str], python: str | None = None) -> Choice:
     """A side from ``key=value`` texts: lower-case keys are axes of the cell, upper-case ones
     environment variables of the worker.
 
     Raises:
         UsageProblem: a text is neither, or there is no such interpreter with bench-agent in it.
     """
-    if shutil.which(python) is None:
-        raise UsageProblem(f"no Python at {python}")
-    if (
-        python != sys.executable
-        and subprocess.run([python, "-c", HAS_AGENT], check=False).returncode
-    ):
-        raise UsageProblem(f"{python} has no bench-agent: install it there too")
+    if python is not None:
+        if shutil.which(python) is None:
+            raise UsageProblem(f"no Python at {python}")
+        if subprocess.run([python, "-c", HAS_AGENT], check=False).returncode:
+            raise UsageProblem(f"{python} has no bench-agent: install it there too")
     chosen: dict[str, Any] = {}
     environ: dict[str, str] = {}
     for text in assignments:
@@ -168,7 +175,7 @@ def side(
         raise UsageProblem(f"side {name} cannot run here: {why}")
     if len(cells) > 1:
         raise UsageProblem(_several(name, [planned.cell for planned in cells]))
-    return Side(name, cells[0], choice.command)
+    return Side(name, cells[0], choice.command(cells[0].python))
 
 
 def _several(name: str, cells: list[Cell]) -> str:

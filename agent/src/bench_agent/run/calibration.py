@@ -19,13 +19,13 @@ from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
 from .patience import limits_for, why_silent
-from .worker_process import Limits, run_job
+from .worker_process import Limits, run_job, worker_command
 
 # For shorter plans calibration would cost more time than it saves.
 WORTH_SECONDS = 300.0
 SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
 
-RunJob = Callable[[Job, Path, Limits], Answer]
+RunJob = Callable[[Job, Path, Limits, str | None], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
@@ -48,7 +48,9 @@ def calibrate(
     cells: list[PlannedCell],
     home: Home,
     show: Callable[[str], None],
-    run_job: RunJob = lambda job, log, limits: run_job(job, log, limits=limits),
+    run_job: RunJob = lambda job, log, limits, python: run_job(
+        job, log, limits=limits, command=worker_command(python)
+    ),
     clock: Callable[[], float] = time.monotonic,
     look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
@@ -71,9 +73,8 @@ def calibrate(
             w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
         ]
         began = clock()
-        measurement = run_job(
-            job, log, limits_for(cell, planned.estimate_seconds, measured_times)
-        ).outcome.measurement
+        limits = limits_for(cell, planned.estimate_seconds, measured_times)
+        measurement = run_job(job, log, limits, planned.python).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

@@ -19,7 +19,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 from ..base.messages import Job
 from ..plan.plan import Plan
 from .patience import limits_for
-from .worker_process import run_traces
+from .worker_process import run_traces, worker_command
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,12 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         job = Job(
             workload=planned.workload, cell=planned.cell, seed=DEFAULT_SEED, timing=planned.timing
         )
-        log = logs / "conformance" / f"{number}.log"
-        answer = run_traces(job, log, limits_for(planned.cell, planned.estimate_seconds))
+        answer = run_traces(
+            job,
+            logs / "conformance" / f"{number}.log",
+            limits_for(planned.cell, planned.estimate_seconds),
+            worker_command(planned.python),
+        )
         conformance = None
         if not answer.problem:
             machine = platform.machine()

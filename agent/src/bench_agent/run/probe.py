@@ -1,35 +1,119 @@
 """Probe frameworks: ask each, in its own process, which devices it sees on this machine."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import engines
-from ..base.install_hints import install_extras
+from ..base.install_hints import Pip, has_cuda_12
 from ..base.messages import Probe
-from .worker_process import run_probe
+from .interpreters import Interpreter
+from .worker_process import run_probe, worker_command
+
+# Answers by interpreter (its path, None for the agent's own) and framework.
+Answers = Mapping[tuple[str | None, str], Probe]
 
 
 def probe_all(
-    logs: Path, frameworks: tuple[str, ...] = (), command: Sequence[str] | None = None
+    logs: Path,
+    interpreters: Sequence[Interpreter],
+    frameworks: tuple[str, ...] = (),
+    settings: Sequence[str] = (),
 ) -> dict[str, Probe]:
-    """One answer for each framework, of all if none is named. An absent one starts no process.
+    """One answer for each framework, of all if none is named.
+
+    A device's workers start under the first interpreter whose framework sees it. No process
+    starts for a framework that an interpreter does not have.
 
     Args:
-        command: starts a worker; by default of this interpreter.
+        settings: goes before each worker's command, such as ``env OMP_NUM_THREADS=1``.
     """
+    return merged(probe_each(logs, interpreters, frameworks, settings), frameworks)
+
+
+def probe_each(
+    logs: Path,
+    interpreters: Sequence[Interpreter],
+    frameworks: tuple[str, ...] = (),
+    settings: Sequence[str] = (),
+) -> dict[tuple[str | None, str], Probe]:
+    """The answer of each interpreter's frameworks, of all that it has if none is named."""
+    wanted = frameworks or tuple(engines.names())
+    asked = [
+        (number, interpreter.path, name)
+        for number, interpreter in enumerate(interpreters)
+        for name in interpreter.frameworks
+        if name in wanted
+    ]
+
+    def ask(number: int, path: str | None, name: str) -> Probe:
+        log = f"{name}-{number}.log" if path else f"{name}.log"
+        return probe(name, logs / "probes" / log, [*settings, *worker_command(path)])
+
+    with ThreadPoolExecutor() as pool:
+        answers = pool.map(lambda each: ask(*each), asked)
+        keys = ((path, name) for _, path, name in asked)
+        return dict(zip(keys, answers, strict=True))
+
+
+def in_use(answers: Answers) -> Answers:
+    """The answers with the devices that workers of that interpreter use: each device belongs to
+    the first interpreter whose framework sees it."""
+    taken: set[tuple[str, str, int]] = set()
+    used: dict[tuple[str | None, str], Probe] = {}
+    for (path, name), probe in answers.items():
+        devices = tuple(
+            device.model_copy(update={"python": path})
+            for device in probe.devices
+            if (name, device.kind, device.index) not in taken
+        )
+        taken |= {(name, device.kind, device.index) for device in devices}
+        used[path, name] = probe.model_copy(update={"devices": devices})
+    return used
+
+
+def merged(answers: Answers, frameworks: tuple[str, ...] = ()) -> dict[str, Probe]:
+    """One answer for each framework: all devices, each with its interpreter.
+
+    Version and problem are those of the first interpreter whose devices are used, or of the first
+    that has the framework.
+    """
+    used = in_use(answers)
+    return {name: _merged(name, _of(name, used)) for name in frameworks or engines.names()}
+
+
+def _of(framework: str, answers: Answers) -> list[Probe]:
+    return [probe for (_, name), probe in answers.items() if name == framework]
+
+
+def _merged(framework: str, used: list[Probe]) -> Probe:
+    if not used:
+        return absent(framework)
+    first = next((probe for probe in used if probe.devices), used[0])
+    devices = tuple(device for probe in used for device in probe.devices)
+    return first.model_copy(update={"devices": devices})
+
+
+def absent(framework: str) -> Probe:
+    """The answer of a framework that no interpreter has."""
+    hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
+    problem = f"not installed: {hint}"
+    return Probe(devices=(), environment=None, problem=problem)
+
+
+def probe_with(
+    logs: Path, command: Sequence[str], frameworks: tuple[str, ...] = ()
+) -> dict[str, Probe]:
+    """As :func:`probe_all`, of the interpreter and settings of one worker command."""
     names = frameworks or tuple(engines.names())
     with ThreadPoolExecutor() as pool:
-        return dict(pool.map(lambda name: (name, probe(name, logs, command)), names))
+        probes = pool.map(lambda name: probe(name, logs / "probes" / f"{name}.log", command), names)
+        return dict(zip(names, probes, strict=True))
 
 
-def probe(framework: str, logs: Path, command: Sequence[str] | None = None) -> Probe:
-    """The devices that one framework sees, or why it sees none and how to fix that."""
-    engine = engines.engine_named(framework)
+def probe(framework: str, log: Path, command: Sequence[str]) -> Probe:
+    """The devices that one framework sees, or why it sees none."""
     if sys.platform == "win32":
         return Probe(devices=(), environment=None, problem="native Windows: use WSL 2")
-    if command is None and not engines.is_installed(engine):
-        problem = f"not installed: {install_extras(framework)}"
-        return Probe(devices=(), environment=None, problem=problem)
-    return run_probe(framework, logs / "probes" / f"{framework}.log", command=command)
+    return run_probe(framework, log, command=command)

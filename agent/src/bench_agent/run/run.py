@@ -27,7 +27,7 @@ from .monitor import Monitor
 from .patience import limits_for, why_silent
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
-from .worker_process import Limits, Listener, run_job
+from .worker_process import Limits, Listener, run_job, worker_command
 
 # A challenge is renewed before its remaining time is too short for the next repeat.
 RENEW_AFTER_SHARE = 0.5
@@ -80,9 +80,7 @@ def run_plan(
     server: str | None,
     reporter: Reporter,
     stop: Stop | None = None,
-    run_job: RunJob = lambda job, log, limits, listener: run_job(
-        job, log, limits=limits, listener=listener
-    ),
+    run_job: RunJob | None = None,
     gate: IdleGate = IdleGate(),
     token: str | None = None,
 ) -> RunSummary:
@@ -91,6 +89,7 @@ def run_plan(
     Args:
         journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it.
         stop: says, before each repeat, whether the user wants to stop.
+        run_job: runs a repeat; by default in a worker of the cell's interpreter.
         gate: waits for an idle and cool machine before the first repeat, and for a cool one
             before the others.
         token: the server's read token, where it is private.
@@ -133,7 +132,8 @@ def run_plan(
                 limits = limits_for(planned.cell, planned.estimate_seconds, measured_times)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                result = _one_repeat(run, planned, repeat, log, limits, run_job, reporter, before)
+                runs = run_job or in_worker(planned)
+                result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
                 measured_here = True
                 outbox.put(result, sign(result, key))
                 _note_times(home, planned, result)
@@ -151,6 +151,14 @@ def run_plan(
     post.last_time()
     summary.waiting = len(list(outbox.pending()))
     return summary
+
+
+def in_worker(planned: PlannedCell) -> RunJob:
+    """Runs a job in a worker process of the cell's interpreter."""
+    command = worker_command(planned.python)
+    return lambda job, log, limits, listener: run_job(
+        job, log, limits=limits, listener=listener, command=command
+    )
 
 
 def _one_repeat(
@@ -176,7 +184,8 @@ def _one_repeat(
         answer = run_job(job, log, limits, heard)
     finished = run.clock.now()
     seen = watch.seen_with(answer)
-    return make_result(run, cell, repeat, seen, started, finished, before, watch.telemetry())
+    telemetry, python = watch.telemetry(), planned.python
+    return make_result(run, cell, repeat, seen, started, finished, before, telemetry, python)
 
 
 def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:

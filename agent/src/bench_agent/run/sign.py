@@ -1,5 +1,6 @@
 """Sign a result: from a worker's answer to a signed envelope."""
 
+import platform
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from bench_protocol.result import (
 from .. import __version__
 from ..base.messages import Answer
 from ..remote.client import utc_text
+from .interpreters import python_version
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,13 @@ def make_result(
     finished: Moment,
     before: Conditions,
     telemetry: Telemetry,
+    python: str | None = None,
 ) -> Result:
-    """Build the result that will be signed. This reads the clocks for the last time."""
+    """Build the result that will be signed. This reads the clocks for the last time.
+
+    Args:
+        python: the worker's interpreter; None for the agent's own.
+    """
     signed = run.clock.now()
     return Result(
         schema_version=SCHEMA_VERSION,
@@ -89,7 +96,7 @@ def make_result(
         challenge=run.challenge,
         agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
         machine=run.machine,
-        environment=answer.environment or unknown_environment(),
+        environment=answer.environment or unknown_environment(python),
         outcome=answer.outcome,
         clocks=Clocks(
             run_started=utc_text(run.clock.started),
@@ -111,8 +118,8 @@ def sign(result: Result, key: Ed25519PrivateKey) -> bytes:
     return envelope.seal(statement.RESULT_PAYLOAD_TYPE, statement.result_payload(result), key)
 
 
-def unknown_environment() -> Environment:
+def unknown_environment(python: str | None) -> Environment:
     """The environment of a worker that ended before it reported one."""
-    import platform
-
-    return Environment(python=platform.python_version(), packages={})
+    return Environment(
+        python=python_version(python) if python else platform.python_version(), packages={}
+    )

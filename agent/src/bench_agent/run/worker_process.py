@@ -72,9 +72,13 @@ class _Progress:
 Listener = Callable[[PhaseBegan | BlockDone], None]
 
 
-def worker_command() -> list[str]:
-    """The command line that starts a worker, without the parent's id and the answer descriptor."""
-    return [sys.executable, "-m", "bench_agent.worker"]
+def worker_command(python: str | None = None) -> list[str]:
+    """The command line that starts a worker, without the parent's id and the answer descriptor.
+
+    Args:
+        python: its interpreter; None for the agent's own.
+    """
+    return [python or sys.executable, "-m", "bench_agent.worker"]
 
 
 def run_job(
@@ -124,9 +128,11 @@ def run_probe(
     return Probe(devices=(), environment=None, problem=f"the probe of {framework} gave none: {why}")
 
 
-def run_traces(job: Job, log: Path, limits: Limits | None = None) -> TraceAnswer:
+def run_traces(
+    job: Job, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
+) -> TraceAnswer:
     """Train the traces of a job's cell in a fresh process. ``problem``: why there are none."""
-    command = [*worker_command(), "--trace"]
+    command = [*(command or worker_command()), "--trace"]
     last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
     if isinstance(last, TraceAnswer):
         return last

@@ -84,7 +84,7 @@ def curve(
             session.train_block(mark - done - LAST_BATCHES)
             last_losses = _single_steps(session)
             done = mark
-            loss, accuracy = session.evaluate()
+            loss, accuracy = session.evaluate(*test)
             points.append(
                 {
                     "steps": mark,

@@ -19,6 +19,7 @@ from bench_protocol.workloads import Workload
 
 from .. import engines
 from ..engines.seam import Data
+from ..worker import witness
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,15 +64,10 @@ def session_losses(workload: Workload, cell: Cell, seed: str, steps: Sequence[in
     order = seeded.order(len(train[1]), 0, seed)
     weights = seeded.initial_weights(workload, seed)
     session = engine.open(workload, cell, weights, Data(*train, *test, order))
-    losses = []
     try:
-        for trained, step in zip((0, *steps), steps, strict=False):
-            session.train_block(step - trained)
-            session.sync()
-            losses.append(session.loss())
+        return [loss or 0.0 for loss in witness.losses_after(session, steps)]
     finally:
         session.close()
-    return losses
 
 
 def deviations(steps: Sequence[int], losses: Sequence[float], band: Band) -> list[float]:

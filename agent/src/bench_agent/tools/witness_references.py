@@ -107,6 +107,8 @@ def witness_reference(
     job = timed_job(workload, batch_size, seeded.DEFAULT_SEED)
     band = witness_band(job, steps[-1], split=train)
     low, high = (_rounded(end.losses) for end in (band.low, band.high))
+    # The recomputation leaves dropout out unless it is given masks.
+    start = recompute(job, 1, train).losses if high != low else ()
     return WitnessReference(
         workload=workload.name,
         workload_digest=workload.digest,
@@ -117,6 +119,7 @@ def witness_reference(
         steps=steps,
         low=low,
         high=() if high == low else high,
+        start_loss=_rounded(start)[0] if start else None,
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from bench_protocol import conformance, seeded
 from bench_protocol.layers import Dropout
-from bench_protocol.matrix import Cell
+from bench_protocol.matrix import Cell, Precision
 from bench_protocol.result import Trace
 from bench_protocol.workloads import SGD, Workload
 
@@ -27,7 +27,7 @@ def has_reference(workload: Workload) -> bool:
 
 
 def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
-    """Both traces, and the long one where a step is small. No verdict uses the long one yet."""
+    """The short traces, and the long one where a step is small."""
     traces = both(engine, workload, cell)
     if conformance.is_long_traced(workload):
         traces += (long(engine, workload, cell),)
@@ -35,14 +35,23 @@ def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
 
 
 def both(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
-    """The trace under SGD and the one under the workload's own optimiser; see :func:`trace`."""
-    return tuple(trace(engine, workload, cell, optimizer) for optimizer in conformance.TRACED)
+    """The trace under SGD and the one under the workload's own optimiser, of a cell in mixed
+    precision also in float32; see :func:`trace`."""
+    return tuple(
+        trace(engine, workload, cell, optimizer, precision)
+        for precision in conformance.traced_precisions(cell.precision)
+        for optimizer in conformance.TRACED
+    )
 
 
 def trace(
-    engine: Engine, workload: Workload, cell: Cell, optimizer: conformance.TracedOptimizer
+    engine: Engine,
+    workload: Workload,
+    cell: Cell,
+    optimizer: conformance.TracedOptimizer,
+    precision: Precision,
 ) -> Trace:
-    """Train the trace's steps one by one with the cell's recipe and precision, dropout off.
+    """Train the trace's steps one by one with the cell's recipe, dropout off.
 
     Args:
         engine: loaded for the cell's device and precision.
@@ -50,6 +59,8 @@ def trace(
     reference = conformance.references()[workload.digest, optimizer]
     traced = conformance.trace_workload(workload, optimizer)
     steps = range(1, conformance.STEPS + 1)
+    own = precision == cell.precision
+    cell = cell.model_copy(update={"precision": precision})
     losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
     return Trace(
         optimizer=optimizer,
@@ -57,6 +68,7 @@ def trace(
         seed=reference.seed,
         losses=losses,
         movements=moved,
+        precision=None if own else precision,
     )
 
 
@@ -96,12 +108,8 @@ def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
         seeded.initial_weights(still, seeded.DEFAULT_SEED),
         Data(*train, *test, order, (order, order)),
     )
-    losses = []
     try:
-        for _ in range(3):
-            session.train_block(1)
-            session.sync()
-            losses.append(session.loss())
+        losses = [loss or 0.0 for loss in witness.losses_after(session, (1, 2, 3))]
     finally:
         session.close()
     differences = (abs(after - before) for before, after in pairwise(losses))
@@ -133,12 +141,8 @@ def _train(
         Data(train_x, train_y, test_x, test_y, first, tuple(later)),
     )
     try:
-        losses = []
-        for before, after in pairwise((0, *readings)):
-            session.train_block(after - before)
-            session.sync()
-            losses.append(witness.finite(session.loss()))
+        losses = witness.losses_after(session, readings)
         moved = witness.movements(session, traced, conformance.trace_weights(traced, seed))
     finally:
         session.close()
-    return tuple(losses), moved
+    return losses, moved

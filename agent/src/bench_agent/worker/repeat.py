@@ -21,14 +21,17 @@ from bench_protocol.result import (
 
 from .. import data
 from ..base.messages import BlockDone, Job, PhaseBegan
-from ..base.precisions import products
 from ..engines.seam import Data, Engine, Session
-from . import conformance_trace, environment, failures, pretrained, steps_after, witness
+from . import (
+    conformance_trace,
+    environment,
+    failures,
+    matrix_product,
+    pretrained,
+    steps_after,
+    witness,
+)
 from .stopwatch import measure
-
-GEMM_SIZES = (256, 512, 1024, 2048, 4096, 8192)
-GEMM_LONG_ENOUGH_NS = 20_000_000
-GEMM_TRIES = 3
 
 
 class Repeat:
@@ -66,6 +69,7 @@ class Repeat:
             self._measured = self._evaluated(self._measured)
             # Last, because they train the timed session on.
             self._steps_after = steps_after.train(self._open_session(), self._time)
+            self._measured = self._rewound(self._measured)
             return self._judged(self._measured)
         except Exception as error:
             traceback.print_exc()
@@ -158,17 +162,32 @@ class Repeat:
 
     def _witnessed(self, measurement: Measurement) -> Measurement:
         """The measurement with the witness of the timed session."""
-        job = self._job
-        if self._samples is None:
-            raise RuntimeError("no data was made")
+        job, samples = self._job, self._all_samples()
         self._enter("conformance")
         recorded = witness.read(
-            self._open_session(), job.workload, job.seed, self._samples, self._loss_readings()
+            self._open_session(), job.workload, job.seed, samples, self._loss_readings()
         )
         self._drops_right = witness.scales_what_it_keeps(
-            self._open_session(), job.workload, self._samples
+            self._open_session(), job.workload, samples
         )
         return measurement.model_copy(update={"witness": recorded})
+
+    def _rewound(self, measurement: Measurement) -> Measurement:
+        """The measurement with the witness's second reading."""
+        job, told = self._job, measurement.witness
+        if told is None:
+            raise RuntimeError("there is no first reading")
+        self._enter("conformance")
+        again = witness.rewound(
+            self._open_session(),
+            job.workload,
+            job.seed,
+            self._all_samples(),
+            job.cell.batch_size,
+            told,
+        )
+        told = told.model_copy(update={"rewound": again})
+        return measurement.model_copy(update={"witness": told})
 
     def _traced(self, measurement: Measurement) -> Measurement:
         """The measurement with the conformance traces, trained in this process by the cell's step.
@@ -195,9 +214,12 @@ class Repeat:
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        verdict = conformance.verdict(
-            self._job.cell, measurement.traces, architecture=platform.machine()
-        )
+        cell, workload, told = self._job.cell, self._job.workload, measurement.witness
+        machine = platform.machine()
+        if told and not witness.repeats_itself(cell, workload, told, machine):
+            print(f"the timed session does not repeat its first losses: {told}", flush=True)
+            return Failed(kind="wrong_result", phase="timing", measurement=measurement)
+        verdict = conformance.verdict(cell, measurement.traces, architecture=machine)
         if verdict.kind == "wrong_result" or not self._drops_right:
             print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)
@@ -235,7 +257,8 @@ class Repeat:
         steps_per_epoch = self._job.workload.steps_per_epoch(self._job.cell.batch_size)
         epochs = measurement.blocks.steps // steps_per_epoch
         self._enter("evaluate")
-        loss, share_right = self._open_session().evaluate()
+        samples = self._all_samples()
+        loss, share_right = self._open_session().evaluate(samples.test_x, samples.test_y)
         evaluation = Evaluation(
             epochs=epochs,
             samples=self._job.workload.data_set.test_samples,
@@ -245,19 +268,9 @@ class Repeat:
         return measurement.model_copy(update={"evaluation": evaluation})
 
     def _gemm(self) -> Gemm | None:
-        """Best time of a square matrix product that is large enough to time."""
+        """The process's matrix product; None with a warning if it fails."""
         try:
-            best_ns = size = 0
-            for size in GEMM_SIZES:
-                product = self._engine.gemm(size)
-                product()
-                best_ns = self._time(product)
-                if best_ns >= GEMM_LONG_ENOUGH_NS:
-                    break
-            best_ns = min(best_ns, *(self._time(product) for _ in range(GEMM_TRIES)))
-            return Gemm(
-                size=size, precision=products(self._job.cell.precision), duration_ns=max(1, best_ns)
-            )
+            return matrix_product.fastest(self._engine, self._job.cell.precision, self._time)
         except Exception as error:  # the measurement does not depend on it
             traceback.print_exc()
             name = failures.class_of(error)
@@ -280,6 +293,11 @@ class Repeat:
         if self._session is None:
             raise RuntimeError("no session is open")
         return self._session
+
+    def _all_samples(self) -> Data:
+        if self._samples is None:
+            raise RuntimeError("no data was made")
+        return self._samples
 
     def _loss_readings(self) -> witness.LossReadings:
         if self._losses is None:

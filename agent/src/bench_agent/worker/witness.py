@@ -1,18 +1,22 @@
 """The witness: evidence of training, read from the timed session (docs/methodology.md).
 
 Losses are read in the warm-up, everything else after the last block: nothing is added to a block.
+Last of all the session is rewound and trains its first steps again: what goes wrong only after the
+warm-up shows there.
 """
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bench_protocol import seeded
+from bench_protocol import seeded, witness_verdict
 from bench_protocol.layers import Dropout
+from bench_protocol.matrix import Cell
 from bench_protocol.result import Measurement
-from bench_protocol.witness import Mask, Witness, trained_tensors
+from bench_protocol.witness import Mask, Rewound, Witness, trained_tensors
 from bench_protocol.workloads import Workload
 
 from ..engines.common import as_floats
@@ -44,6 +48,16 @@ class LossReadings:
             self.losses.append(finite(self._session.loss()))
 
 
+def losses_after(session: Session, steps: Sequence[int]) -> tuple[float | None, ...]:
+    """Train, with one call between two readings, and read the loss after each of ``steps``."""
+    losses = []
+    for before, after in pairwise((0, *steps)):
+        session.train_block(after - before)
+        session.sync()
+        losses.append(finite(session.loss()))
+    return tuple(losses)
+
+
 def read(
     session: Session, workload: Workload, seed: str, data: Data, losses: LossReadings
 ) -> Witness:
@@ -60,6 +74,35 @@ def read(
         movements=movements(session, workload, seeded.initial_weights(workload, seed)),
         masks=masks(session, workload, data),
     )
+
+
+def rewound(
+    session: Session, workload: Workload, seed: str, data: Data, batch_size: int, told: Witness
+) -> Rewound:
+    """The second reading: the session goes back to its start and trains ``told.steps`` again."""
+    session.rewind(seeded.initial_weights(workload, seed))
+    rows = data.order[:batch_size]
+    start_loss, _ = session.evaluate(data.train_x[rows], data.train_y[rows])
+    return Rewound(start_loss=finite(start_loss), losses=losses_after(session, told.steps))
+
+
+def repeats_itself(cell: Cell, workload: Workload, told: Witness, architecture: str) -> bool:
+    """Whether both readings agree as far as can be said without a reference.
+
+    Args:
+        architecture: of the machine's processor.
+    """
+    verdict = witness_verdict.judge(
+        cell,
+        workload,
+        told.steps,
+        told.losses,
+        told.step_count,
+        None,
+        architecture=architecture,
+        rewound=told.rewound,
+    )
+    return verdict.kind != "wrong_result"
 
 
 def counts_all_steps(measurement: Measurement) -> bool:

@@ -12,9 +12,9 @@ recipe (null), and the names of the things contain them.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from statistics import geometric_mean
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
@@ -22,16 +22,18 @@ from bench_protocol.catalogue import CATALOGUE
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
-from ..ranking import compare as ranking
-from ..ranking import figures as ranking_figures
-from ..ranking.compare import Comparison
+from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
 from . import queries
+from .types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, ThingKind
+from .verdicts import verdicts
 
 SETUP = "setup-"
-Kind = Literal["hardware", "machine", "result", "setup", "published"]
-Across = Literal["batch_size"]
+VERDICT_FIELDS = (
+    *("speed_up", "low", "high", "p_value", "adjusted_p_value", "n", "n_first", "unit", "scope"),
+    *("kind", "verdict"),
+)
 
 
 class CellKey(NamedTuple):
@@ -44,80 +46,6 @@ class CellKey(NamedTuple):
     batch_size: int | None
     precision: str
     data: str
-
-
-@dataclass(frozen=True)
-class ComparedThing:
-    """One column. ``speed_up`` is the geometric mean over the common cells, null without any."""
-
-    id: str
-    kind: Kind
-    name: str
-    hardware_slug: str
-    speed_up: float | None
-    price: float | None
-
-
-@dataclass(frozen=True)
-class ComparedCell:
-    """One thing in one cell: its speed, and its comparison with the first thing.
-
-    ``low`` and ``high`` bound the speed-up with 95 % confidence; null with too few runs. ``n`` and
-    ``n_first`` count independent values, each a ``unit``. ``samples_per_joule`` is samples a second
-    per watt; energies of different ``energy_scope`` do not compare. ``published``: copied from
-    elsewhere, not measured here.
-    """
-
-    samples_per_second: float
-    batch_size: int
-    repeats: int
-    trust_level: int
-    provisional: bool
-    published: bool
-    samples_per_joule: float | None
-    energy_scope: str | None
-    samples_per_second_per_price: float | None
-    speed_up: float | None
-    low: float | None
-    high: float | None
-    n: int | None
-    n_first: int | None
-    unit: str | None
-    kind: ranking_figures.Kind | None
-    verdict: str | None
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
-
-    The device is not part of a cell: it follows from the hardware, which is compared.
-    ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
-    ``batch_size`` in a comparison across batch sizes.
-    """
-
-    workload: str
-    framework: str | None
-    recipe: str | None
-    batch_size: int | None
-    precision: str
-    data: str
-    common: bool
-    cells: tuple[ComparedCell | None, ...]
-
-
-@dataclass(frozen=True)
-class CompareAnswer:
-    """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
-    ``across`` names the axis in which compared cells differ, if the query names one. ``as_of``: the
-    number of log entries that the answer follows from."""
-
-    as_of: int
-    things: tuple[ComparedThing, ...]
-    common_cells: int
-    all_cells: int
-    across: Across | None
-    rows: tuple[ComparedRow, ...]
 
 
 def compare(
@@ -145,7 +73,10 @@ def compare(
     sides = [_without(side, left_out) for _, side in things_found]
     names = _names([thing for thing, _ in things_found])
     keys = sorted({key for side in sides for key in side}, key=_order)
-    rows = tuple(_row(key, sides, [prices.get(item) for item in ids]) for key in keys)
+    base, *others = sides
+    pairs = [(side[key], base[key]) for key in base for side in others if key in side]
+    found = verdicts(session, pairs)
+    rows = tuple(_row(key, sides, [prices.get(item) for item in ids], found) for key in keys)
     common = [row for row in rows if row.common]
     things = tuple(
         ComparedThing(
@@ -154,20 +85,21 @@ def compare(
             name,
             thing.hardware_slug,
             speed_up=_overall(common, place),
+            scope=_scope(common, place),
             price=prices.get(thing.id),
         )
         for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     as_of = position.read(session.connection()).next_index
-    return CompareAnswer(as_of, things, len(common), len(rows), across, ordered)
+    return CompareAnswer(as_of, things, len(common), len(rows), found.count, across, ordered)
 
 
 class ComparedId(NamedTuple):
     """The thing that an id names. ``further`` distinguishes set-ups with equal names."""
 
     id: str
-    kind: Kind
+    kind: ThingKind
     name: str
     hardware_slug: str
     further: str = ""
@@ -217,7 +149,7 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     return thing, _side([figure_of_result(row)] if row.rankable else [])
 
 
-def _setup_thing(item: str, kind: Kind, name: str, figure: Figure) -> ComparedId:
+def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
     setup = figure.setup
     further = f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}"
     return ComparedId(item, kind, name, figure.hardware_slug, further)
@@ -231,7 +163,7 @@ def _side(figures: Iterable[Figure]) -> Side:
     return side
 
 
-def _left_out(kinds: set[Kind], across: Across | None) -> tuple[str, ...]:
+def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
     """The axes that are compared and therefore not part of a cell."""
     of_machines = kinds & {"hardware", "machine"}
     if across and of_machines:
@@ -255,21 +187,28 @@ def _names(things: list[ComparedId]) -> list[str]:
     return [f"{t.name}, {t.further}" if times[t.name] > 1 and t.further else t.name for t in things]
 
 
-def _row(key: CellKey, sides: list[Side], prices: list[float | None]) -> ComparedRow:
+def _row(
+    key: CellKey, sides: list[Side], prices: list[float | None], found: Comparisons
+) -> ComparedRow:
     base = sides[0].get(key)
     cells = tuple(
-        _cell(side.get(key), base, price, first=place == 0)
+        _cell(side.get(key), base, price, found, first=place == 0)
         for place, (side, price) in enumerate(zip(sides, prices, strict=True))
     )
     return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
 
 
 def _cell(
-    thing_figure: Figure | None, base: Figure | None, price: float | None, *, first: bool
+    thing_figure: Figure | None,
+    base: Figure | None,
+    price: float | None,
+    found: Comparisons,
+    *,
+    first: bool,
 ) -> ComparedCell | None:
     if thing_figure is None:
         return None
-    comparison_found = None if first or base is None else ranking.compare(thing_figure, base)
+    compared = None if first or base is None else found.of[thing_figure, base]
     speed = 1e9 / thing_figure.ns_per_sample
     joules = thing_figure.evidence.joules_per_sample
     return ComparedCell(
@@ -282,14 +221,13 @@ def _cell(
         samples_per_joule=1 / joules if joules else None,
         energy_scope=thing_figure.evidence.energy_scope,
         samples_per_second_per_price=speed / price if price else None,
-        **_verdict(comparison_found, first=first),
+        **_verdict(compared, first=first),
     )
 
 
 def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, Any]:
     if speed_comparison is None:
-        names = ("low", "high", "n", "n_first", "unit", "kind", "verdict")
-        return {"speed_up": 1.0 if first else None, **dict.fromkeys(names)}
+        return {**dict.fromkeys(VERDICT_FIELDS), "speed_up": 1.0 if first else None}
     fields = asdict(speed_comparison)
     return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
 
@@ -298,6 +236,11 @@ def _overall(common: list[ComparedRow], place: int) -> float | None:
     cells = [row.cells[place] for row in common]
     ratios = [cell.speed_up for cell in cells if cell and cell.speed_up is not None]
     return geometric_mean(ratios) if ratios else None
+
+
+def _scope(common: list[ComparedRow], place: int) -> Scope | None:
+    scopes = {cell.scope for row in common if (cell := row.cells[place])}
+    return "machines" if "machines" in scopes else "hardware" if "hardware" in scopes else None
 
 
 def _key(figure: Figure) -> CellKey:

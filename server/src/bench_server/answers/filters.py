@@ -125,7 +125,7 @@ class CellFilters(SetupFilters):
         None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
     )
     trust: Annotated[int, Field(ge=0, le=4)] | None = Field(
-        None, description="lowest trust level that counts", examples=[2]
+        None, description="lowest trust level of a row", examples=[3]
     )
     where: list[Condition] = Field(
         [],
@@ -147,15 +147,15 @@ class BoardFilters(CellFilters):
     )
     group: Annotated[Group | None, Empty] = Field(
         None,
-        description="a place for each hardware (its best set-up; the default), machine, or result, "
-        "or for every set-up of each hardware",
+        description="a place for each hardware (its best set-up in its best tier; the default), "
+        "machine, or result, or for every set-up of each hardware",
         examples=["setup"],
     )
     sort: Annotated[Sort | None, Empty] = Field(
         None,
-        description="time and throughput: fastest first (the default); energy: least joules per "
-        "sample, within one energy_scope; mfu, accuracy: highest; date: newest. Rows without the "
-        "figure are left out",
+        description="the order within a tier. time and throughput: fastest first (the default); "
+        "energy: least joules per sample, within one energy_scope; mfu, accuracy: highest; date: "
+        "newest. Rows without the figure are left out",
         examples=["energy"],
     )
     energy_scope: Annotated[Name | None, Empty] = Field(
@@ -174,7 +174,7 @@ class BoardFilters(CellFilters):
     cursor: Annotated[Cursor | None, Empty] = Field(
         None,
         description="next_cursor of the page before; needs workload",
-        examples=[cursors.write(1234.5, "0" * 32)],
+        examples=[cursors.write(0, 1234.5, "0" * 32)],
     )
 
 

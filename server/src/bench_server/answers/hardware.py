@@ -33,6 +33,7 @@ class HardwareSummary:
     name: str
     cells: int
     repeats: int
+    runs: int
     machines: int
     owners: int
     newest_at: datetime
@@ -65,6 +66,7 @@ class MachineSummary:
     hardware: dict[str, str]
     cells: int
     repeats: int
+    runs: int
     newest_at: datetime
 
 
@@ -132,15 +134,19 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     rows, cursor = queries.listed(session, "hardware", filters)
     figures_found = [
         HardwareSummary(
-            row.id, row.hardware, row.cells, row.repeats, row.machines, row.owners, row.newest_at
+            *(row.id, row.hardware, row.cells, row.repeats, row.runs, row.machines, row.owners),
+            row.newest_at,
         )
         for row in rows
     ]
     return HardwarePage(tuple(figures_found), cursor)
 
 
-def hardware(session: Session, slug: str) -> HardwareAnswer:
+def hardware(session: Session, slug: str, score_baseline: str | None = None) -> HardwareAnswer:
     """One hardware.
+
+    Args:
+        score_baseline: slug of the hardware that scores are relative to.
 
     Raises:
         NotFound: it has no figure.
@@ -153,8 +159,13 @@ def hardware(session: Session, slug: str) -> HardwareAnswer:
             hint="GET /api/v1/hardware lists them all",
         )
     first = figures[0]
+    baseline = queries.hardware_figures(session, score_baseline) if score_baseline else ()
     return HardwareAnswer(
-        slug, first.hardware, first.published, score(figures), _in_catalogue_order(figures)
+        slug,
+        first.hardware,
+        first.published,
+        score(figures, baseline),
+        _in_catalogue_order(figures),
     )
 
 
@@ -162,7 +173,8 @@ def machine_page(session: Session, filters: ListFilters) -> MachinePage:
     rows, cursor = queries.listed(session, "machine", filters)
     names = queries.hardware_of_machines(session, [row.id for row in rows])
     figures_found = [
-        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.newest_at) for row in rows
+        MachineSummary(row.id, names[row.id], row.cells, row.repeats, row.runs, row.newest_at)
+        for row in rows
     ]
     return MachinePage(tuple(figures_found), cursor)
 

@@ -1,14 +1,14 @@
-"""The history of one machine in one cell: its results over time, the points where their speed
+"""The history of one machine in one cell: its runs over time, the points where their speed
 changed, and the changes of machine and software there."""
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlmodel import Session, col, select
+from sqlalchemy import select
+from sqlmodel import Session
 
 from bench_protocol.result import Result
 
@@ -16,35 +16,46 @@ from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure
+from ..ranking.rows import RESULTS
 from . import queries
+from .change_points import change_points
 from .filters import HistoryFilters
 
-MOST_POINTS = 500
-# Fewer results on a side of a change do not define a level.
-LEAST_POINTS = 3
-# Levels that differ by less than half a percent count as one.
-LEAST_DEVIATION = 0.005
-# MAD of normally distributed values times this is their standard deviation.
-MAD_TO_SIGMA = 1.4826
+MOST_RUNS = 500
+MOST_RESULTS = 3 * MOST_RUNS
 
 
 @dataclass(frozen=True)
-class HistoryPoint:
-    """One result."""
+class HistoryRepeat:
+    """One result of a run."""
 
     result_id: str
     started_at: datetime
     samples_per_second: float
+
+
+@dataclass(frozen=True)
+class HistoryPoint:
+    """One run: the median of its repeats. ``result_id`` is the repeat in the middle, of two the
+    faster; ``started_at``: of the first repeat."""
+
+    run_id: str
+    result_id: str
+    started_at: datetime
+    samples_per_second: float
     framework_version: str | None
+    repeats: tuple[HistoryRepeat, ...]
 
 
 @dataclass(frozen=True)
 class Change:
-    """From this result on the machine was ``speed_up`` times as fast, median against median.
+    """From this run on the machine was ``speed_up`` times as fast, median against median.
 
-    ``changed`` lists what differs from the result before: name, value before, value from here on.
+    ``result_id``: the first repeat of the run. ``changed`` lists what differs from the result
+    before: name, value before, value from here on.
     """
 
+    run_id: str
     result_id: str
     started_at: datetime
     speed_up: float
@@ -53,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True)
 class HistoryAnswer:
-    """The newest results of a machine in one cell, oldest first, and the changes of their level."""
+    """The newest runs of a machine in one cell, oldest first, and the changes of their level."""
 
     machine_id: str
     hardware: str
@@ -74,62 +85,23 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     InvalidQuery: the filters leave none of its cells, or several.
     """
     figure = _cell(session, machine_id, filters)
-    rows = _rows(session, machine_id, figure.evidence.result_id)
-    places = change_points([row.ns_per_sample or 1.0 for row in rows])
-    edges = [0, *places, len(rows)]
-    changes = []
-    for start, place, end in zip(edges, places, edges[2:], strict=False):
-        before, after = (
-            median(row.ns_per_sample or 1.0 for row in rows[a:b])
-            for a, b in ((start, place), (place, end))
-        )
-        before_change, after_change = (_signed(session, row) for row in rows[place - 1 : place + 1])
-        row = rows[place]
-        changes.append(
-            Change(
-                row.submission_id,
-                row.started_at,
-                before / after,
-                differences(before_change, after_change),
-            )
-        )
+    runs = _runs(session, machine_id, figure.evidence.result_id)
+    times = [median(repeat.ns_per_sample for repeat in run) for run in runs]
+    places = change_points(times)
+    edges = [0, *places, len(runs)]
+    changes = (
+        _change(session, runs, place, median(times[start:place]) / median(times[place:end]))
+        for start, place, end in zip(edges, places, edges[2:], strict=False)
+    )
     subject = figure.subject
     return HistoryAnswer(
         machine_id=machine_id,
         hardware=subject.hardware,
         workload=subject.workload,
         **subject.setup._asdict(),
-        points=tuple(
-            HistoryPoint(
-                row.submission_id,
-                row.started_at,
-                row.samples_per_second or 0.0,
-                row.framework_version,
-            )
-            for row in rows
-        ),
+        points=tuple(_point(run, time) for run, time in zip(runs, times, strict=True)),
         changes=tuple(changes),
     )
-
-
-def change_points(times: Sequence[float]) -> list[int]:
-    """Places at which the level of positive times changes; each is the first of its level.
-
-    PELT with a Gaussian cost on the logarithms (Killick, Fearnhead and Eckley, 2012), penalised as
-    by BIC; the noise is estimated from the differences of neighbours, of which a change affects
-    one.
-    """
-    if len(times) < 2 * LEAST_POINTS:
-        return []
-    import numpy as np  # imported here: only histories need them
-    import ruptures
-
-    logs = np.log(np.asarray(times))
-    steps = np.diff(logs)
-    deviation = MAD_TO_SIGMA * float(np.median(np.abs(steps - np.median(steps)))) / math.sqrt(2)
-    penalty = 3 * math.log(len(times)) * max(deviation, LEAST_DEVIATION) ** 2
-    search = ruptures.Pelt(model="l2", min_size=LEAST_POINTS, jump=1).fit(logs)
-    return [int(place) for place in search.predict(pen=penalty)[:-1]]
 
 
 def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, str | None], ...]:
@@ -162,21 +134,60 @@ def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     )
 
 
-def _rows(session: Session, machine_id: str, result_id: str) -> list[Measurement]:
-    """The newest ranked results in the cell of this one, oldest first."""
+class Repeat(NamedTuple):
+    """Columns of a ranked result."""
+
+    result_id: str
+    run_id: str
+    started_at: datetime
+    ns_per_sample: float
+    framework_version: str | None
+
+
+# The repeats of one run, the first before the others.
+Run = list[Repeat]
+
+
+def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
+    """The newest runs with ranked results in the cell of this one, oldest first."""
     cell = session.get_one(Measurement, result_id).cell_digest
-    rows = session.scalars(
-        select(Measurement)
-        .where(Measurement.machine_id == machine_id, Measurement.cell_digest == cell)
-        .where(col(Measurement.rankable))
-        .order_by(col(Measurement.started_at).desc(), col(Measurement.submission_id))
-        .limit(MOST_POINTS)
-    ).all()
-    return list(rows)[::-1]
+    c = RESULTS.c
+    query = (
+        select(c.submission_id, c.run_id, c.started_at, c.ns_per_sample, c.framework_version)
+        .where(c.machine_id == machine_id, c.cell_digest == cell, c.rankable)
+        .order_by(c.started_at.desc(), c.submission_id)
+        .limit(MOST_RESULTS)
+    )
+    newest_first = session.connection().execute(query).all()
+    runs: dict[str, Run] = {}
+    for row in reversed(newest_first):
+        runs.setdefault(row.run_id, []).append(Repeat._make(row))
+    return list(runs.values())[-MOST_RUNS:]
 
 
-def _signed(session: Session, row: Measurement) -> Result:
-    return stored_result(session.get_one(Submission, row.submission_id).payload)
+def _point(run: Run, ns_per_sample: float) -> HistoryPoint:
+    middle = sorted(run, key=lambda repeat: repeat.ns_per_sample)[(len(run) - 1) // 2]
+    return HistoryPoint(
+        run_id=middle.run_id,
+        result_id=middle.result_id,
+        started_at=run[0].started_at,
+        samples_per_second=1e9 / ns_per_sample,
+        framework_version=middle.framework_version,
+        repeats=tuple(
+            HistoryRepeat(repeat.result_id, repeat.started_at, 1e9 / repeat.ns_per_sample)
+            for repeat in run
+        ),
+    )
+
+
+def _change(session: Session, runs: Sequence[Run], place: int, speed_up: float) -> Change:
+    before, first = runs[place - 1][-1], runs[place][0]
+    changed = differences(_signed(session, before), _signed(session, first))
+    return Change(first.run_id, first.result_id, first.started_at, speed_up, changed)
+
+
+def _signed(session: Session, repeat: Repeat) -> Result:
+    return stored_result(session.get_one(Submission, repeat.result_id).payload)
 
 
 def _facts(result: Result) -> dict[str, str]:

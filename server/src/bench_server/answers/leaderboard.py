@@ -11,7 +11,7 @@ from bench_protocol.workloads import Workload
 from ..errors import InvalidQuery, NotFound
 from ..ranking import compare as ranking
 from ..ranking import published
-from ..ranking.compare import RankedRow, ranked
+from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
 from ..ranking.peaks import peak_flops
 from . import cursors, leaderboard_sql, queries, unranked
@@ -120,7 +120,7 @@ def _energy_scopes(figures: Sequence[Figure]) -> tuple[str, ...]:
 
 
 def _sorted(figures: Sequence[Figure], filters: BoardFilters) -> list[RankedRow]:
-    """All rows of a board, sorted."""
+    """All rows of a board, by tier, then by the sort key."""
     value = SORTS[filters.sort or "time"]
     scope = filters.energy_scope
     keyed = [
@@ -136,11 +136,11 @@ def _page(rows: list[RankedRow], filters: BoardFilters) -> tuple[list[RankedRow]
     """The rows after the cursor, at most ``limit``, and the cursor of the next page."""
     value = SORTS[filters.sort or "time"]
 
-    def place(row: RankedRow) -> tuple[float, str]:
-        return float(value(row.figure) or 0), row.figure.id
+    def place(row: RankedRow) -> tuple[int, float, str]:
+        return section(row.figure), float(value(row.figure) or 0), row.figure.id
 
     if filters.cursor is not None:
-        last = cursors.read(filters.cursor, float, str)
+        last = cursors.read(filters.cursor, int, float, str)
         rows = [row for row in rows if place(row) > last]
     page = rows[: filters.limit]
     return page, cursors.write(*place(page[-1])) if len(rows) > len(page) else None
@@ -208,6 +208,7 @@ def _row(row: RankedRow, baseline: Figure) -> BoardRow:
         **figure_fields(row.figure, workload),
         workload=workload.name,
         rank=row.rank,
+        setups=row.setups,
         speed_up=baseline.ns_per_sample / row.figure.ns_per_sample,
         speed_up_low=comparison_found.low,
         speed_up_high=comparison_found.high,

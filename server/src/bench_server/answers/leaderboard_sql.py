@@ -13,7 +13,8 @@ from sqlmodel import Session
 
 from bench_protocol.workloads import Workload
 
-from ..ranking.figures import Figure, of_environments, of_machines
+from ..ranking.confirmed import confirmed_owners
+from ..ranking.figures import Figure, of_machines, of_runs
 from ..ranking.rows import RESULTS, TABLE, figure_of_result
 from . import cursors
 from .filters import BoardFilters
@@ -52,43 +53,22 @@ def _figures(
 ) -> list[Figure]:
     """Figures in the set-ups of all workloads, read at once.
 
-    Filters on results (a machine, a trust level, an attribute) select machines' figures, and
-    hardware is ranked from those.
+    A machine or an attribute selects machines or runs, and hardware is ranked from those. A trust
+    level selects among the figures.
     """
     conditions = _board_conditions(TABLE, workloads, filters)
-    trusted = TABLE.c.trust_level >= (filters.trust or 0)
     if filters.where:
         environments = TABLE.c.environment_id.in_(environments_where(filters.where))
-        level = TABLE.c.level == "environment"
-        query = of_environments(figures_where(session, level, environments, trusted, *conditions))
+        level = TABLE.c.level == "run"
+        found = of_runs(figures_where(session, level, environments, *conditions))
     elif filters.group == "machine" or filters.machine_id:
-        query = figures_where(session, TABLE.c.level == "machine", trusted, *conditions)
-    elif filters.trust:
-        return _trusted_hardware(session, filters.trust, conditions)
+        found = figures_where(session, TABLE.c.level == "machine", *conditions)
     else:
         level = TABLE.c.level.in_(["hardware", "published"])
-        return figures_where(session, level, *conditions)
-    return query if filters.group == "machine" else of_machines(query)
-
-
-def _trusted_hardware(
-    session: Session, least: int, conditions: Sequence[ColumnElement[bool]]
-) -> list[Figure]:
-    """Figures of hardware from the machines' figures with a trust level. If all machines have it,
-    which the hardware's row shows, that is the hardware's own figure."""
-    everyone = figures_where(session, TABLE.c.level == "hardware", *conditions)
-    trusted_figures = [figure for figure in everyone if figure.trust_level >= least]
-    mixed = {figure.subject for figure in everyone if figure.trust_level < least}
-    if mixed:
-        machines = figures_where(
-            session,
-            TABLE.c.level == "machine",
-            TABLE.c.hardware_slug.in_({subject.hardware_slug for subject in mixed}),
-            TABLE.c.trust_level >= least,
-            *conditions,
-        )
-        trusted_figures += [figure for figure in of_machines(machines) if figure.subject in mixed]
-    return trusted_figures
+        found = figures_where(session, level, *conditions)
+    if filters.group != "machine" and (filters.where or filters.machine_id):
+        found = of_machines(found, confirmed_owners(session.connection()))
+    return [figure for figure in found if figure.trust_level >= (filters.trust or 0)]
 
 
 class ResultsPage(NamedTuple):

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlmodel import Session
 
-from ..answers import comparison, queries
 from ..answers import leaderboard as leaderboards
+from ..answers import queries
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
-from ..answers.history import HistoryPoint, history
-from ..answers.types import FigureAnswer, ResultAnswer, result_fields
+from ..answers.history import history
+from ..answers.types import (
+    CompareAnswer,
+    ComparedCell,
+    FigureAnswer,
+    ResultAnswer,
+    ThingKind,
+    result_fields,
+)
 
 PAGE = 500
 
@@ -28,11 +36,11 @@ class FlatBoardRow(FigureAnswer):
 
 
 @dataclass(frozen=True)
-class FlatComparedCell(comparison.ComparedCell):
+class FlatComparedCell(ComparedCell):
     """One compared item in one cell; ``cell_batch_size`` is null across batch sizes."""
 
     thing: str
-    thing_kind: comparison.Kind
+    thing_kind: ThingKind
     thing_name: str
     workload: str
     framework: str | None
@@ -44,9 +52,16 @@ class FlatComparedCell(comparison.ComparedCell):
 
 
 @dataclass(frozen=True)
-class FlatHistoryPoint(HistoryPoint):
-    """One result of a history. ``change`` is the speed-up where a new level begins."""
+class FlatHistoryPoint:
+    """One run of a history, the median of its ``repeats``. ``change`` is the speed-up where a new
+    level begins."""
 
+    run_id: str
+    result_id: str
+    started_at: datetime
+    samples_per_second: float
+    framework_version: str | None
+    repeats: int
     change: float | None
 
 
@@ -64,7 +79,7 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:
     return FlatBoardRow, _board_rows(session, filters)
 
 
-def compare(answer: comparison.CompareAnswer) -> tuple[type, Rows]:
+def compare(answer: CompareAnswer) -> tuple[type, Rows]:
     """A row for each compared item in each of its cells."""
     return FlatComparedCell, _compared(answer)
 
@@ -74,8 +89,11 @@ def machine_history(
 ) -> tuple[type, Rows]:
     """The points of a machine's history."""
     answer = history(session, machine_id, filters)
-    changes = {change.result_id: change.speed_up for change in answer.changes}
-    rows = ({**asdict(p), "change": changes.get(p.result_id)} for p in answer.points)
+    changes = {change.run_id: change.speed_up for change in answer.changes}
+    rows = (
+        {**vars(point), "repeats": len(point.repeats), "change": changes.get(point.run_id)}
+        for point in answer.points
+    )
     return FlatHistoryPoint, rows
 
 
@@ -91,7 +109,7 @@ def _board_rows(session: Session, filters: BoardFilters) -> Rows:
             page = page.model_copy(update={"cursor": board.next_cursor})
 
 
-def _compared(answer: comparison.CompareAnswer) -> Rows:
+def _compared(answer: CompareAnswer) -> Rows:
     for row in answer.rows:
         for thing, cell in zip(answer.things, row.cells, strict=True):
             if cell is not None:

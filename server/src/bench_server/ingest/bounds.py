@@ -1,10 +1,12 @@
-"""Bounds of speed: of any device, of the vendor's peak, of the device's own matrix product."""
+"""Bounds of speed: of any device, of this device, of its own matrix product in the process."""
 
 from bench_protocol.hardware import hardware_name
 from bench_protocol.layers import Conv2D, Layer, PlainLayer, Residual
+from bench_protocol.matrix import PRODUCTS
+from bench_protocol.result import Gemm
 from bench_protocol.workloads import Workload
 
-from ..ranking import peaks
+from ..ranking import device_bounds
 from .case import Case
 from .verdicts import Effect, Finding
 
@@ -27,26 +29,34 @@ def possible_speed(case: Case) -> Finding:
     flops = case.workload.training_flops_per_sample * samples * 1e9 / fastest_ns
     return Finding(
         flops <= BEYOND_ANY_DEVICE_FLOPS,
-        f"the fastest block stands for {flops / 1e12:,.3g} TFLOP/s",
+        f"the fastest block stands for {_tera(flops)} TFLOP/s",
         {"flops": flops},
     )
 
 
 def below_peak(case: Case) -> Finding:
-    """The timed part is below the vendor's peak; 3x3 convolutions may save multiplications."""
+    """The timed part and the matrix product are below the bound of the device, a vendor's peak
+    where there is one; 3x3 convolutions may save multiplications."""
     cell, flops = case.result.cell, case.flops
-    hardware = hardware_name(case.result.machine, cell.device)
-    peak = peaks.peak_flops(hardware, cell.precision)
-    if peak is None:
-        sentence = f"{flops / 1e12:,.3g} TFLOP/s; no vendor's peak is known for {hardware}"
+    bound = device_bounds.of_device(case.result.machine, cell.device, cell.precision)
+    if bound is None:
+        hardware = hardware_name(case.result.machine, cell.device)
+        sentence = f"{_tera(flops)} TFLOP/s; no bound is known for {hardware}"
         return Finding(True, sentence, {"flops": flops}, checked=False)
-    saving = WINOGRAD if has_3x3_convolutions(case.workload) else 1
-    bound = peak * saving * PEAK_MARGIN
+    allowed = bound.flops * PEAK_MARGIN
+    numbers = {"flops": flops, "peak_flops": bound.flops}
+    product_flops = _product_flops(case.measured.gemm)
+    if product_flops > allowed:
+        sentence = f"its matrix product runs at {_tera(product_flops)} TFLOP/s"
+        numbers |= {"product_flops": product_flops, "bound_flops": allowed}
+    else:
+        sentence = f"{_tera(flops)} TFLOP/s"
+        allowed *= WINOGRAD if has_3x3_convolutions(case.workload) else 1
+        numbers |= {"bound_flops": allowed}
     return Finding(
-        flops <= bound,
-        f"{flops / 1e12:,.3g} TFLOP/s; the vendor's peak of {peak / 1e12:,.4g} allows "
-        f"{bound / 1e12:,.4g}",
-        {"flops": flops, "peak_flops": peak, "bound_flops": bound},
+        max(flops, product_flops) <= allowed,
+        f"{sentence}; {bound.words}, {_tera(bound.flops)}, allows {_tera(allowed)}",
+        numbers,
     )
 
 
@@ -64,11 +74,14 @@ def _parts(layer: Layer) -> tuple[PlainLayer, ...]:
 
 
 def own_product(case: Case) -> Finding:
-    """The timed part's FLOP/s over those of the matrix product that the same process timed."""
-    product = case.measured.gemm
-    if product is None:
-        return Finding(True, "no matrix product was timed", {}, checked=False)
-    product_flops = 2 * product.size**3 * 1e9 / product.duration_ns
+    """The timed part's FLOP/s over those of the matrix product that the same process timed, in the
+    number format of the cell."""
+    product, wanted = case.measured.gemm, PRODUCTS[case.result.cell.precision]
+    if product is None or product.precision != wanted:
+        which = "no matrix product" if product is None else f"a {product.precision} product"
+        sentence = f"{which} was timed, so there is no {wanted} one to compare with"
+        return Finding(case.is_first_version, sentence, {}, checked=False)
+    product_flops = _product_flops(product)
     ratio = case.flops / product_flops
     return Finding(
         ratio <= DOUBTFUL_PRODUCTS,
@@ -81,3 +94,12 @@ def own_product_effect(finding: Finding) -> Effect:
     """Far above the product, the operator looks first."""
     far = finding.figures.get("ratio", 0) > IMPOSSIBLE_PRODUCTS
     return "quarantined" if far else "doubtful"
+
+
+def _product_flops(product: Gemm | None) -> float:
+    """FLOP/s of a square matrix product; 0 without one."""
+    return 2 * product.size**3 * 1e9 / product.duration_ns if product else 0.0
+
+
+def _tera(flops: float) -> str:
+    return f"{flops / 1e12:,.3g}"

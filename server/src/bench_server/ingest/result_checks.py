@@ -6,7 +6,7 @@ A failed check never refuses a result: it is kept and shown with the reason. Wha
 =============  ===============================================================================
 ``unranked``   it is certainly wrong, and does not count
 ``quarantined``  it may be new hardware or an invention: the operator looks before it counts
-``stale``      nothing shows that it was measured just now: trust level 1
+``stale``      nothing shows that it was measured just now: trust level 1, and it does not count
 ``doubtful``   it counts, at trust level 2 at most
 =============  ===============================================================================
 
@@ -19,7 +19,14 @@ from collections.abc import Callable
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Measured, Result
 
-from . import bounds, machine_checks, timing_checks, training_checks, witness_checks
+from . import (
+    bounds,
+    evidence_checks,
+    machine_checks,
+    timing_checks,
+    training_checks,
+    witness_checks,
+)
 from .case import Case
 from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 
@@ -47,6 +54,8 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("device_listed", "unranked", machine_checks.device_listed),
     ("batch_fits", "unranked", machine_checks.batch_fits),
     ("times_fit", "unranked", timing_checks.times_fit),
+    ("evidence", "unranked", evidence_checks.evidence),
+    ("data_digest", "unranked", evidence_checks.data_digest),
     ("window", timing_checks.window_effect, timing_checks.window),
     ("steps", "unranked", witness_checks.steps),
     ("witness", training_checks.wrong_or_doubtful, witness_checks.witness),
@@ -56,8 +65,8 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("long_trace", training_checks.wrong_or_doubtful, training_checks.long_run),
     ("below_peak", "quarantined", bounds.below_peak),
     ("own_product", bounds.own_product_effect, bounds.own_product),
+    ("mean_over_median", timing_checks.mean_over_median_effect, timing_checks.mean_over_median),
     ("conformance", "doubtful", training_checks.conformance),
     ("falling_loss", "doubtful", training_checks.falling_loss),
-    ("mean_over_median", "doubtful", timing_checks.mean_over_median),
     ("mean_power", "doubtful", machine_checks.mean_power),
 )

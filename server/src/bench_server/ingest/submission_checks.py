@@ -10,7 +10,7 @@ from typing import Literal
 
 from bench_protocol.result import Measurement, Result
 
-from .verdicts import CheckVerdict, Effect, Finding
+from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 
 CLOCKS_AGREE_SECONDS = 2.0
 CLOCKS_AGREE_SHARE = 0.005
@@ -73,13 +73,17 @@ def _clocks(result: Result, _measured: Measurement, facts: SubmissionFacts) -> F
     elif server < monotonic - tolerance:
         sentence = f"it claims {monotonic:,.1f} s since its challenge, the server saw {server:,.1f}"
     elif server > monotonic + tolerance + ARRIVES_WITHIN_SECONDS:
-        sentence = (
-            f"it arrived {server - monotonic:,.0f} s after it was signed, too late to compare "
-            "clocks"
-        )
+        late = server - monotonic
+        sentence = f"it arrived {late:,.0f} s after it was signed, too late to compare clocks"
+        numbers["late_seconds"] = late
     else:
         return Finding(True, f"all clocks agree over {monotonic:,.1f} s", numbers)
     return Finding(False, sentence, numbers)
+
+
+def _clocks_effect(finding: Finding) -> Effect:
+    """What waited in an outbox is only doubted: it is fresh, and its own clocks agree."""
+    return "doubtful" if "late_seconds" in finding.figures else "stale"
 
 
 def _moment(text: str) -> datetime:
@@ -87,8 +91,8 @@ def _moment(text: str) -> datetime:
 
 
 CHECKS: tuple[
-    tuple[str, Effect, Callable[[Result, Measurement, SubmissionFacts], Finding]], ...
+    tuple[str, Effect | EffectOf, Callable[[Result, Measurement, SubmissionFacts], Finding]], ...
 ] = (
     ("challenge", "stale", _challenge),
-    ("clocks", "stale", _clocks),
+    ("clocks", _clocks_effect, _clocks),
 )

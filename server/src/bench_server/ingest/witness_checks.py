@@ -23,7 +23,8 @@ WIDE = (
 
 
 def witness(case: Case) -> Finding:
-    """Losses within the range of the reference, every trained tensor moved, dropout dropped."""
+    """Losses of both readings within the range of the reference, every trained tensor moved,
+    dropout dropped."""
     told = case.measured.witness
     if told is None:
         which = "version 1 of the payload" if case.is_first_version else "it"
@@ -41,6 +42,8 @@ def witness(case: Case) -> Finding:
         band,
         movements=told.movements,
         architecture=case.architecture,
+        rewound=told.rewound,
+        start=reference.start if reference else None,
     )
     numbers = {
         "verdict": judged.kind,
@@ -85,7 +88,7 @@ def _wrong_masks(workload: Workload, told: Witness) -> str | None:
 
 
 def _missing(case: Case, told: Witness) -> str | None:
-    """What a whole witness has and this one lacks."""
+    """What a whole witness has and this one lacks; :mod:`.evidence_checks` unranks it."""
     workload = case.workload
     steps = witness_steps(workload, case.result.cell.batch_size)
     if told.steps != steps:
@@ -94,6 +97,8 @@ def _missing(case: Case, told: Witness) -> str | None:
         return "its witness has no movements"
     if len(told.masks) != len(_rates(workload)):
         return "its witness has no masks"
+    if told.rewound is None:
+        return "its witness has no second reading"
     return None
 
 

@@ -1,6 +1,6 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from itertools import groupby
 from typing import Any
 
@@ -16,6 +16,7 @@ from ..db.upsert import insert_new
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
 from ..ranking import aggregates
+from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from . import eligibility as rules
@@ -106,12 +107,14 @@ class Changes:
             self._connection.execute(
                 update(_OWNERS).where(_OWNERS.c.label == act.owner).values(confirmed)
             )
-            self._set_ups.update(reproduced.setups_of_owner(self._connection, str(act.owner)))
+            for hardware in reproduced.hardware_of_owner(self._connection, str(act.owner)):
+                self._touched.add_hardware(hardware)
+                self._set_ups.add(HardwareSetup.of(hardware))
 
     def finish(self) -> None:
         """Update the levels and aggregates that the batch touched."""
         connection = self._connection
-        confirmed = reproduced.confirmed_owners(connection)
+        confirmed = confirmed_owners(connection)
         if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
             self._set_ups.update(self._reproducible(confirmed))
         for subject in reproduced.update_levels(connection, sorted(self._set_ups), confirmed):
@@ -158,7 +161,11 @@ class Changes:
         Returns:
             The findings by result id.
         """
-        places = {entry.submission_id: _place(entry.subject) for entry in entries}
+        confirmed = confirmed_owners(self._connection) if entries else frozenset()
+        places = {
+            entry.submission_id: _place(entry.subject, entry.subject.owner in confirmed)
+            for entry in entries
+        }
         others = outliers.others(self._connection, places.values())
         findings = {
             entry.submission_id: finding
@@ -170,7 +177,7 @@ class Changes:
             self._connection.execute(SET_OUTLIER, rows)
         return findings
 
-    def _reproducible(self, confirmed: set[str]) -> set[HardwareSetup]:
+    def _reproducible(self, confirmed: Set[str]) -> set[HardwareSetup]:
         """The set-ups of new trusted results in which enough confirmed owners have a figure."""
         owners: dict[HardwareSetup, dict[str, str]] = {}
         for subject in self._trusted:
@@ -201,7 +208,7 @@ def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
     parts: list[list[ResultEntry]] = [[]]
     owners: dict[str, set[str]] = {}
     for entry in entries:
-        hardware, owner = _place(entry.subject)
+        hardware, owner, _ = _place(entry.subject)
         if entry.outlier is None and owners.get(hardware, set()) - {owner}:
             parts.append([])
             owners = {}
@@ -210,9 +217,9 @@ def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
     return parts
 
 
-def _place(lowest: Subject) -> outliers.Place:
+def _place(lowest: Subject, confirmed: bool = False) -> outliers.Place:
     subjects = lineage(lowest)
-    return outliers.Place(subjects["hardware"].id, subjects["owner"].id)
+    return outliers.Place(subjects["hardware"].id, subjects["owner"].id, confirmed)
 
 
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
@@ -223,8 +230,8 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
         moderation=rules.Moderation(row.moderation, row.moderation_reason),
         revocation=revocation,
     )
-    aggregate = measurements.aggregate_ids(subject_of(dict(row._mapping)))
-    return {"of": row.submission_id, **eligibility._asdict(), **aggregate}
+    run = subject_of(dict(row._mapping)).id
+    return {"of": row.submission_id, **eligibility._asdict(), "run_standing": run}
 
 
 # -- statements, each built once -------------------------------------------------------------------

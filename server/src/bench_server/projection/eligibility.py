@@ -1,8 +1,8 @@
 """Eligibility: whether a result is ranked, and its trust level from 1 to 3. Computed, never sent.
 
 Whether it is ranked follows from its checks, its moderation and its key, its level from the checks
-alone. :mod:`..ingest.result_checks` defines the effect of each failed check, :mod:`.reproduced`
-level 4.
+alone. Level 1 is not ranked: such a result may have been measured at any time.
+:mod:`..ingest.result_checks` defines the effect of each failed check, :mod:`.reproduced` level 4.
 """
 
 from collections.abc import Sequence
@@ -77,6 +77,9 @@ def _unranked_reason(
     for verdict in failed:
         if verdict.effect == "quarantined" and moderation.state != "restored":
             return f"held back for review: {verdict.sentence}"
+    for verdict in failed:
+        if verdict.effect == "stale":
+            return f"trust level 1: {verdict.sentence}"
     return None
 
 

@@ -24,7 +24,7 @@ class ResultEntry:
     """A logged result and what follows from it and its key alone.
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
-    the level ``environment``. ``verdicts`` are of all checks but the outlier check, whose finding
+    the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding
     by an earlier projection is ``outlier``.
     """
 
@@ -54,7 +54,7 @@ class ResultEntry:
         )
         return {
             **self.columns,
-            **aggregate_ids(self.subject),
+            "run_standing": self.subject.id,
             **judged._asdict(),
             "submission_id": self.submission_id,
             "log_index": self.log_index,
@@ -91,15 +91,6 @@ def result_entry(
         verdicts,
         None if entry.outlier is None else Finding.from_text(entry.outlier),
     )
-
-
-def aggregate_ids(lowest: Subject) -> dict[str, str]:
-    """The ids of a result's lowest two aggregates, by column."""
-    subjects = lineage(lowest)
-    return {
-        "environment_standing": subjects["environment"].id,
-        "machine_standing": subjects["machine"].id,
-    }
 
 
 def owner_aggregate(lowest: Subject, label: str) -> str:

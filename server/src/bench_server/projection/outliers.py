@@ -15,6 +15,7 @@ from bench_protocol import figures
 from bench_protocol.result import Result
 
 from ..ingest.verdicts import CheckVerdict, Effect, Finding
+from ..ranking.confirmed import CONFIRMED
 from ..ranking.rows import TABLE
 
 OUTLIER = "outlier"
@@ -38,10 +39,12 @@ QUARTILES_TO_SIGMA = 1.349
 
 
 class Place(NamedTuple):
-    """The id of a hardware's aggregate in a set-up, and of the sender's aggregate below it."""
+    """The id of a hardware's aggregate in a set-up, and of the sender's aggregate below it;
+    ``confirmed``: whether the sender is a confirmed owner."""
 
     hardware: str
     owner: str
+    confirmed: bool = False
 
 
 class OtherOwners(NamedTuple):
@@ -107,20 +110,26 @@ def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
 
 
 def others(connection: Connection, places: Iterable[Place]) -> dict[Place, OtherOwners]:
-    """Statistics over all owners except the place's own, as their aggregates are now. The answer is
-    the same whether or not the own one exists already."""
+    """Statistics over all owners except the place's own, as their aggregates are now.
+
+    Where the own one is confirmed, over other confirmed owners alone, so that no crowd of strangers
+    holds back its results. The answer is the same whether or not the own one exists already.
+    """
     return {place: _others(connection, place) for place in set(places)}
 
 
 def _others(connection: Connection, place: Place) -> OtherOwners:
-    times = connection.scalars(TIMES, {**place._asdict(), "most": FEW + 1}).all()
+    ids = {"hardware": place.hardware, "owner": place.owner}
+    if place.confirmed:
+        return of_times(connection.scalars(CONFIRMED_TIMES, ids).all())
+    times = connection.scalars(TIMES, {**ids, "most": FEW + 1}).all()
     if len(times) <= FEW:
         return of_times(times)
     size = connection.execute(SIZE, {"hardware": place.hardware}).scalar_one()
-    own_row = connection.execute(HAS, place._asdict()).first()
+    own_row = connection.execute(HAS, ids).first()
     count = size - (own_row is not None)
     skips = {f"q{quarter}": count * quarter // 4 for quarter in QUARTERS}
-    return of_quartiles(count, connection.execute(QUARTILES, {**place._asdict(), **skips}).one())
+    return of_quartiles(count, connection.execute(QUARTILES, {**ids, **skips}).one())
 
 
 # -- statements, each built once -------------------------------------------------------------------
@@ -131,6 +140,8 @@ _ORDERED: Any = (
     .order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 )
 TIMES = _ORDERED.limit(bindparam("most", type_=Integer))
+# The operator confirms by hand, so there are few.
+CONFIRMED_TIMES = _ORDERED.where(TABLE.c.owner.in_(CONFIRMED))
 QUARTILES = select(
     *(
         _ORDERED.limit(1).offset(bindparam(f"q{quarter}", type_=Integer)).scalar_subquery()

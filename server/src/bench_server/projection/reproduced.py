@@ -1,8 +1,9 @@
-"""Level 4: results that several confirmed owners measured alike.
+"""Level 4: results that most confirmed owners measured alike.
 
-A result of level 3 is reproduced if two or more confirmed owners have a median within 10 % of it,
-in the same set-up on the same hardware. The levels of a set-up follow from its present results and
-owners alone.
+A result of level 3 is reproduced if two or more confirmed owners, and more than half of them, have
+a median within 10 % of it, in the same set-up on the same hardware. With "two or more" alone a
+result far from the middle would find two owners near it as soon as there are many. The levels of a
+set-up follow from its present results and owners alone.
 """
 
 from collections import defaultdict
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
-from ..db.tables import Owner, SigningKey, table_of
-from ..ranking.figures import Setup, Subject
+from ..db.tables import SigningKey, table_of
+from ..ranking.figures import Setup, Subject, at_level
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
 
 # Two figures reproduce each other if they differ by at most this share.
@@ -40,15 +41,10 @@ class HardwareSetup(NamedTuple):
         return dict(zip(SAME_SETUP, values, strict=True))
 
 
-def confirmed_owners(connection: Connection) -> set[str]:
-    """Labels of the owners that the operator vouches for."""
-    return set(connection.scalars(CONFIRMED))
-
-
-def setups_of_owner(connection: Connection, label: str) -> list[HardwareSetup]:
-    """The set-ups in which an owner has results of level 3 and more."""
-    rows = connection.execute(SETUPS_OF_OWNER, {"owner": label})
-    return [HardwareSetup(slug, digest, Setup(*setup)) for slug, digest, *setup in rows]
+def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
+    """The hardware, each in one set-up, of which an owner has ranked results."""
+    rows = connection.execute(HARDWARE_OF_OWNER, {"owner": label})
+    return [at_level("hardware", subject_of({**UNSET, **row._mapping})) for row in rows]
 
 
 def update_levels(
@@ -78,10 +74,19 @@ def _changes(members: Sequence[Row[Any]], confirmed: Set[str]) -> Iterator[tuple
             times[member.owner].append(member.ns_per_sample)
     medians = [median(of_owner) for of_owner in times.values()]
     for member in members:
-        agreeing = sum(_agrees(member.ns_per_sample, figure) for figure in medians)
-        level = 4 if agreeing >= OWNERS_TO_REPRODUCE else 3
+        level = 4 if reproduced(member.ns_per_sample, medians) else 3
         if member.trust_level != level:
             yield member, level
+
+
+def reproduced(time: float, medians: Sequence[float]) -> bool:
+    """Whether two or more confirmed owners, and more than half of them, measured about this time.
+
+    Args:
+        medians: the confirmed owners' median times, in the same unit.
+    """
+    agreeing = sum(_agrees(time, middle) for middle in medians)
+    return agreeing >= OWNERS_TO_REPRODUCE and 2 * agreeing > len(medians)
 
 
 def _agrees(time: float, other: float) -> bool:
@@ -89,18 +94,18 @@ def _agrees(time: float, other: float) -> bool:
 
 
 # Statements, built once.
-_OWNERS, _KEYS = table_of(Owner), table_of(SigningKey)
-CONFIRMED = select(_OWNERS.c.label).where(_OWNERS.c.confirmed)
+_KEYS = table_of(SigningKey)
+UNSET = dict.fromkeys(SUBJECT_COLUMNS, "")
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
     *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level")),
     *(RESULTS.c[name] for name in SUBJECT_COLUMNS),
 ).where(*(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP), TRUSTED)
-SETUPS_OF_OWNER = (
-    select(*(RESULTS.c[name] for name in SAME_SETUP))
+HARDWARE_OF_OWNER = (
+    select(*(RESULTS.c[name] for name in ("hardware", "workload", *SAME_SETUP)))
     .where(
         RESULTS.c.key_id.in_(select(_KEYS.c.key_id).where(_KEYS.c.owner == bindparam("owner"))),
-        TRUSTED,
+        RESULTS.c.rankable,
     )
     .distinct()
 )

@@ -1,83 +1,180 @@
 """Rank figures, and compare two of them with an interval."""
 
 from collections import defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
 
-from .figures import UNITS, Figure, Kind, Unit
+from .figures import TIERS, UNITS, Figure, Kind, Unit
+
+Pair = tuple[Figure, Figure]
+Scope = Literal["hardware", "machines"]
 
 
 @dataclass(frozen=True)
 class RankedRow:
     """A row with its rank; published figures have none. ``others``: further set-ups of the same
-    hardware or machine, fastest first."""
+    hardware or machine, in the given order. ``setups``: the set-ups among which the row's is the
+    first, itself included: of the same tier, all on real or all on generated data. The fastest of
+    several equal set-ups is too fast by chance (docs/methodology.md)."""
 
     rank: int | None
     figure: Figure
     others: tuple[Figure, ...] = ()
+    setups: int = 1
 
 
 def ranked(ordered: Sequence[Figure], *, one_each: bool, ranks_before: int = 0) -> list[RankedRow]:
-    """Rank figures in the given order, after ``ranks_before`` ranks on earlier pages. With
-    ``one_each``, each hardware or machine has one row: its first set-up, on real data if there is
-    one."""
-    groups: defaultdict[object, list[tuple[bool, int, Figure]]] = defaultdict(list)
+    """Rank figures by tier, then in the given order, after ``ranks_before`` ranks on earlier pages.
+
+    With ``one_each``, each hardware or machine has one row: its first set-up in its best tier, on
+    real data if that tier has one. So a set-up that few measured takes no place from one that many
+    did.
+    """
+    groups: defaultdict[object, list[Figure]] = defaultdict(list)
     for number, figure in enumerate(ordered):
         subject = (figure.hardware_slug, figure.subject.machine_id, figure.published)
-        groups[subject if one_each else number].append(
-            (figure.setup.data != "real", number, figure)
-        )
-    best = sorted((sorted(group) for group in groups.values()), key=lambda group: group[0][1])
-    place, rows = ranks_before, []
-    for (_, _, first), *rest in best:
-        place += not first.published
-        others = tuple(figure for _, _, figure in rest)
-        rows.append(RankedRow(None if first.published else place, first, others))
-    return rows
+        groups[subject if one_each else number].append(figure)
+    numbers = {figure.id: number for number, figure in enumerate(ordered)}
+    rows = sorted(
+        map(_row, groups.values()), key=lambda row: (section(row.figure), numbers[row.figure.id])
+    )
+    return list(_numbered(rows, ranks_before))
+
+
+def section(figure: Figure) -> int:
+    """The part of a board in which a figure is, from 0 on. Published figures are in the last one;
+    so are figures of machines and results, which have no tier."""
+    return TIERS.index(figure.tier or TIERS[-1])
+
+
+def _row(setups: Sequence[Figure]) -> RankedRow:
+    """The row of one hardware or machine, without its rank."""
+
+    def candidate(figure: Figure) -> tuple[int, bool]:
+        return section(figure), figure.setup.data != "real"
+
+    best = min(map(candidate, setups))
+    candidates = [figure for figure in setups if candidate(figure) == best]
+    first = candidates[0]
+    others = tuple(figure for figure in setups if figure is not first)
+    return RankedRow(None, first, others, len(candidates))
+
+
+def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
+    for row in rows:
+        rank += not row.figure.published
+        yield replace(row, rank=None if row.figure.published else rank)
 
 
 @dataclass(frozen=True)
 class Comparison:
     """The speed-up of ``a`` over ``b``: time of b / time of a, with an interval if there are enough
-    values. ``n_a`` and ``n_b`` count independent values, each a ``unit``."""
+    values. ``n_a`` and ``n_b`` count independent values, each a ``unit``.
+
+    ``scope``: ``hardware``, or ``machines`` where each side is one machine, so that the verdict
+    says nothing about other machines. ``p_value``: two-sided, of this comparison alone;
+    ``adjusted_p_value``: corrected for all comparisons of the answer (Holm 1979), which the verdict
+    follows from. ``low`` and ``high`` are of this comparison alone, with 95 % confidence.
+    """
 
     speed_up: float
     low: float | None
     high: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
     n_a: int
     n_b: int
     unit: Unit
+    scope: Scope
     kind: Kind
     verdict: str
 
 
-def compare(a: Figure, b: Figure) -> Comparison:
-    """Compare two figures of the same cell.
+@dataclass(frozen=True)
+class Comparisons:
+    """All comparisons of an answer by their two figures. ``count``: how many different ones have
+    enough values for a verdict, so for how many the verdicts are corrected."""
 
-    The values are repeats if each side is one machine, machines if each side is one owner, and
-    owners otherwise, because repeats on one machine do not show how machines differ.
-    See :mod:`bench_protocol.comparison`. With too few the speed-up is the ratio of the figures.
+    of: Mapping[Pair, Comparison]
+    count: int
+
+
+def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> Comparison:
+    """Compare two figures of the same cell, alone.
+
+    The speed-up is the ratio of the figures. Its interval follows from number and variance of the
+    values: runs if each side is one machine, machines if each side is one owner, and owners
+    otherwise, because runs on one machine do not show how machines differ.
+    See :mod:`bench_protocol.comparison`.
+
+    Args:
+        machines: ids of machines by result, for figures that do not name their one machine.
     """
     unit = max(a.unit, b.unit, key=UNITS.index)
     times, base = _values(a, unit), _values(b, unit)
-    speed_verdict = comparison.compare_samples(times, base, unit)
-    speed_up = speed_verdict.speed_up
-    if speed_verdict.kind == "too_few_runs":
-        speed_up = b.ns_per_sample / a.ns_per_sample
-    return Comparison(
-        speed_up,
-        speed_verdict.low,
-        speed_verdict.high,
-        times.n,
-        base.n,
+    scope: Scope = "machines" if unit == UNITS[0] else "hardware"
+    found = comparison.compare_samples(
+        b.ns_per_sample / a.ns_per_sample,
+        times,
+        base,
         unit,
-        speed_verdict.kind,
-        speed_verdict.words,
+        where=_where(a, b, machines or {}) if scope == "machines" else "",
     )
+    return Comparison(
+        speed_up=found.speed_up,
+        low=found.low,
+        high=found.high,
+        p_value=found.p_value,
+        adjusted_p_value=found.p_value,
+        n_a=times.n,
+        n_b=base.n,
+        unit=unit,
+        scope=scope,
+        kind=found.kind,
+        verdict=found.words,
+    )
+
+
+def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None) -> Comparisons:
+    """Compare pairs of figures that are shown together: a verdict of a difference needs an adjusted
+    p-value of at most 0.05. A pair and its reverse are one comparison.
+
+    Args:
+        machines: see :func:`compare`.
+    """
+    alone = {pair: compare(*pair, machines) for pair in pairs}
+    p_values = {
+        frozenset(pair): found.p_value for pair, found in alone.items() if found.p_value is not None
+    }
+    adjusted = dict(zip(p_values, comparison.holm([*p_values.values()]), strict=True))
+    count = len(adjusted)
+    corrected = {
+        pair: _corrected(found, adjusted[hypothesis], count)
+        for pair, found in alone.items()
+        if (hypothesis := frozenset(pair)) in adjusted
+    }
+    return Comparisons(alone | corrected, count)
+
+
+def _corrected(found: Comparison, adjusted: float, count: int) -> Comparison:
+    found = replace(found, adjusted_p_value=adjusted)
+    if found.kind == "no_difference" or adjusted <= comparison.SIGNIFICANCE:
+        return found
+    words = comparison.no_difference_among(count, found.verdict)
+    return replace(found, kind="no_difference", verdict=words)
 
 
 def _values(figure: Figure, unit: Unit) -> LogSample:
     return figure.values if figure.unit == unit else LogSample.of([figure.ns_per_sample])
+
+
+def _where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:
+    """The machines of two figures of one machine each, in words."""
+    of_a, of_b = (f.subject.machine_id or machines.get(f.evidence.result_id) for f in (a, b))
+    if of_a is None or of_b is None:
+        return "with one machine a side"
+    return "on this machine" if of_a == of_b else "on these two machines"

@@ -1,10 +1,11 @@
-"""Medians of repeats, machines, owners and hardware: pure functions.
+"""Medians of runs, machines, owners and hardware: pure functions.
 
-A repeat is one process: the median of its blocks. A machine's figure is the median over its
-repeats, an owner's over machines, a hardware's over owners: one value each, so that a second
-measurement does not count twice, and an owner moves a hardware's figure by no more than one value
-among the owners' (the breakdown point of the median, Huber 1964). The unit throughout is
-nanoseconds per sample.
+A repeat is one process. A run's figure is the median over its repeats, a machine's over its runs,
+an owner's over machines, a hardware's over owners: one value each, so that a second measurement
+does not count twice, and an owner moves a hardware's figure by no more than one value among the
+owners' (the breakdown point of the median, Huber 1964). Repeats of one run are not independent of
+each other, so a run is the smallest unit of a comparison. Where enough owners are confirmed, they
+alone make the figure of a hardware (:func:`of_owners`). The unit of time is nanoseconds per sample.
 
 :func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
 table; :func:`figures` computes them from repeats.
@@ -13,11 +14,11 @@ table; :func:`figures` computes them from repeats.
 import hashlib
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -25,13 +26,23 @@ from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
 from bench_protocol.doubts import UNSTEADY_SPREAD
 
+# From this number of confirmed owners on, they alone make a hardware's figure. One is not enough:
+# nobody would have reproduced it.
+CONFIRMED_FOR_A_FIGURE = 2
 OWNERS_FOR_A_FIGURE = 3
 # Logarithms are summed as integers of this part of 1, so that a sum depends on no order.
 LOG_SCALE = 100_000
 
-Unit = Literal["repeats", "machines", "owners"]
+Level = Literal["run", "machine", "owner", "hardware"]
+Unit = Literal["runs", "machines", "owners"]
 Kind = comparison.Kind
-UNITS: tuple[Unit, ...] = ("repeats", "machines", "owners")
+UNITS: tuple[Unit, ...] = ("runs", "machines", "owners")
+# What a level's figure is a median over; repeats are no unit, because they are not independent.
+UNIT_OF_LEVEL: dict[Level, Unit] = {"machine": "runs", "owner": "machines", "hardware": "owners"}
+# Evidence of a hardware's figure, best first: two or more confirmed owners, three or more owners,
+# fewer.
+Tier = Literal["confirmed", "several", "provisional"]
+TIERS: tuple[Tier, ...] = ("confirmed", "several", "provisional")
 
 
 class Setup(NamedTuple):
@@ -54,10 +65,10 @@ class Setup(NamedTuple):
 
 @dataclass(frozen=True)
 class Subject:
-    """What a figure describes: hardware, owner or machine, in one set-up.
+    """What a figure describes: hardware, owner, machine or run, in one set-up.
 
-    ``owner`` and ``machine_id`` are empty above their level; ``environment_id`` is set only where
-    figures are of one environment.
+    ``owner``, ``machine_id``, ``run_id`` and ``environment_id`` are empty above their level. What a
+    run measured before and after a change of its environment counts as two runs.
     """
 
     hardware: str
@@ -67,13 +78,14 @@ class Subject:
     setup: Setup
     owner: str = ""
     machine_id: str = ""
+    run_id: str = ""
     environment_id: str = ""
 
     @property
-    def level(self) -> str:
-        """Its level: ``environment``, ``machine``, ``owner`` or ``hardware``."""
-        if self.environment_id:
-            return "environment"
+    def level(self) -> Level:
+        """Its level."""
+        if self.run_id:
+            return "run"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"
 
     @cached_property
@@ -81,7 +93,7 @@ class Subject:
         """32 hex digits, equal for equal subjects. A machine's id does not depend on its owner."""
         scope = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
         named = (self.hardware_slug, self.workload_digest, *self.setup, *scope)
-        text = orjson.dumps((*named, self.environment_id))
+        text = orjson.dumps((*named, self.run_id, self.environment_id))
         return hashlib.sha256(text).hexdigest()[:32]
 
 
@@ -98,12 +110,14 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """The speed of one repeat, machine, owner or hardware in one set-up.
+    """The speed of one repeat, run, machine, owner or hardware in one set-up.
 
     ``fastest_ns`` and ``slowest_ns`` are the extremes of the repeats. ``values`` are the
     independent values of a comparison, each a ``unit``: owners if there are several, else machines,
-    else repeats. ``trust_level`` is the lowest of all counted results. ``evidence`` is of the
-    repeat in the middle.
+    else runs. ``trust_level``: more than half of the figures below have it or a higher one.
+    ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure,
+    ``confirmed_owners`` those of them that the operator vouches for; all else is of those that
+    count in the figure.
     """
 
     id: str
@@ -114,11 +128,13 @@ class Figure:
     values: LogSample
     unit: Unit
     repeats: int
+    runs: int
     machines: int
     owners: int
     trust_level: int
     newest_at: datetime
     evidence: Evidence
+    confirmed_owners: int = 0
     published: bool = False
 
     @property
@@ -134,15 +150,30 @@ class Figure:
         return self.subject.hardware_slug
 
     @property
+    def tier(self) -> Tier | None:
+        """How much evidence a hardware's figure has. None for a published figure, and below the
+        level of hardware: nobody else can measure the same machine."""
+        if self.published or self.subject.level != "hardware":
+            return None
+        if confirmed_decide(self.confirmed_owners):
+            return "confirmed"
+        return "several" if self.owners >= OWNERS_FOR_A_FIGURE else "provisional"
+
+    @property
     def provisional(self) -> bool:
-        """Whether too few owners measured it, so that one owner could set the figure."""
-        return self.owners < OWNERS_FOR_A_FIGURE
+        """Whether too few owners measured a hardware, so that one owner could set its figure."""
+        return self.tier == "provisional"
 
     @property
     def unsteady(self) -> bool:
         """Whether block times within a run vary too much for a reliable figure. It is still
         ranked."""
         return unsteady(self.evidence.spread)
+
+
+def confirmed_decide(confirmed_owners: int) -> bool:
+    """Whether so many confirmed owners make a hardware's figure without the other owners."""
+    return confirmed_owners >= CONFIRMED_FOR_A_FIGURE
 
 
 def unsteady(spread: float | None) -> bool:
@@ -170,6 +201,7 @@ class Children:
     fastest_ns: float
     slowest_ns: float
     repeats: int
+    runs: int
     machines: int
     trust_level: int
     newest_at: datetime
@@ -189,8 +221,9 @@ class Children:
             fastest_ns=min(child.fastest_ns for child in ordered),
             slowest_ns=max(child.slowest_ns for child in ordered),
             repeats=sum(child.repeats for child in ordered),
+            runs=sum(child.runs for child in ordered),
             machines=sum(child.machines for child in ordered),
-            trust_level=min(child.trust_level for child in ordered),
+            trust_level=sorted(child.trust_level for child in ordered)[(len(ordered) - 1) // 2],
             newest_at=max(child.newest_at for child in ordered),
             log_sum=sum(logs),
             log_square_sum=sum(log * log for log in logs),
@@ -212,42 +245,76 @@ def scaled_log(ns_per_sample: float) -> int:
     return round(math.log(ns_per_sample) * LOG_SCALE)
 
 
-def combine(children: Children, unit: Unit, subject: Subject) -> Figure:
-    """The median over one or more figures of the level below, each a ``unit``.
+def sample_of_one(ns_per_sample: float) -> LogSample:
+    """One time as a sample."""
+    return LogSample(1, scaled_log(ns_per_sample) / LOG_SCALE, 0.0)
+
+
+def combine(children: Children, level: Level, subject: Subject) -> Figure:
+    """The median over one or more figures of the level below.
 
     The evidence is that of the middle one; of an even number, the faster of the two.
     """
     lower, upper = children.lower, children.upper
-    alone = children.count == 1 and unit != "repeats"
+    time = (lower.ns_per_sample + upper.ns_per_sample) / 2
+    if level == "run":
+        values, unit = sample_of_one(time), UNITS[0]
+    elif children.count == 1:
+        values, unit = lower.values, lower.unit
+    else:
+        values, unit = children.logs, UNIT_OF_LEVEL[level]
     return Figure(
         id=subject.id,
         subject=subject,
-        ns_per_sample=(lower.ns_per_sample + upper.ns_per_sample) / 2,
+        ns_per_sample=time,
         fastest_ns=children.fastest_ns,
         slowest_ns=children.slowest_ns,
-        values=lower.values if alone else children.logs,
-        unit=lower.unit if alone else unit,
+        values=values,
+        unit=unit,
         repeats=children.repeats,
-        machines=1 if unit == "repeats" else children.machines,
-        owners=children.count if unit == "owners" else 1,
+        runs=1 if level == "run" else children.runs,
+        machines=1 if level in ("run", "machine") else children.machines,
+        owners=children.count if level == "hardware" else 1,
         trust_level=children.trust_level,
         newest_at=children.newest_at,
         evidence=lower.evidence,
     )
 
 
-def figures(repeats: Iterable[Figure]) -> list[Figure]:
+def figures(repeats: Iterable[Figure], confirmed: Set[str] = frozenset()) -> list[Figure]:
     """One figure for each hardware, workload and set-up, fastest first. The data is part of the
-    set-up, so real and generated data are separate."""
-    machines = _grouped(repeats, "repeats", lambda subject: replace(subject, environment_id=""))
-    figures_found = of_machines(machines)
-    return sorted(figures_found, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
+    set-up, so real and generated data are separate.
+
+    Args:
+        confirmed: labels of the confirmed owners.
+    """
+    of_hardware = of_machines(of_runs(of_repeats(repeats)), confirmed)
+    return sorted(of_hardware, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
 
 
-def of_environments(environments: Iterable[Figure]) -> list[Figure]:
-    """Figures of machines from figures of machines in one environment each, with one value for each
-    environment. A filter by driver or version mostly leaves one environment of a machine."""
-    return _grouped(environments, "repeats", lambda subject: replace(subject, environment_id=""))
+def of_repeats(repeats: Iterable[Figure]) -> list[Figure]:
+    """Figures of runs from figures of their repeats."""
+    return _combined(repeats, "run")
+
+
+def of_runs(runs: Iterable[Figure]) -> list[Figure]:
+    """Figures of machines from figures of their runs, or of some of them."""
+    return _combined(runs, "machine")
+
+
+def of_machines(machines: Iterable[Figure], confirmed: Set[str] = frozenset()) -> list[Figure]:
+    """Figures of hardware from figures of machines."""
+    groups = _below(_combined(machines, "owner"), "hardware")
+    return [of_owners(group, confirmed, subject) for subject, group in groups.items()]
+
+
+def of_owners(owners: Sequence[Figure], confirmed: Set[str], subject: Subject) -> Figure:
+    """The figure of a hardware from those of its owners: of the confirmed ones alone, where there
+    are enough."""
+    vouched = [figure for figure in owners if figure.subject.owner in confirmed]
+    counted = vouched if confirmed_decide(len(vouched)) else owners
+    figure = combine(Children.of(counted), "hardware", subject)
+    return replace(figure, owners=len(owners), confirmed_owners=len(vouched))
 
 
 def names_machine(figures: Sequence[Figure]) -> Figure:
@@ -255,16 +322,28 @@ def names_machine(figures: Sequence[Figure]) -> Figure:
     return min(figures, key=lambda figure: figure.setup.device == "cpu")
 
 
-def of_machines(machines: Iterable[Figure]) -> list[Figure]:
-    """Figures of hardware from figures of machines."""
-    owners = _grouped(machines, "machines", lambda subject: replace(subject, machine_id=""))
-    return _grouped(owners, "owners", lambda subject: replace(subject, machine_id="", owner=""))
+# The fields that are empty in a level's subjects.
+EMPTY: dict[Level, dict[str, Any]] = {
+    "run": {},
+    "machine": {"run_id": "", "environment_id": ""},
+    "owner": {"run_id": "", "environment_id": "", "machine_id": ""},
+    "hardware": {"run_id": "", "environment_id": "", "machine_id": "", "owner": ""},
+}
 
 
-def _grouped(
-    children: Iterable[Figure], unit: Unit, above: Callable[[Subject], Subject]
-) -> list[Figure]:
+def at_level(level: Level, subject: Subject) -> Subject:
+    """The subject at a level, its own or a higher one."""
+    return replace(subject, **EMPTY[level])
+
+
+def _combined(children: Iterable[Figure], level: Level) -> list[Figure]:
+    groups = _below(children, level)
+    return [combine(Children.of(group), level, subject) for subject, group in groups.items()]
+
+
+def _below(children: Iterable[Figure], level: Level) -> dict[Subject, list[Figure]]:
+    """Figures by their subject at a higher level."""
     groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
     for child in children:
-        groups[above(child.subject)].append(child)
-    return [combine(Children.of(group), unit, subject) for subject, group in groups.items()]
+        groups[at_level(level, child.subject)].append(child)
+    return groups

@@ -1,6 +1,7 @@
 """Vendors' peak rates, each with its source, and the share of them that a training uses."""
 
 import json
+import re
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -8,31 +9,42 @@ from typing import Any
 from bench_protocol.workloads import Workload
 
 FILE = Path(__file__).resolve().parent / "data" / "peaks.json"
+# A hardware name of Apple's GPUs: chip and cores (bench_protocol.hardware).
+APPLE_GPU = re.compile(r"(Apple M\d+(?: \w+)?) \((\d+)-core GPU\)")
 
 
 @lru_cache(maxsize=4096)
 def peak_flops(hardware: str, precision: str) -> float | None:
-    """Dense peak in FLOP/s of a hardware name in a precision; None if no vendor's figure is known.
+    """Dense peak in FLOP/s of a hardware name in a precision; None if no figure is known.
+
+    NVIDIA states its peaks. Apple states none: cores times clock times 256.
 
     Args:
         hardware: as :func:`bench_protocol.hardware.hardware_name` gives it. Part of a device, a
             virtual machine or a container has the peak of the whole device.
     """
+    if apple := APPLE_GPU.match(hardware):
+        gpus = table()["apple_gpus"]
+        clock = gpus["clocks_mhz"].get(apple[1])
+        known = clock and precision == "float32"
+        return gpus["flops_a_cycle"] * int(apple[2]) * clock["mhz"] * 1e6 if known else None
+    stated = table()["hardware"]
     matches = max(
-        (name for name in _table() if hardware == name or hardware.startswith(f"{name} (")),
+        (name for name in stated if hardware == name or hardware.startswith(f"{name} (")),
         key=len,
         default=None,
     )
     if matches is None:
         return None
-    tera = _table()[matches]["teraflops"].get(precision)
+    tera = stated[matches]["teraflops"].get(precision)
     return None if tera is None else tera * 1e12
 
 
 @cache
-def _table() -> dict[str, dict[str, Any]]:
-    table: dict[str, dict[str, Any]] = json.loads(FILE.read_text())["hardware"]
-    return table
+def table() -> dict[str, Any]:
+    """The file of peaks and bounds."""
+    read: dict[str, Any] = json.loads(FILE.read_text())
+    return read
 
 
 def mfu(

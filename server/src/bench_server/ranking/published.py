@@ -61,7 +61,7 @@ def stand(session: Session) -> None:
         copied = figure(row)
         groups[copied.subject].append(copied)
     for subject, group in groups.items():
-        median_figure = combine(Children.of(group), "repeats", subject)
+        median_figure = combine(Children.of(group), "run", subject)
         values = aggregate_columns("published", median_figure)
         session.execute(insert(Aggregate).values(values))
 
@@ -81,8 +81,9 @@ def figure(row: PublishedFigure) -> Figure:
         fastest_ns=row.ns_per_sample,
         slowest_ns=row.ns_per_sample,
         values=LogSample(1, math.log(row.ns_per_sample), 0.0),
-        unit="repeats",
+        unit="runs",
         repeats=1,
+        runs=1,
         machines=1,
         owners=1,
         trust_level=0,

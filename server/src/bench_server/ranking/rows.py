@@ -1,43 +1,30 @@
 """Conversion between rows of the ``standing`` and ``measurement`` tables and figures."""
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from functools import lru_cache
 from typing import Any
 
 from bench_protocol.comparison import LogSample
 
 from ..db.tables import Aggregate, Measurement, table_of
-from .figures import LOG_SCALE, Evidence, Figure, Setup, Subject, Unit, scaled_log
+from .figures import Evidence, Figure, Level, Setup, Subject, at_level, sample_of_one
 
 TABLE = table_of(Aggregate)
 RESULTS = table_of(Measurement)
-# The unit of each level's children, the lowest level first.
-UNIT_OF_LEVEL: dict[str, Unit] = {
-    "environment": "repeats",
-    "machine": "repeats",
-    "owner": "machines",
-    "hardware": "owners",
-}
-LEVELS = tuple(UNIT_OF_LEVEL)
-ABOVE = {"machine": "owner", "owner": "hardware"}
-# The fields that are empty in a level's subjects.
-LEFT_OUT: dict[str, dict[str, Any]] = {
-    "environment": {},
-    "machine": {"environment_id": ""},
-    "owner": {"environment_id": "", "machine_id": ""},
-    "hardware": {"environment_id": "", "machine_id": "", "owner": ""},
-}
+# The lowest level first.
+LEVELS: tuple[Level, ...] = ("run", "machine", "owner", "hardware")
+ABOVE: dict[str, Level] = {"run": "machine", "machine": "owner", "owner": "hardware"}
 SUBJECT_FIELDS = tuple(field.name for field in fields(Subject) if field.name != "setup")
 # The columns of a result that name the subject of its figures.
 SUBJECT_COLUMNS = (
     *("hardware", "hardware_slug", "workload", "workload_digest", *Setup._fields),
-    *("owner", "machine_id", "environment_id"),
+    *("owner", "machine_id", "run_id", "environment_id"),
 )
 
 
 def subject_of(columns: Mapping[str, Any]) -> Subject:
-    """The subject of a result, at the level ``environment``, from its columns by name."""
+    """The subject of a result, at the level ``run``, from its columns by name."""
     return Subject(
         columns["hardware"],
         columns["hardware_slug"],
@@ -46,20 +33,22 @@ def subject_of(columns: Mapping[str, Any]) -> Subject:
         Setup._make(columns[name] for name in Setup._fields),
         columns["owner"],
         columns["machine_id"],
+        columns["run_id"],
         columns["environment_id"],
     )
 
 
-def at_level(level: str, subject: Subject) -> Subject:
-    """The subject at a level, its own or a higher one."""
-    return replace(subject, **LEFT_OUT[level])
+@lru_cache(maxsize=4096)
+def lineage(lowest: Subject) -> Mapping[Level, Subject]:
+    """The subjects of a result's aggregates by level, given its own. Cached: the repeats of a run
+    share them, and their ids are digests (a fifth of the projection's processor time)."""
+    return {"run": lowest, **_above_run(at_level("machine", lowest))}
 
 
 @lru_cache(maxsize=4096)
-def lineage(lowest: Subject) -> Mapping[str, Subject]:
-    """The subjects of a result's aggregates by level, given its own. Cached: the repeats of a cell
-    share them, and their ids are digests (a fifth of the projection's processor time)."""
-    return {level: at_level(level, lowest) for level in LEVELS}
+def _above_run(machine: Subject) -> Mapping[Level, Subject]:
+    """Cached: the runs of a machine share them."""
+    return {level: at_level(level, machine) for level in LEVELS[1:]}
 
 
 def figure_of_result(row: Any) -> Figure:
@@ -72,8 +61,9 @@ def figure_of_result(row: Any) -> Figure:
         fastest_ns=time,
         slowest_ns=time,
         values=sample_of_one(time),
-        unit="repeats",
+        unit="runs",
         repeats=1,
+        runs=1,
         machines=1,
         owners=1,
         trust_level=row.trust_level,
@@ -87,13 +77,8 @@ def _subject(row: Any) -> Subject:
     setup = Setup(row.framework, row.device, row.recipe, row.batch_size, row.precision, row.data)
     return Subject(
         *(row.hardware, row.hardware_slug, row.workload, row.workload_digest, setup),
-        *(row.owner, row.machine_id, row.environment_id),
+        *(row.owner, row.machine_id, row.run_id, row.environment_id),
     )
-
-
-def sample_of_one(ns_per_sample: float) -> LogSample:
-    """One time as a sample."""
-    return LogSample(1, scaled_log(ns_per_sample) / LOG_SCALE, 0.0)
 
 
 def sample_of(row: Any) -> LogSample:
@@ -119,11 +104,13 @@ def figure(row: Any) -> Figure:
         values=sample_of(row),
         unit=row.value_unit,
         repeats=row.repeats,
+        runs=row.runs,
         machines=row.machines,
         owners=row.owners,
         trust_level=row.trust_level,
         newest_at=row.newest_at,
         evidence=evidence(row, row.result_id),
+        confirmed_owners=row.confirmed_owners,
         published=row.level == "published",
     )
 
@@ -145,8 +132,10 @@ def aggregate_columns(level: str, aggregate: Figure) -> dict[str, Any]:
         "value_log_mean": aggregate.values.mean,
         "value_log_variance": aggregate.values.variance,
         "repeats": aggregate.repeats,
+        "runs": aggregate.runs,
         "machines": aggregate.machines,
         "owners": aggregate.owners,
+        "confirmed_owners": aggregate.confirmed_owners,
         "trust_level": aggregate.trust_level,
         "newest_at": aggregate.newest_at,
         "result_id": proof.result_id,

@@ -12,8 +12,9 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
-from ..answers import comparison, hardware, leaderboard, queries
+from ..answers import hardware, leaderboard, queries
 from ..answers.filters import BoardFilters, ResultPageFilters
+from ..answers.types import CompareAnswer
 from ..db.tables import Measurement
 from ..errors import NotFound
 from .render import FOLDER
@@ -67,7 +68,7 @@ def result_card(session: Session, result_id: str) -> Card:
     return Card(row.hardware, line, _bars(bars), foot)
 
 
-def compare_card(answer: comparison.CompareAnswer) -> Card:
+def compare_card(answer: CompareAnswer) -> Card:
     """The geometric means of a comparison as bars."""
     speed_ups = [
         (thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None
@@ -80,7 +81,9 @@ def compare_card(answer: comparison.CompareAnswer) -> Card:
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
     line = f"geometric mean of {answer.common_cells} of {answer.all_cells} cells"
+    alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{answer.things[0].name} is 1×; more is faster"
+    foot += "; one machine a side" if alone else ""
     return Card(title + (f" and {more} more" if more > 0 else ""), line, bars, foot)
 
 

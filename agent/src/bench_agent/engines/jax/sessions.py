@@ -1,5 +1,6 @@
 """JAX's training loops."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Mapping
 from itertools import islice
@@ -16,14 +17,14 @@ from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
-from ..loop import SlicedLoop, host_batches, orders
+from ..loop import SlicedLoop, host_batches
 from ..seam import Data, Dropped
 from . import model
 
 BATCHES_AHEAD = 2
 
 
-class JaxSession:
+class JaxSession(ABC):
     """The base of JAX's loops. See :class:`.seam.Session`.
 
     ``_state`` holds the arrays of (trained parameters, optimiser state) as a plain list, so that a
@@ -52,14 +53,28 @@ class JaxSession:
         self._compute = COMPUTE_TYPES[precision]
         self._scale = loss_scale(precision)
         self._forward = model.forward(workload, fast=self.fast)
-        parameters = [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
-        cut = workload.frozen_layers
-        self._frozen, trained = parameters[:cut], parameters[cut:]
-        state = (trained, model.initial_state(workload.optimizer, trained))
-        self._state, self._tree = jax.tree.flatten(state)
+        self._frozen = _on_device(weights[: workload.frozen_layers])
+        self._set_start(weights)
         self._key = jax.random.key(FRAMEWORK_SEED)
         self._loss: Any = jnp.float32(float("nan"))
         self._evaluated: Any = None
+
+    def _set_start(self, weights: Weights) -> None:
+        """Starting weights and an empty optimiser state."""
+        import jax
+
+        self._state: list[Any] = []  # freed first
+        trained = _on_device(weights[self._workload.frozen_layers :])
+        state = (trained, model.initial_state(self._workload.optimizer, trained))
+        self._state, self._tree = jax.tree.flatten(state)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start the first epoch; no step is counted."""
+
+    def rewind(self, weights: Weights) -> None:
+        self._set_start(weights)
+        self._begin()
 
     def sync(self) -> None:
         import jax
@@ -78,14 +93,14 @@ class JaxSession:
         statistics = self._device().memory_stats()
         return int(statistics["peak_bytes_in_use"]) if statistics else None
 
-    def evaluate(self) -> tuple[float, float]:
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         import jax
 
         if self._evaluated is None:
             self._evaluated = jax.jit(lambda parameters, x: self._logits(parameters, x, None))
         score = Score()
-        for x, y in evaluation_batches(self._data):
-            score.add(np.asarray(self._evaluated(self._parameters(), x)), y)
+        for inputs, labels in evaluation_batches(x, y):
+            score.add(np.asarray(self._evaluated(self._parameters(), inputs)), labels)
         return score.result()
 
     def placement(self) -> str:
@@ -113,7 +128,7 @@ class JaxSession:
         return passes
 
     def close(self) -> None:
-        """Nothing to end: the session has no threads, and its memory is freed with it."""
+        self._state = []  # there are no threads to end
 
     def _device(self) -> Any:
         return next(iter(self._state[0].devices()))
@@ -184,8 +199,8 @@ class FedSession(JaxSession):
         super().__init__(workload, weights, data, precision)
         import jax
 
-        batches = host_batches(data, batch_size)
-        self._batches = _put_ahead(batches) if pipeline else batches
+        self._batch_size, self._pipeline = batch_size, pipeline
+        self._begin()
         self._read = (lambda loss: loss) if pipeline else float
         self._compiled = jax.jit(self._step)
         self.settings = {
@@ -193,6 +208,11 @@ class FedSession(JaxSession):
             "input": f"device_put, {BATCHES_AHEAD} ahead" if pipeline else "NumPy batches",
             **mixed_settings(precision),
         }
+
+    def _begin(self) -> None:
+        self._trained = 0
+        batches = host_batches(self._data, self._batch_size)
+        self._batches = _put_ahead(batches) if self._pipeline else batches
 
     def train_block(self, steps: int) -> None:
         for batch in islice(self._batches, steps):
@@ -202,6 +222,12 @@ class FedSession(JaxSession):
             )
             self._loss = self._read(loss)
             del batch  # freed, so that the next batch reuses its memory, which is in the caches
+
+
+def _on_device(weights: Weights) -> model.Parameters:
+    import jax.numpy as jnp
+
+    return [{name: jnp.asarray(value) for name, value in v.items()} for v in weights]
 
 
 def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
@@ -239,8 +265,7 @@ class TunedSession(SlicedLoop, JaxSession):
         self._steps_per_epoch = len(data.order) // batch_size
         self._x = jnp.asarray(resident(data.train_x))
         self._y = jnp.asarray(data.train_y)
-        self._orders = orders(data)
-        self._reorder(next(self._orders))
+        self._begin()
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
         on_cpu = self._device().platform == "cpu"
         self._looped = not (convolves and on_cpu)

@@ -59,6 +59,11 @@ def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.fl
         yield np.ascontiguousarray(array)
 
 
+def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
+    """Give a built model other weights, in place; frozen layers keep theirs."""
+    model.update(build(workload, weights).trainable_parameters())
+
+
 def dropout_passes(model: Any, x: Any) -> list[tuple[Any, Any]]:
     """What goes into each dropout layer and comes out of it."""
     from mlx import nn

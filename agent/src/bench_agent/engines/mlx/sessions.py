@@ -1,5 +1,6 @@
 """MLX's training loops."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import islice
@@ -13,13 +14,14 @@ from numpy.typing import NDArray
 
 from bench_protocol.layers import LSTM
 from bench_protocol.matrix import Precision
+from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, evaluation_batches, resident
 from ..cpu import chains as cpu_chains
 from ..cpu import malloc
-from ..loop import SlicedLoop, host_batches, orders
+from ..loop import SlicedLoop, host_batches
 from ..seam import Data, Dropped
 from . import model as mlx_model
 
@@ -27,7 +29,7 @@ from . import model as mlx_model
 STEPS_PER_EVALUATION = 8
 
 
-class MlxSession:
+class MlxSession(ABC):
     """The base of MLX's loops. See :class:`.seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
@@ -39,8 +41,7 @@ class MlxSession:
         self._model = model
         self._data = data
         self._loss: Any = mx.array(float("nan"))
-        self._optimizer = mlx_model.optimizer(workload.optimizer)
-        self._optimizer.init(model.trainable_parameters())
+        self._optimizer = self._new_optimizer()
         self._compute = getattr(mx, COMPUTE_TYPES[precision])
         self._scale = loss_scale(precision)
         # Made once: its construction costs as much as some layers of a small model.
@@ -48,6 +49,22 @@ class MlxSession:
         self._dropout_passes: Callable[[Any], Any] = partial(mlx_model.dropout_passes, model)
         model.train()
         mx.eval(model.parameters(), self._optimizer.state)
+
+    def _new_optimizer(self) -> Any:
+        optimizer = mlx_model.optimizer(self._workload.optimizer)
+        optimizer.init(self._model.trainable_parameters())
+        return optimizer
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start the first epoch."""
+
+    def rewind(self, weights: Weights) -> None:
+        mlx_model.set_trained(self._workload, self._model, weights)
+        # In place: a compiled step holds this dictionary.
+        self._optimizer.state.update(self._new_optimizer().state)
+        mx.eval(self._model.parameters(), self._optimizer.state)
+        self._begin()
 
     def sync(self) -> None:
         mx.eval(self._model.parameters(), self._optimizer.state, self._loss)
@@ -62,11 +79,12 @@ class MlxSession:
     def peak_memory_bytes(self) -> int | None:
         return int(mx.get_peak_memory())
 
-    def evaluate(self) -> tuple[float, float]:
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         self._model.eval()
         score = Score()
-        for x, y in evaluation_batches(self._data):
-            score.add(np.array(self._logits(self._model.trainable_parameters(), mx.array(x))), y)
+        for inputs, labels in evaluation_batches(x, y):
+            logits = self._logits(self._model.trainable_parameters(), mx.array(inputs))
+            score.add(np.array(logits), labels)
         self._model.train()
         return score.result()
 
@@ -131,15 +149,19 @@ class FedSession(MlxSession):
         pipeline: bool,
     ) -> None:
         super().__init__(workload, model, data, precision)
-        self._batches = map(_on_device, host_batches(data, batch_size))
+        self._batch_size = batch_size
         self._steps_per_evaluation = len(data.order) // batch_size if pipeline else 1
-        self._trained = 0
+        self._begin()
         self.settings = {
             "loop": "lazy" if pipeline else "eager",
             "steps_per_evaluation": "a block, at most an epoch" if pipeline else "1",
             "compile": "false",
             **mixed_settings(precision),
         }
+
+    def _begin(self) -> None:
+        self._trained = 0
+        self._batches = map(_on_device, host_batches(self._data, self._batch_size))
 
     def train_block(self, steps: int) -> None:
         for x, y in islice(self._batches, steps):
@@ -192,8 +214,7 @@ class TunedSession(SlicedLoop, MlxSession):
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]
         self._x = mx.array(resident(data.train_x))
         self._y = mx.array(data.train_y)
-        self._orders = orders(data)
-        self._reorder(next(self._orders))
+        self._begin()
         # Dropout draws from the random state: without it, a compiled step repeats its first mask.
         self._state = [model.state, self._optimizer.state, mx.random.state]
         recurrent = any(isinstance(layer, LSTM) for layer in workload.layers)

@@ -73,8 +73,6 @@ class TensorFlow:
         import keras
 
         keras.config.set_floatx("float32")
-        mixed = precision.startswith("mixed_")
-        keras.mixed_precision.set_dtype_policy(precision if mixed else "float32")
 
     def devices(self) -> list[FoundDevice]:
         os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -149,6 +147,8 @@ class TensorFlow:
         from .steps import StepsSession
 
         keras.utils.set_random_seed(common.FRAMEWORK_SEED)
+        mixed = cell.precision.startswith("mixed_")
+        keras.mixed_precision.set_dtype_policy(cell.precision if mixed else "float32")
         with tf.device(self._place):
             layers = self._right_layers(cell.device.kind)
             model = keras_model.build(workload, weights, safe=layers == "safe")

@@ -6,13 +6,15 @@ batch, so Keras stays asynchronous, as in a ``fit`` without callbacks.
 """
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from threading import Semaphore, Thread
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ..common import FRAMEWORK_SEED, as_floats
@@ -61,10 +63,24 @@ class FitSession(shared.KerasSession):
             "jit_compile": str(model.jit_compile).lower(),
             **_mixed_settings(keras.config.dtype_policy()),
         }
-        self._gate = _Gate(model)
-        self._thread = Thread(target=self._fit, args=(calls, batch_size), name="fit", daemon=True)
+        self._arguments = partial(calls, batch_size)
+        self._begin()
+
+    def _begin(self) -> None:
+        """Start ``fit``; it waits before its first batch."""
+        self._gate = _Gate(self._model)
+        self._thread = Thread(target=self._fit, name="fit", daemon=True)
         self._thread.start()
         self._gate.wait()
+
+    def rewind(self, weights: Weights) -> None:
+        import tensorflow as tf
+
+        self.close()
+        with tf.device(self._place):
+            keras_model.set_trained(self._workload, self._model, weights)
+            keras_model.reset(self._model.optimizer)
+        self._begin()
 
     def train_block(self, steps: int) -> None:
         self._gate.run(steps)
@@ -142,7 +158,7 @@ class FitSession(shared.KerasSession):
         labels = np.eye(self._classes, dtype=np.float32)[self._data.train_y[rows]]
         return as_floats(self._data.train_x[rows]), labels
 
-    def _fit(self, calls: Callable[[int], Iterator[Arguments]], batch_size: int) -> None:
+    def _fit(self) -> None:
         import keras
         import tensorflow as tf
 
@@ -157,7 +173,7 @@ class FitSession(shared.KerasSession):
 
         try:
             with tf.device(self._place):  # a thread has its own current device
-                for arguments in calls(batch_size):
+                for arguments in self._arguments():
                     self._model.fit(**arguments, verbose=0, callbacks=[Hold()])
         except _Closed:
             pass

@@ -22,7 +22,7 @@ from bench_protocol.layers import (
     ZeroPad2D,
 )
 from bench_protocol.seeded import Weights, weights_of
-from bench_protocol.witness import trained_tensors
+from bench_protocol.witness import TrainedTensor, trained_tensors
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 
@@ -56,11 +56,20 @@ def build(workload: Workload, weights: Weights, *, safe: bool = False) -> Any:
 def trained_parameters(workload: Workload, model: Any) -> Iterator[NDArray[np.float32]]:
     """The trained weights of a built model, in the catalogue's order; layouts are Keras' own."""
     for tensor in trained_tensors(workload):
-        layer = model.layers[tensor.index]
-        if prefix := tensor.name.rpartition(".")[0]:
-            layer = layer.get_layer(prefix)
-        weight = getattr(getattr(layer, "cell", layer), tensor.own_name)
-        yield np.asarray(weight.value.numpy(), np.float32)
+        yield np.asarray(_weight(model, tensor).value.numpy(), np.float32)
+
+
+def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
+    """Give a built model other weights, in place; frozen layers keep theirs."""
+    for tensor in trained_tensors(workload):
+        _weight(model, tensor).assign(weights[tensor.index][tensor.name])
+
+
+def _weight(model: Any, tensor: TrainedTensor) -> Any:
+    layer = model.layers[tensor.index]
+    if prefix := tensor.name.rpartition(".")[0]:
+        layer = layer.get_layer(prefix)
+    return getattr(getattr(layer, "cell", layer), tensor.own_name)
 
 
 def _block(block: Residual, shape: Shape, values: Any, safe: bool) -> Any:
@@ -100,6 +109,17 @@ def optimizer(settings: Optimizer) -> Any:
             )
         case SGD():
             return optimizers.SGD(settings.learning_rate, momentum=settings.momentum)
+
+
+def reset(optimizer: Any) -> None:
+    """Set an optimiser to its state before the first step, a dynamic loss scale too."""
+    inner = getattr(optimizer, "inner_optimizer", optimizer)
+    for variable in inner.variables:
+        if variable.name != "learning_rate":
+            variable.assign(variable * 0)
+    if inner is not optimizer:
+        optimizer.step_counter.assign(0)
+        optimizer.dynamic_scale.assign(optimizer.initial_scale)
 
 
 def dense_product(x: Any, kernel: Any, bias: Any) -> Any:

@@ -74,16 +74,21 @@ class KerasSession:
         except (ValueError, RuntimeError):  # a device without memory statistics
             return None
 
-    def evaluate(self) -> tuple[float, float]:
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         import tensorflow as tf
 
-        model = self._model
-        forward = tf.function(lambda x: model(x, training=False), reduce_retracing=True)
+        logits = tf.function(self._inferred, autograph=False)
         score = Score()
         with tf.device(self._place):
-            for x, y in evaluation_batches(self._data):
-                score.add(forward(tf.constant(x)).numpy(), y)
+            for inputs, labels in evaluation_batches(x, y):
+                score.add(logits(tf.constant(inputs)).numpy(), labels)
         return score.result()
+
+    def _inferred(self, x: Any) -> Any:
+        """Logits of some pictures, dropout off; float32 (batch, classes)."""
+        import tensorflow as tf
+
+        return tf.cast(self._model(x, training=False), tf.float32)
 
     def trained_parameters(self) -> Iterator[NDArray[np.float32]]:
         return keras_model.trained_parameters(self._workload, self._model)

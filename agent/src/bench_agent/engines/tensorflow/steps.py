@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from bench_protocol.layers import LSTM
 from bench_protocol.matrix import Precision
+from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import resident
 from ..cpu import malloc
-from ..loop import SlicedLoop, orders
+from ..loop import SlicedLoop
 from ..seam import Data, Dropped
-from . import dropout, shared, units, update
+from . import dropout, keras_model, shared, units, update
 from . import forward as tf_forward
 
 # A loop iteration costs about 0.1 ms of bookkeeping: unroll where a step is short.
@@ -53,8 +54,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._loss: Any = tf.constant(0.0)
         self._x = tf.constant(resident(data.train_x))
         self._y = tf.constant(data.train_y)
-        self._orders = orders(data)
-        self._order = tf.Variable(next(self._orders), trainable=False)
+        self._order = tf.Variable(data.order, trainable=False)
+        self._begin()
         self._on_cpu = shared.on_cpu()
         self._chains = units.chains(workload, batch_size) if self._on_cpu else 1
         self._variables = [variable.value for variable in model.trainable_variables]
@@ -62,7 +63,8 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         self._cut = units.cut(workload, model, self._chains) if stock else None
         if self._cut is not None:
             self._variables = self._cut.in_place(self._variables)
-        self._update = update.update(workload.optimizer, self._variables, fused=fused_updates)
+        self._state = update.state_of(self._variables)
+        self._update = update.update(workload.optimizer, self._state, fused=fused_updates)
         memory_kept = self._on_cpu and malloc.keep()
         unroll = _unroll(workload, batch_size)
         self._program = self._compile(unroll)
@@ -96,9 +98,22 @@ class StepsSession(SlicedLoop, shared.KerasSession):
     def loss(self) -> float:
         return float(self._loss)
 
-    def evaluate(self) -> tuple[float, float]:
-        self._write_back()
-        return super().evaluate()
+    def _inferred(self, x: Any) -> Any:
+        """By the layers of the training step."""
+        import tensorflow as tf
+
+        (logits,) = self._logits([tf.cast(x, self._compute)], lambda x, rate: x)
+        return tf.cast(logits, tf.float32)
+
+    def rewind(self, weights: Weights) -> None:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            keras_model.set_trained(self._workload, self._model, weights)
+            if self._cut is not None:
+                self._cut.read_back()
+            update.empty(self._state)
+        self._begin()
 
     @property
     def counted_by(self) -> Literal["optimizer", "loop"]:
@@ -198,18 +213,23 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         """The share of each chain in the batch's mean loss."""
         import tensorflow as tf
 
+        # A first dense layer has no layers before it that chains could share.
+        whole = isinstance(self._cut, units.DensePair)
+        parts = [rows] if whole else tf.split(rows, self._chains)
+        outputs = self._logits([self._pictures(part) for part in parts], drop)
+        labelled = [rows] if self._cut else parts
+        return [self._loss_of(x, part) for x, part in zip(outputs, labelled, strict=True)]
+
+    def _logits(self, parts: list[Any], drop: tf_forward.Drop) -> list[Any]:
+        """Logits of the parts of a batch; where layers are cut by units, of the whole batch."""
+        import tensorflow as tf
+
         def forward(some: slice, x: Any) -> Any:
             layers, keras_layers = self._workload.layers[some], self._model.layers[some]
             return tf_forward.forward(layers, keras_layers, x, drop, stock=self.layers == "stock")
 
-        # A first dense layer has no layers before it that chains could share.
-        whole = isinstance(self._cut, units.DensePair)
-        parts = [rows] if whole else tf.split(rows, self._chains)
-        before = slice(self._cut.first if self._cut else None)
-        outputs = [forward(before, self._pictures(part)) for part in parts]
-        if self._cut is None:
-            return [self._loss_of(x, part) for x, part in zip(outputs, parts, strict=True)]
-        return [self._loss_of(self._cut(tf.concat(outputs, 0), forward), rows)]
+        outputs = [forward(slice(self._cut.first if self._cut else None), part) for part in parts]
+        return outputs if self._cut is None else [self._cut(tf.concat(outputs, 0), forward)]
 
     def _pictures(self, rows: Any) -> Any:
         import tensorflow as tf

@@ -101,6 +101,14 @@ class WeightShares:
         ]
         return [*(part for parts in self._parts for part in parts), *others]
 
+    def read_back(self) -> None:
+        """Copy the weights of Keras' layers into the shares."""
+        import tensorflow as tf
+
+        for whole, parts, axis in zip(self._whole, self._parts, self._axes, strict=True):
+            for part, value in zip(parts, tf.split(whole, len(parts), axis), strict=True):
+                part.assign(value)
+
     def __iter__(self) -> Any:
         """The weights of each share."""
         return zip(*self._parts, strict=True)

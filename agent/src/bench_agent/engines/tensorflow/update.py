@@ -13,18 +13,33 @@ import numpy as np
 from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop
 
 Update = Callable[[Sequence[Any], Any], None]
+State = list[tuple[Any, Any, Any]]
+"""Each variable with two of the optimiser's, which start at zero."""
 
 
-def update(optimizer: Optimizer, variables: Sequence[Any], *, fused: bool) -> Update:
+def state_of(variables: Sequence[Any]) -> State:
+    """The state of an optimiser that has not made a step."""
+    import tensorflow as tf
+
+    zeros = [[tf.Variable(tf.zeros_like(variable)) for variable in variables] for _ in range(2)]
+    return list(zip(variables, *zeros, strict=True))
+
+
+def empty(state: State) -> None:
+    """Set the optimiser's variables to zero."""
+    import tensorflow as tf
+
+    for _, *kept in state:
+        for variable in kept:
+            variable.assign(tf.zeros_like(variable))
+
+
+def update(optimizer: Optimizer, state: State, *, fused: bool) -> Update:
     """A function (gradients, number of this step as float32 scalar) that updates the variables.
 
     Args:
         fused: use the fused kernels. They do not exist for every kind of device.
     """
-    import tensorflow as tf
-
-    zeros = [[tf.Variable(tf.zeros_like(variable)) for variable in variables] for _ in range(2)]
-    state = list(zip(variables, *zeros, strict=True))
     match optimizer:
         case RMSprop():
             return _rmsprop(optimizer, state, fused)
@@ -34,7 +49,7 @@ def update(optimizer: Optimizer, variables: Sequence[Any], *, fused: bool) -> Up
             return _sgd(optimizer, state, fused)
 
 
-def _rmsprop(settings: RMSprop, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+def _rmsprop(settings: RMSprop, state: State, fused: bool) -> Update:
     import tensorflow as tf
 
     rate, rho, epsilon = settings.learning_rate, settings.rho, settings.epsilon
@@ -59,7 +74,7 @@ def _rmsprop(settings: RMSprop, state: list[tuple[Any, Any, Any]], fused: bool) 
     return apply
 
 
-def _adam(settings: Adam, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+def _adam(settings: Adam, state: State, fused: bool) -> Update:
     import tensorflow as tf
 
     rate, epsilon = settings.learning_rate, settings.epsilon
@@ -96,7 +111,7 @@ def _adam(settings: Adam, state: list[tuple[Any, Any, Any]], fused: bool) -> Upd
     return apply
 
 
-def _sgd(settings: SGD, state: list[tuple[Any, Any, Any]], fused: bool) -> Update:
+def _sgd(settings: SGD, state: State, fused: bool) -> Update:
     import tensorflow as tf
 
     rate, momentum = settings.learning_rate, settings.momentum

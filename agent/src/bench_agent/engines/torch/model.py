@@ -98,6 +98,17 @@ def _flattened_picture(workload: Workload, tensor: TrainedTensor) -> Shape | Non
     return None
 
 
+def set_trained(workload: Workload, model: Any, weights: Weights) -> None:
+    """Give a built model other weights, in place; frozen layers keep theirs."""
+    import torch
+
+    fresh = build(workload, weights)
+    with torch.no_grad():
+        for parameter, start in zip(model.parameters(), fresh.parameters(), strict=True):
+            if parameter.requires_grad:
+                parameter.copy_(start)
+
+
 class _Builder:
     """Builds the layers in order and remembers the shape of the last flattened picture."""
 

@@ -1,5 +1,6 @@
 """PyTorch's training loops."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, Literal
@@ -8,18 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_protocol.matrix import Precision
+from bench_protocol.seeded import Weights
 from bench_protocol.workloads import Workload
 
 from ...base.precisions import COMPUTE_TYPES, loss_scale, mixed_settings
 from ..common import Score, as_floats, evaluation_batches, resident
 from ..cpu import malloc
-from ..loop import SlicedLoop, orders
+from ..loop import SlicedLoop
 from ..seam import Data, Dropped
 from . import model as torch_model
 from .optimizer import optimizer, own_step_count
 
 
-class TorchSession:
+class TorchSession(ABC):
     """The base of PyTorch's loops. See :class:`.seam.Session`."""
 
     layers: Literal["stock", "safe"] = "stock"
@@ -43,12 +45,25 @@ class TorchSession:
         self._device = device
         self._data = data
         self._loss: Any = float("nan")
-        trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self._optimizer = optimizer(workload.optimizer, trained, fast=fast)
+        self._fast = fast
+        self._optimizer = self._new_optimizer()
         compute = COMPUTE_TYPES[precision]
         self._half: Any = None if compute == "float32" else getattr(torch, compute)
         self._scale = loss_scale(precision)
         self._model.train()
+
+    def _new_optimizer(self) -> Any:
+        trained = [value for value in self._model.parameters() if value.requires_grad]
+        return optimizer(self._workload.optimizer, trained, fast=self._fast)
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Start the first epoch; no step is counted."""
+
+    def rewind(self, weights: Weights) -> None:
+        torch_model.set_trained(self._workload, self._model, weights)
+        self._optimizer = self._new_optimizer()
+        self._begin()
 
     def sync(self) -> None:
         import torch
@@ -76,15 +91,15 @@ class TorchSession:
             return int(torch.mps.driver_allocated_memory())
         return None
 
-    def evaluate(self) -> tuple[float, float]:
+    def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         import torch
 
         self._model.eval()
         score = Score()
         with torch.no_grad():
-            for x, y in evaluation_batches(self._data):
-                inputs = torch.from_numpy(torch_model.as_channels_first(x))
-                score.add(self._logits(inputs.to(self._device)).cpu().numpy(), y)
+            for pictures, labels in evaluation_batches(x, y):
+                inputs = torch.from_numpy(torch_model.as_channels_first(pictures))
+                score.add(self._logits(inputs.to(self._device)).cpu().numpy(), labels)
         self._model.train()
         return score.result()
 
@@ -177,7 +192,7 @@ class FedSession(TorchSession):
         self._samples = TensorDataset(torch.from_numpy(pictures), labels)
         self._batch_size = batch_size
         self._pipeline = pipeline
-        self._batches = self._epochs()
+        self._begin()
         self._criterion = torch.nn.CrossEntropyLoss()
         self.settings = {
             "loop": "eager",
@@ -185,6 +200,10 @@ class FedSession(TorchSession):
             "compile": "false",
             **mixed_settings(precision),
         }
+
+    def _begin(self) -> None:
+        self._trained = 0
+        self._batches = self._epochs()
 
     def train_block(self, steps: int) -> None:
         # Only from pinned memory. On Metal such a copy can read memory that was released
@@ -250,8 +269,7 @@ class TunedSession(SlicedLoop, TorchSession):
         if channels_last:
             self._x = self._x.to(memory_format=torch.channels_last)
         self._y = torch.from_numpy(data.train_y.astype(np.int64)).to(device)
-        self._orders = orders(data)
-        self._reorder(next(self._orders))
+        self._begin()
         memory_kept = device.type == "cpu" and malloc.keep()
         self.settings = {
             "loop": "eager",

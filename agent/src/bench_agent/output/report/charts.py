@@ -229,12 +229,11 @@ def base_name(figures: CellFigures, base: CellFigures) -> str:
 
 
 def comparison(verdict: SpeedVerdict, base: str) -> str:
-    """A speed-up in words, with its interval if there were enough runs."""
-    if verdict.kind == "no_difference":
-        return f"no credible difference from {base}"
+    """A speed-up in words, with its interval within the run if there were enough processes."""
     interval = ""
     if verdict.low and verdict.high:
-        interval = f", 95 % CI {people.ratio(verdict.low)} to {people.ratio(verdict.high)}"
+        low, high = people.ratio(verdict.low), people.ratio(verdict.high)
+        interval = f", within this run {low} to {high}"
     return f"{people.ratio(verdict.speed_up)} {base}{interval}"
 
 

@@ -6,7 +6,7 @@ from statistics import median
 from typing import Any, TypeVar
 
 from bench_protocol.catalogue import workload_named
-from bench_protocol.comparison import RUNS_FOR_A_VERDICT, SpeedVerdict, compare, log_mean_interval
+from bench_protocol.comparison import RUNS_FOR_A_VERDICT, SpeedVerdict, compare, median_interval
 from bench_protocol.doubts import UNSTEADY_SPREAD
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.hardware import hardware_name
@@ -25,8 +25,8 @@ MARK_WORDS = (
 )
 # How several processes of a cell become one figure.
 MEDIAN_WORDS = (
-    "A figure is the median process's; ratios and their intervals (95 %) are of geometric means "
-    "over processes."
+    "A figure is the median process's, a ratio that of two figures. Intervals (95 %) are within "
+    "this run: differences between runs are larger, so a report gives no verdict."
 )
 # Warnings that mean that the machine was slowed down.
 SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
@@ -36,10 +36,10 @@ SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
 class CellFigures:
     """One cell over its measured repeats, one or more.
 
-    ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound its geometric mean over
-    processes with 95 % confidence; None with fewer than three. ``slowed``: something slowed down
-    the machine during one of them. ``typical``: the repeat closest to the median; its blocks are
-    drawn.
+    ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound the median over
+    processes of this run with 95 % confidence; None with fewer than three. ``slowed``: something
+    slowed down the machine during one of them. ``typical``: the repeat closest to the median; its
+    blocks are drawn.
     """
 
     cell: Cell
@@ -119,7 +119,8 @@ def marked(text: str, *cells: CellFigures) -> str:
 
 
 def speed_up(figures: CellFigures, base: CellFigures) -> SpeedVerdict:
-    """Compare a cell's speed with that of the base, over their repeats."""
+    """The ratio of a cell's figure to that of the base, with its interval within this run. The
+    repeats of one run are not independent, so its verdict is not one about the cells."""
     times, base_times = ([1 / rate for rate in side.rates] for side in (figures, base))
     return compare(times, base_times)
 
@@ -151,7 +152,7 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
     measured = _measured(repeats)
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
     rate = median(rates)
-    low, high = log_mean_interval(rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
+    low, high = median_interval(rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
     typical = min(zip(rates, measured, strict=True), key=lambda pair: abs(pair[0] - rate))[1]
     return CellFigures(
         cell=cell,

@@ -6,18 +6,13 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.workloads import Workload
 
+from ...ranking.compare import Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
-from .common import (
-    HardwareChoice,
-    SetupFigure,
-    data_of,
-    of_hardware,
-    one_data,
-    richest,
-    setup_figure,
-)
+from ..verdicts import verdicts
+from .common import HardwareChoice, SetupFigure, of_hardware, one_data, richest, setup_figure
 
 
 @dataclass(frozen=True)
@@ -42,10 +37,12 @@ class BatchStudy:
 
 @dataclass(frozen=True)
 class BatchAnswer:
-    """Speed by batch size on one hardware; null if no set-up has two sizes."""
+    """Speed by batch size on one hardware; null if no set-up has two sizes. ``comparisons``: for
+    how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
+    comparisons: int
     studies: tuple[BatchStudy, ...]
 
 
@@ -57,32 +54,46 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
     """
     slug = choice.hardware or richest(session, TABLE.c.workload, TABLE.c.batch_size)
     if slug is None:
-        return BatchAnswer(None, None, ())
+        return BatchAnswer(None, None, 0, ())
     figures_found = of_hardware(session, slug)
-    studies = []
-    for workload in CATALOGUE:
-        plain = [
+    lines_of = {workload.name: _lines(_plain(figures_found, workload)) for workload in CATALOGUE}
+    pairs = [
+        (figure, line[0]) for lines in lines_of.values() for line in lines for figure in line[1:]
+    ]
+    found = verdicts(session, pairs)
+    studies = tuple(_study(name, lines, found) for name, lines in lines_of.items() if lines)
+    return BatchAnswer(figures_found[0].hardware, slug, found.count, studies)
+
+
+def _plain(figures: list[Figure], workload: Workload) -> list[Figure]:
+    """The figures of a workload in float32, on one kind of data."""
+    return one_data(
+        [
             f
-            for f in figures_found
+            for f in figures
             if f.subject.workload_digest == workload.digest and f.setup.precision == "float32"
         ]
-        lines = _batch_lines(one_data(plain))
-        if lines:
-            setup = plain[0].setup
-            studies.append(BatchStudy(workload.name, setup.precision, data_of(plain), lines))
-    return BatchAnswer(figures_found[0].hardware, slug, tuple(studies))
+    )
 
 
-def _batch_lines(figures: list[Figure]) -> tuple[BatchLine, ...]:
+def _lines(figures: list[Figure]) -> list[list[Figure]]:
+    """The figures of each set-up that has several batch sizes, the smallest first."""
     lines: dict[tuple[str, str, str], list[Figure]] = defaultdict(list)
-    for figure in figures:
+    for figure in sorted(figures, key=lambda figure: figure.setup.batch_size):
         lines[figure.setup.framework, figure.setup.device, figure.setup.recipe].append(figure)
-    batch_lines = []
-    for (framework, device, recipe), of_line in sorted(lines.items()):
-        if len(of_line) > 1:
-            ordered = sorted(of_line, key=lambda figure: figure.setup.batch_size)
-            cells = (
-                setup_figure(figure, ordered[0] if n else None) for n, figure in enumerate(ordered)
-            )
-            batch_lines.append(BatchLine(framework, device, recipe, tuple(cells)))
-    return tuple(batch_lines)
+    return [line for _, line in sorted(lines.items()) if len(line) > 1]
+
+
+def _study(name: str, lines: list[list[Figure]], found: Comparisons) -> BatchStudy:
+    setup = lines[0][0].setup
+    return BatchStudy(
+        name, setup.precision, setup.data, tuple(_batch_line(line, found) for line in lines)
+    )
+
+
+def _batch_line(line: list[Figure], found: Comparisons) -> BatchLine:
+    first, *larger = line
+    cells = [(first, None), *((figure, found.of[figure, first]) for figure in larger)]
+    setup = first.setup
+    figures = tuple(setup_figure(figure, held) for figure, held in cells)
+    return BatchLine(setup.framework, setup.device, setup.recipe, figures)

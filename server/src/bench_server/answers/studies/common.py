@@ -1,4 +1,4 @@
-"""Shared by the studies: figures of one hardware, and comparisons of two figures."""
+"""Shared by the studies: figures of one hardware."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +8,8 @@ from sqlalchemy import func, select
 from sqlmodel import Session
 
 from ...errors import NotFound
-from ...ranking.compare import compare
-from ...ranking.figures import Figure, Kind
+from ...ranking.compare import Comparison
+from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .. import queries
 from ..filters import AHardware
@@ -24,17 +24,6 @@ class HardwareChoice(BaseModel):
 
 
 @dataclass(frozen=True)
-class FigureComparison:
-    """A figure compared with another: the speed-up, its 95 % interval, and the verdict in words."""
-
-    speed_up: float
-    low: float | None
-    high: float | None
-    kind: Kind
-    verdict: str
-
-
-@dataclass(frozen=True)
 class SetupFigure:
     """One set-up's figure; ``held``: its comparison with the study's reference, if there is one."""
 
@@ -46,7 +35,7 @@ class SetupFigure:
     repeats: int
     published: bool
     result_id: str
-    held: FigureComparison | None
+    held: Comparison | None
 
 
 def devices(session: Session) -> list[tuple[str, str, str]]:
@@ -97,7 +86,7 @@ def one_data(figures: list[Figure]) -> list[Figure]:
     return [f for f in figures if f.setup.data == data]
 
 
-def setup_figure(figure: Figure, base: Figure | None) -> SetupFigure:
+def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:
     return SetupFigure(
         framework=figure.setup.framework,
         device=figure.setup.device,
@@ -107,16 +96,5 @@ def setup_figure(figure: Figure, base: Figure | None) -> SetupFigure:
         repeats=figure.repeats,
         published=figure.published,
         result_id=figure.evidence.result_id,
-        held=hold(figure, base) if base else None,
-    )
-
-
-def hold(figure: Figure, base: Figure) -> FigureComparison:
-    comparison_found = compare(figure, base)
-    return FigureComparison(
-        comparison_found.speed_up,
-        comparison_found.low,
-        comparison_found.high,
-        comparison_found.kind,
-        comparison_found.verdict,
+        held=held,
     )

@@ -1,5 +1,7 @@
 """Study: CPU against GPU, and the work per step from which the GPU is faster."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,11 +12,17 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 
 from ...errors import InvalidQuery
+from ...ranking.compare import Comparison, Comparisons
 from ...ranking.figures import Figure
 from ...ranking.rows import RESULTS, TABLE
 from .. import queries
 from ..filters import Empty, HardwareSlug
-from .common import FigureComparison, SetupFigure, hold, of_hardware, setup_figure
+from ..verdicts import verdicts
+from .common import SetupFigure, of_hardware, setup_figure
+
+WORKLOADS = {workload.digest: workload for workload in CATALOGUE}
+# Digest of the workload, batch size, data.
+Cell = tuple[str, int, str]
 
 
 class PairChoice(BaseModel):
@@ -33,7 +41,8 @@ class PairChoice(BaseModel):
 @dataclass(frozen=True)
 class PairRow:
     """One cell on both devices, each in its fastest framework and recipe. ``held``: the GPU
-    compared with the CPU. ``flops_per_step``: training FLOPs of a batch."""
+    compared with the CPU. ``flops_per_step``: training FLOPs of a batch. ``cpu_setups`` and
+    ``gpu_setups``: of how many set-ups the figure is the fastest."""
 
     workload: str
     parameter_count: int
@@ -42,19 +51,23 @@ class PairRow:
     data: str
     cpu: SetupFigure
     gpu: SetupFigure
-    held: FigureComparison
+    cpu_setups: int
+    gpu_setups: int
+    held: Comparison
 
 
 @dataclass(frozen=True)
 class PairAnswer:
     """CPU against GPU, by work in a step; ``pays_from_flops``: from this work on the GPU is faster
-    in every cell; null if it never is, or without figures."""
+    in every cell; null if it never is, or without figures. ``comparisons``: for how many the
+    verdicts are corrected."""
 
     cpu: str | None
     cpu_slug: str | None
     gpu: str | None
     gpu_slug: str | None
     pays_from_flops: int | None
+    comparisons: int
     rows: tuple[PairRow, ...]
 
 
@@ -69,7 +82,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
     if not (cpu and gpu):
         pair = _machine_with_both(session)
         if pair is None:
-            return PairAnswer(None, None, None, None, None, ())
+            return PairAnswer(None, None, None, None, None, 0, ())
         cpu, gpu = cpu or pair[0], gpu or pair[1]
     of_cpu, of_gpu = (of_hardware(session, slug) for slug in (cpu, gpu))
     for field, figures in (("cpu", of_cpu), ("gpu", of_gpu)):
@@ -79,9 +92,18 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
                 field=field,
                 hint="GET /api/v1/hardware lists hardware; /cpu-vs-gpu offers those that fit",
             )
-    rows = sorted(_pairs(of_cpu, of_gpu), key=lambda row: (row.flops_per_step, row.workload))
+    on_cpu, on_gpu = _by_cell(of_cpu), _by_cell(of_gpu)
+    cells = sorted(on_cpu.keys() & on_gpu.keys(), key=_work)
+    found = verdicts(session, [(on_gpu[cell][0], on_cpu[cell][0]) for cell in cells])
+    rows = tuple(_row(cell, on_cpu[cell], on_gpu[cell], found) for cell in cells)
     return PairAnswer(
-        of_cpu[0].hardware, cpu, of_gpu[0].hardware, gpu, _pays_from(rows), tuple(rows)
+        of_cpu[0].hardware,
+        cpu,
+        of_gpu[0].hardware,
+        gpu,
+        _pays_from(rows),
+        found.count,
+        rows,
     )
 
 
@@ -112,39 +134,40 @@ def _machine_with_both(session: Session) -> tuple[str, str] | None:
     return cpu, next(iter(slugs.values()))
 
 
-def _pairs(of_cpu: list[Figure], of_gpu: list[Figure]) -> list[PairRow]:
-    rows = []
-    best_cpu, best_gpu = _fastest(of_cpu), _fastest(of_gpu)
-    for key in best_cpu.keys() & best_gpu.keys():
-        cpu, gpu = best_cpu[key], best_gpu[key]
-        workload = next((w for w in CATALOGUE if w.digest == key[0]), None)
-        if workload is not None:
-            rows.append(
-                PairRow(
-                    workload.name,
-                    workload.parameter_count,
-                    cpu.setup.batch_size,
-                    workload.training_flops_per_sample * cpu.setup.batch_size,
-                    cpu.setup.data,
-                    setup_figure(cpu, None),
-                    setup_figure(gpu, None),
-                    hold(gpu, cpu),
-                )
-            )
-    return rows
-
-
-def _fastest(figures: list[Figure]) -> dict[tuple[str, int, str], Figure]:
-    """The fastest figures in float32, by workload, batch size and data."""
-    fastest: dict[tuple[str, int, str], Figure] = {}
+def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
+    """The figures of each cell in float32, the fastest first."""
+    cells: dict[Cell, list[Figure]] = defaultdict(list)
     for figure in figures:
-        if figure.setup.precision == "float32":
-            key = (figure.subject.workload_digest, figure.setup.batch_size, figure.setup.data)
-            fastest.setdefault(key, figure)
-    return fastest
+        digest, setup = figure.subject.workload_digest, figure.setup
+        if setup.precision == "float32" and digest in WORKLOADS:
+            cells[digest, setup.batch_size, setup.data].append(figure)
+    return cells
 
 
-def _pays_from(rows: list[PairRow]) -> int | None:
+def _work(cell: Cell) -> tuple[int, str]:
+    digest, batch_size, _ = cell
+    workload = WORKLOADS[digest]
+    return workload.training_flops_per_sample * batch_size, workload.name
+
+
+def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparisons) -> PairRow:
+    digest, batch_size, data = cell
+    workload, cpu, gpu = WORKLOADS[digest], of_cpu[0], of_gpu[0]
+    return PairRow(
+        workload=workload.name,
+        parameter_count=workload.parameter_count,
+        batch_size=batch_size,
+        flops_per_step=workload.training_flops_per_sample * batch_size,
+        data=data,
+        cpu=setup_figure(cpu, None),
+        gpu=setup_figure(gpu, None),
+        cpu_setups=len(of_cpu),
+        gpu_setups=len(of_gpu),
+        held=found.of[gpu, cpu],
+    )
+
+
+def _pays_from(rows: Sequence[PairRow]) -> int | None:
     """The least work from which no cell is slower on the GPU; rows are sorted by work."""
     least = None
     for row in reversed(rows):

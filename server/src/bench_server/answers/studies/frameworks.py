@@ -1,6 +1,7 @@
 """Study: framework against framework, and naive against pipeline against tuned."""
 
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlmodel import Session
@@ -8,30 +9,27 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
 
+from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
-from .common import (
-    FigureComparison,
-    HardwareChoice,
-    SetupFigure,
-    hold,
-    of_hardware,
-    one_data,
-    richest,
-    setup_figure,
-)
+from ..verdicts import verdicts
+from .common import HardwareChoice, SetupFigure, of_hardware, one_data, richest, setup_figure
 
+ByFramework = dict[str, list[Figure]]
 RECIPES = ("naive", "pipeline", "tuned")
 
 
 @dataclass(frozen=True)
 class FrameworkRow:
     """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
-    null if not measured. ``best`` is compared with the fastest of the other frameworks."""
+    null if not measured. ``best``: its fastest set-up compared with that of the other frameworks;
+    ``setups`` and ``other_setups``: of how many each is the fastest."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
-    best: FigureComparison | None
+    best: Comparison | None
+    setups: int
+    other_setups: int
 
 
 @dataclass(frozen=True)
@@ -47,10 +45,12 @@ class FrameworkTable:
 
 @dataclass(frozen=True)
 class FrameworksAnswer:
-    """Framework against framework on one hardware; null if nothing is ranked."""
+    """Framework against framework on one hardware; null if nothing is ranked. ``comparisons``: for
+    how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
+    comparisons: int
     tables: tuple[FrameworkTable, ...]
 
 
@@ -62,49 +62,89 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
     """
     slug = choice.hardware or richest(session, TABLE.c.framework, TABLE.c.recipe)
     if slug is None:
-        return FrameworksAnswer(None, None, ())
+        return FrameworksAnswer(None, None, 0, ())
     figures_found = of_hardware(session, slug)
-    tables = []
-    for workload in CATALOGUE:
-        figures = one_data(_default_cells(figures_found, workload))
-        if len({(f.setup.framework, f.setup.recipe) for f in figures}) > 1:
-            tables.append(_framework_table(figures))
-    return FrameworksAnswer(figures_found[0].hardware, slug, tuple(tables))
-
-
-def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
-    wanted = (workload.digest, workload.batch_size, "float32")
-    return [
-        f
-        for f in figures
-        if (f.subject.workload_digest, f.setup.batch_size, f.setup.precision) == wanted
+    tables = [
+        _by_framework(figures)
+        for figures in (_default_cells(figures_found, workload) for workload in CATALOGUE)
+        if len({(f.setup.framework, f.setup.recipe) for f in figures}) > 1
     ]
-
-
-def _framework_table(figures: list[Figure]) -> FrameworkTable:
-    by_framework: dict[str, dict[str, Figure]] = defaultdict(dict)
-    for figure in figures:  # fastest first, so the fastest of several devices is used
-        by_framework[figure.setup.framework].setdefault(figure.setup.recipe, figure)
-    best = {name: min(by_recipe.values(), key=time_of) for name, by_recipe in by_framework.items()}
-    rows = []
-    for name in sorted(best, key=lambda name: best[name].ns_per_sample):
-        by_recipe = by_framework[name]
-        naive = by_recipe.get("naive")
-        cells = [
-            setup_figure(by_recipe[recipe], naive if recipe != "naive" else None)
-            if recipe in by_recipe
-            else None
-            for recipe in RECIPES
-        ]
-        others = [figure for other, figure in best.items() if other != name]
-        held = hold(best[name], min(others, key=time_of)) if others else None
-        rows.append(FrameworkRow(name, (cells[0], cells[1], cells[2]), held))
-    first = figures[0]
-    setup = first.setup
-    return FrameworkTable(
-        first.subject.workload, setup.batch_size, setup.precision, setup.data, tuple(rows)
+    found = verdicts(session, [pair for table in tables for pair in _pairs(table)])
+    return FrameworksAnswer(
+        figures_found[0].hardware,
+        slug,
+        found.count,
+        tuple(_framework_table(table, found) for table in tables),
     )
 
 
-def time_of(figure: Figure) -> float:
-    return figure.ns_per_sample
+def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
+    """The figures of a workload at its default batch size, on one kind of data."""
+    wanted = (workload.digest, workload.batch_size, "float32")
+    return one_data(
+        [
+            f
+            for f in figures
+            if (f.subject.workload_digest, f.setup.batch_size, f.setup.precision) == wanted
+        ]
+    )
+
+
+def _by_framework(figures: list[Figure]) -> ByFramework:
+    """The figures of each framework, the fastest first, and frameworks by their fastest."""
+    by_framework: ByFramework = defaultdict(list)
+    for figure in figures:
+        by_framework[figure.setup.framework].append(figure)
+    return by_framework
+
+
+def _pairs(table: ByFramework) -> Iterator[Pair]:
+    """The compared figures: each recipe with naive, each framework's fastest with its rival."""
+    for name, figures in table.items():
+        recipes = _by_recipe(figures)
+        naive = recipes.pop("naive", None)
+        if naive is not None:
+            yield from ((figure, naive) for figure in recipes.values())
+        rivals = _rivals(table, name)
+        if rivals:
+            yield figures[0], rivals[0]
+
+
+def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
+    """The fastest figure of each recipe: of several devices, the fastest is used."""
+    return {figure.setup.recipe: figure for figure in reversed(figures)}
+
+
+def _rivals(table: ByFramework, name: str) -> list[Figure]:
+    """The figures of the other frameworks, the fastest first."""
+    others = [figure for other, figures in table.items() if other != name for figure in figures]
+    return sorted(others, key=lambda figure: figure.ns_per_sample)
+
+
+def _framework_table(table: ByFramework, found: Comparisons) -> FrameworkTable:
+    first = next(iter(table.values()))[0]
+    setup = first.setup
+    return FrameworkTable(
+        first.subject.workload,
+        setup.batch_size,
+        setup.precision,
+        setup.data,
+        tuple(_row(table, name, found) for name in table),
+    )
+
+
+def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
+    figures, rivals = table[name], _rivals(table, name)
+    by_recipe = _by_recipe(figures)
+    naive = by_recipe.get("naive")
+    cells = [
+        setup_figure(figure, found.of.get((figure, naive)) if naive else None) if figure else None
+        for figure in map(by_recipe.get, RECIPES)
+    ]
+    return FrameworkRow(
+        framework=name,
+        recipes=(cells[0], cells[1], cells[2]),
+        best=found.of[figures[0], rivals[0]] if rivals else None,
+        setups=len(figures),
+        other_setups=len(rivals),
+    )

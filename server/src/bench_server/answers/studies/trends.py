@@ -1,8 +1,9 @@
 """Study: figures by version of driver, system and framework."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal
 
 from pydantic import Field
@@ -15,10 +16,13 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
-from ...ranking.figures import Figure, Setup, of_environments, of_machines
+from ...ranking.compare import Comparison
+from ...ranking.confirmed import confirmed_owners
+from ...ranking.figures import Figure, Setup, of_machines, of_runs
 from ...ranking.rows import TABLE, figure
 from ..filters import AFramework, AWorkload
-from .common import FigureComparison, HardwareChoice, hold
+from ..verdicts import verdicts
+from .common import HardwareChoice
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
@@ -43,19 +47,20 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
-    held: FigureComparison | None
+    held: Comparison | None
 
 
 @dataclass(frozen=True)
 class TrendsAnswer:
     """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
-    ranked."""
+    ranked. ``comparisons``: for how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
     workload: str | None
     setup: dict[str, Any] | None
     by: By
+    comparisons: int
     versions: tuple[VersionFigure, ...]
 
 
@@ -73,7 +78,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if slug is None or workload is None:
         most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
         if most_measured is None:
-            return TrendsAnswer(None, None, None, None, choice.by, ())
+            return TrendsAnswer(None, None, None, None, choice.by, 0, ())
         slug, digest = most_measured
         workload = digests[digest]
     groups = _by_version(session, slug, workload, choice)
@@ -81,13 +86,16 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         raise NotFound(f"no figures of {slug[:100]!r} in {workload.name}", field="hardware")
     setup, versions = max(groups.items(), key=lambda item: (len(item[1]), item[0]))
     ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
-    figures = [(version, _combined(of_version)) for version, of_version in ordered]
+    confirmed = confirmed_owners(session.connection())
+    figures = [(version, _combined(of_version, confirmed)) for version, of_version in ordered]
+    found = verdicts(session, [(new, old) for (_, old), (_, new) in pairwise(figures)])
     return TrendsAnswer(
         hardware=figures[0][1].hardware,
         hardware_slug=slug,
         workload=workload.name,
         setup=setup._asdict(),
         by=choice.by,
+        comparisons=found.count,
         versions=tuple(
             VersionFigure(
                 version,
@@ -95,7 +103,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 combined.repeats,
                 combined.machines,
                 combined.owners,
-                hold(combined, figures[place - 1][1]) if place else None,
+                found.of[combined, figures[place - 1][1]] if place else None,
             )
             for place, (version, combined) in enumerate(figures)
         ),
@@ -127,12 +135,12 @@ def _measured_most(
 def _by_version(
     session: Session, slug: str, workload: Workload, choice: TrendChoice
 ) -> dict[Setup, dict[str, list[Figure]]]:
-    """Figures of machines in one environment, by set-up and version."""
+    """Figures of runs, by set-up and version."""
     version = ENVIRONMENTS.c[choice.by]
     query = (
         select(TABLE, version.label("version"))
         .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
-        .where(TABLE.c.level == "environment", TABLE.c.hardware_slug == slug)
+        .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
         .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
         .where(TABLE.c.batch_size == workload.batch_size, version.is_not(None))
     )
@@ -145,5 +153,5 @@ def _by_version(
     return groups
 
 
-def _combined(environments: Iterable[Figure]) -> Figure:
-    return of_machines(of_environments(environments))[0]
+def _combined(runs: Iterable[Figure], confirmed: Set[str]) -> Figure:
+    return of_machines(of_runs(runs), confirmed)[0]

@@ -1,5 +1,13 @@
 """Answers of the API and the pages: one set of frozen types for both, with units in the names."""
 
+from .comparison import (
+    Across,
+    CompareAnswer,
+    ComparedCell,
+    ComparedRow,
+    ComparedThing,
+    ThingKind,
+)
 from .leaderboard import (
     Baseline,
     Board,
@@ -31,10 +39,15 @@ from .trust import (
 )
 
 __all__ = [
+    "Across",
     "ActAnswer",
     "Baseline",
     "Board",
     "BoardRow",
+    "CompareAnswer",
+    "ComparedCell",
+    "ComparedRow",
+    "ComparedThing",
     "FigureAnswer",
     "KeyAnswer",
     "KeyEventAnswer",
@@ -50,6 +63,7 @@ __all__ = [
     "ResultDetail",
     "ResultPageAnswer",
     "SubmitAnswer",
+    "ThingKind",
     "UnrankedRow",
     "UnrankedState",
     "WorkloadAnswer",

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from bench_protocol.workloads import Workload
 
-from ...ranking.figures import Figure
+from ...ranking.figures import Figure, Tier
 from ...ranking.peaks import mfu
 
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
@@ -32,14 +32,21 @@ class WorkloadAnswer:
 
 @dataclass(frozen=True)
 class FigureAnswer:
-    """One hardware in one set-up: the median over owners of their machines' medians.
+    """One hardware in one set-up: the median over owners of their machines' medians, which are
+    medians over runs. Where two or more owners are confirmed, it is over the confirmed ones alone.
 
     ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
     within a run, not an interval; ``unsteady`` if it is above 20 %; ``epoch_seconds`` are the full
-    batches of an epoch; ``provisional`` below three owners; ``published`` if it was copied from
-    elsewhere (trust level 0) and never measured here. ``result_id`` is the repeat in the middle,
-    which represents the figure: ``spread``, ``accuracy`` and energy are those of it. Energies of
-    different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states no peak.
+    batches of an epoch; ``published`` if it was copied from elsewhere (trust level 0) and never
+    measured here. ``result_id`` is the repeat in the middle, which represents the figure:
+    ``spread``, ``accuracy`` and energy are those of it. Energies of different ``energy_scope`` do
+    not compare. ``mfu`` is null where the vendor states no peak.
+
+    ``tier``: ``confirmed`` with two or more confirmed owners, ``several`` with three or more
+    owners, else ``provisional``; null for a machine, a result and a published figure. ``owners``
+    have a figure, and ``confirmed_owners`` of them are confirmed; repeats, runs and machines are
+    those that count. ``trust_level``: more than half of the owners have it or a higher one; so have
+    more than half of an owner's machines, of a machine's runs and of a run's results.
     """
 
     hardware: str
@@ -63,9 +70,11 @@ class FigureAnswer:
     mfu: float | None
     accuracy: float | None
     repeats: int
+    runs: int
     machines: int
     owners: int
-    provisional: bool
+    confirmed_owners: int
+    tier: Tier | None
     trust_level: int
     published: bool
     newest_at: datetime
@@ -75,10 +84,13 @@ class FigureAnswer:
 @dataclass(frozen=True)
 class BoardRow(FigureAnswer):
     """A row with its rank; a published figure has none. ``speed_up`` is against the board's
-    baseline, with its 95 % interval where there are enough runs on both sides."""
+    baseline, with its 95 % interval where there are enough runs on both sides. ``setups``: among
+    how many set-ups of the same tier the row's is the first; the fastest of several is too fast by
+    chance. ``others``: further set-ups of the hardware, faster ones of a lower tier included."""
 
     workload: str
     rank: int | None
+    setups: int
     speed_up: float
     speed_up_low: float | None
     speed_up_high: float | None
@@ -201,9 +213,11 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "mfu": mfu(workload, figure.hardware, setup.precision, figure.ns_per_sample),
         "accuracy": evidence.accuracy,
         "repeats": figure.repeats,
+        "runs": figure.runs,
         "machines": figure.machines,
         "owners": figure.owners,
-        "provisional": figure.provisional,
+        "confirmed_owners": figure.confirmed_owners,
+        "tier": figure.tier,
         "trust_level": figure.trust_level,
         "published": figure.published,
         "newest_at": figure.newest_at,

@@ -13,10 +13,10 @@ from .base import InCell, Table, UtcDateTime
 
 
 class Aggregate(InCell, Table, table=True):
-    """A figure of one machine, owner or hardware in one set-up (:class:`.figures.Figure`), which
-    the projector keeps up to date so that no page reads results. One at level ``environment`` is a
-    machine's in one environment, for filters by driver and version; one at level ``published`` is a
-    copied figure, which no median of measured figures includes.
+    """A figure of one run, machine, owner or hardware in one set-up (:class:`.figures.Figure`),
+    which the projector keeps up to date so that no page reads results. Runs have an environment,
+    for filters by driver and version. One at level ``published`` is a copied figure, which no
+    median of measured figures includes.
 
     ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`.
     """
@@ -24,7 +24,7 @@ class Aggregate(InCell, Table, table=True):
     __tablename__ = "standing"
     __table_args__ = (
         CheckConstraint(
-            "level IN ('environment', 'machine', 'owner', 'hardware', 'published')",
+            "level IN ('run', 'machine', 'owner', 'hardware', 'published')",
             name="level_known",
         ),
         CheckConstraint("ns_per_sample > 0", name="has_time"),
@@ -41,6 +41,7 @@ class Aggregate(InCell, Table, table=True):
 
     owner: str = Field(default="", max_length=80)
     machine_id: str = Field(default="", max_length=16)
+    run_id: str = Field(default="", max_length=32)
     environment_id: str = Field(default="", max_length=32)
 
     ns_per_sample: float
@@ -51,8 +52,10 @@ class Aggregate(InCell, Table, table=True):
     value_log_mean: float
     value_log_variance: float
     repeats: int
+    runs: int
     machines: int
     owners: int
+    confirmed_owners: int = 0
     trust_level: int
     newest_at: datetime = Field(sa_type=UtcDateTime)
     result_id: str = Field(max_length=16)

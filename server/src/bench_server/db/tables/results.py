@@ -87,9 +87,8 @@ class Measurement(InCell, Table, table=True):
             name="moderation_known",
         ),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
-        # Measurements that count in an aggregate, in the order of their times, for its median.
-        Index("ix_measurement_machine_standing", "machine_standing", *COUNTED),
-        Index("ix_measurement_environment_standing", "environment_standing", *COUNTED),
+        # Measurements that count in a run's aggregate, in the order of their times, for its median.
+        Index("ix_measurement_run_standing", "run_standing", *COUNTED),
         # For boards of results, unranked rows and lists, newest first: a rare value (workload,
         # precision, ...) is found by its index.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
@@ -128,8 +127,7 @@ class Measurement(InCell, Table, table=True):
     started_at: datetime = Field(sa_type=UtcDateTime)
 
     machine_id: str = Field(max_length=16)
-    machine_standing: str = Field(default="", max_length=32)
-    environment_standing: str = Field(default="", max_length=32)
+    run_standing: str = Field(default="", max_length=32)
     environment_id: str = Field(default="", max_length=32)
 
     framework_version: str | None = Field(default=None, max_length=64)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlmodel import Session
 
 from ...answers import comparison, queries
+from ...answers.types import Across, CompareAnswer, ComparedCell
 from .common import Choice, address
 
 MOST_CHOICES = 60
@@ -23,7 +24,7 @@ class ComparePage:
     json_href: str | None
     csv_href: str | None
     image_href: str | None
-    answer: comparison.CompareAnswer | None
+    answer: CompareAnswer | None
     heat: tuple[tuple[str, ...], ...]
     picked: tuple[Choice, ...]
     hardware: tuple[Choice, ...]
@@ -36,7 +37,7 @@ def compare_page(
     session: Session,
     ids: tuple[str, ...],
     prices: Mapping[str, float],
-    across: comparison.Across | None,
+    across: Across | None,
     q: str,
 ) -> ComparePage:
     """Fill the context. Raises NotFound if one of the ids is unknown."""
@@ -71,7 +72,7 @@ def compare_page(
     )
 
 
-def heat(cell: comparison.ComparedCell | None) -> str:
+def heat(cell: ComparedCell | None) -> str:
     """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
     ``even`` without a credible difference or without a base."""
     if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):

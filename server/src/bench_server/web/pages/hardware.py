@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlmodel import Session
 
 from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Environment, Machine
 
 from ...answers import hardware, leaderboard
@@ -41,7 +41,7 @@ class MachineLink:
 
     machine_id: str
     owner: str
-    repeats: int
+    runs: int
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot``: of the chosen cell, null without one; ``cells``: addresses of all
-    cells.
+    ``history`` and ``plot``: of the chosen cell, null without one; ``trends_href``: figures of the
+    cell's hardware by version, null where there are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -75,6 +75,7 @@ class MachinePage:
     environment: tuple[Fact, ...]
     history: HistoryAnswer | None
     history_json_href: str | None
+    trends_href: str | None
     plot: Plot | None
     cells: tuple[Choice, ...]
 
@@ -90,9 +91,9 @@ class WorkloadPage:
     board: Board
 
 
-def hardware_page(session: Session, slug: str) -> HardwarePage:
+def hardware_page(session: Session, slug: str, score_baseline: str | None = None) -> HardwarePage:
     """Fill the context. Raises NotFound if this hardware has no figures."""
-    answer = hardware.hardware(session, slug)
+    answer = hardware.hardware(session, slug, score_baseline)
     return HardwarePage(
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
@@ -127,6 +128,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         ),
         history=machine_history,
         history_json_href=address(f"{api}/history", cell),
+        trends_href=_trends_href(shown, machine_history),
         plot=_history_plot(machine_history),
         cells=tuple(
             Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
@@ -171,7 +173,7 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
 def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
     """The first machines by id, in the order of an index, so their total number does not matter."""
     query = (
-        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.repeats))
+        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.runs))
         .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
         .group_by(TABLE.c.machine_id)
         .order_by(TABLE.c.machine_id)
@@ -197,24 +199,36 @@ def _cell_words(figure: hardware.CellFigure) -> str:
     )
 
 
+def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | None:
+    """The study by version has figures in float32 at the default batch size."""
+    usual = workload_named(shown.workload).batch_size == shown.batch_size
+    versions = any(point.framework_version for point in of_cell.points)
+    if not (usual and versions and shown.precision == "float32"):
+        return None
+    names = ("workload", "framework")
+    chosen = {name: getattr(shown, name) for name in names}
+    return address("/trends", {"hardware": shown.hardware_slug, **chosen})
+
+
 def _history_plot(answer: HistoryAnswer) -> Plot:
     points = tuple(
         Point(
             number,
             point.samples_per_second,
-            f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}",
+            f"{people.rate(point.samples_per_second)}/s on {point.started_at:%Y-%m-%d}, median of "
+            f"{len(point.repeats)}",
         )
         for number, point in enumerate(answer.points)
     )
-    numbers = {point.result_id: number for number, point in enumerate(answer.points)}
+    numbers = {point.run_id: number for number, point in enumerate(answer.points)}
     return plot(
-        "samples per second, result by result; the axis does not begin at zero",
+        "samples per second, run by run; the axis does not begin at zero",
         [Series(answer.workload, points)],
         x_words=lambda number: f"{answer.points[int(number)].started_at:%Y-%m-%d}",
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
-            (numbers[change.result_id] - 0.5, people.ratio(change.speed_up))
+            (numbers[change.run_id] - 0.5, people.ratio(change.speed_up))
             for change in answer.changes
         ],
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from sqlmodel import Session
@@ -10,7 +11,8 @@ from bench_protocol.catalogue import CATALOGUE
 
 from ...answers import leaderboard, queries
 from ...answers.filters import BoardFilters
-from ...answers.types import Board
+from ...answers.types import Board, BoardRow
+from ...ranking.figures import TIERS, Tier
 from .common import Choice, address, hardware_choices
 
 ROWS_WITH_ALL_WORKLOADS = 10
@@ -37,14 +39,27 @@ NOT_ALL_HAVE = {
     "mfu": "has hardware with a known peak",
     "accuracy": "has an accuracy",
 }
+HEADINGS: dict[Tier, str] = {
+    "confirmed": "Measured by two or more confirmed owners",
+    "several": "Measured by three or more owners",
+    "provisional": "Provisional: measured by fewer than three owners",
+}
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
+
+
+class Section(NamedTuple):
+    """Rows of one tier on a board. No heading where all rows are of one tier."""
+
+    heading: str | None
+    rows: tuple[BoardRow, ...]
 
 
 @dataclass(frozen=True)
 class LeaderboardPage:
     """``/``: how fast does hardware train? ``narrowed``: a filter is set. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
-    each board alone, with these filters; ``scopes``: scopes of energy, if there is a choice.
+    each board alone, with these filters; ``sections``: the shown rows of each board; ``scopes``:
+    scopes of energy, if there is a choice.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
 
@@ -58,6 +73,7 @@ class LeaderboardPage:
     board_hrefs: tuple[str, ...]
     filters: BoardFilters
     boards: tuple[Board, ...]
+    sections: tuple[tuple[Section, ...], ...]
     rows_shown: int
     workloads: tuple[Choice, ...]
     groups: tuple[Choice, ...]
@@ -98,6 +114,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         board_hrefs=tuple(_with(chosen, "workload", board.workload.name) for board in shown),
         filters=filters,
         boards=shown,
+        sections=tuple(_sections(board.rows[:most]) for board in shown),
         rows_shown=most,
         workloads=tuple(
             Choice(_with(chosen, "workload", name), label, (filters.workload or "") == name)
@@ -116,6 +133,19 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         nobody_yet=not any_results and not chosen.keys() - {"limit"},
         boxes=len(tickable) > 1,
     )
+
+
+def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
+    """A board's rows, which are in the order of their tiers, by tier."""
+    parts = [tuple(part) for _, part in groupby(rows, key=lambda row: row.tier or TIERS[-1])]
+    return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
+
+
+def _heading(rows: Sequence[BoardRow]) -> str:
+    """The heading of rows that are of one tier, or published."""
+    tiers = {row.tier for row in rows}
+    words = [HEADINGS[tier] for tier in TIERS if tier in tiers]
+    return ", or ".join([*words, *(["Published elsewhere"] if None in tiers else [])])
 
 
 def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...]:

@@ -7,6 +7,7 @@ from sqlmodel import Session
 
 from bench_protocol import charts, conformance, witness_references
 from bench_protocol import format as people
+from bench_protocol.matrix import Precision
 from bench_protocol.result import Result
 
 from ...answers import queries
@@ -38,19 +39,21 @@ class TraceStep:
 
 @dataclass(frozen=True)
 class TraceTable:
-    """A conformance trace: optimiser and steps."""
+    """A conformance trace: optimiser, precision and steps."""
 
     optimizer: str
+    precision: Precision
     steps: tuple[TraceStep, ...]
 
 
 @dataclass(frozen=True)
 class WitnessStep:
-    """A loss of the timed session and the range of its reference; null if it is not finite, or if
-    no reference is stored."""
+    """A loss of the timed session, the same once it was rewound, and the range of its reference;
+    null if it is not finite, was not sent, or if no reference is stored."""
 
     step: int
     loss: float | None
+    again: float | None
     low: float | None
     high: float | None
 
@@ -167,7 +170,8 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
                 zip(trace.losses, right.losses, off, strict=True), 1
             )
         )
-        tables.append(TraceTable(trace.optimizer, tuple(steps)))
+        precision = trace.precision or signed.cell.precision
+        tables.append(TraceTable(trace.optimizer, precision, tuple(steps)))
     return tuple(tables)
 
 
@@ -178,13 +182,14 @@ def _witness(signed: Result) -> WitnessTable | None:
         return None
     told, blocks = measured.witness, measured.blocks
     reference = witness_references.reference_of(signed)
+    again = told.rewound.losses if told.rewound else (None,) * len(told.steps)
     ranges: list[tuple[float, float]] = []
     if reference is not None:
         ranges = list(zip(reference.low, reference.band.high.losses, strict=True))
     return WitnessTable(
         tuple(
-            WitnessStep(step, loss, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
-            for step, loss in zip(told.steps, told.losses, strict=True)
+            WitnessStep(step, *read, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
+            for step, *read in zip(told.steps, told.losses, again, strict=True)
         ),
         counted=told.step_count,
         expected=1 + blocks.warm_up_steps + blocks.steps,

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from ...answers.comparison import Across, CompareAnswer, compare
+from ...answers.comparison import compare
 from ...answers.filters import compared_ids
+from ...answers.types import Across, CompareAnswer
 from ...errors import InvalidQuery
 from .deps import Reading, problems
 

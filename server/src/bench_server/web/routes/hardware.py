@@ -8,7 +8,7 @@ from ...answers import hardware as hardware_answers
 from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
 from ...answers.filters import MachineId as AnyMachine
 from ...answers.history import HistoryAnswer, history
-from .deps import Reading, problems
+from .deps import Reading, SettingsDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
 Slug = Annotated[
@@ -29,8 +29,10 @@ def hardware_page(
     summary="One hardware: its score and its figure in every cell",
     responses=problems(404, 422),
 )
-def hardware(session: Reading, slug: Slug) -> hardware_answers.HardwareAnswer:
-    return hardware_answers.hardware(session, slug)
+def hardware(
+    session: Reading, settings: SettingsDep, slug: Slug
+) -> hardware_answers.HardwareAnswer:
+    return hardware_answers.hardware(session, slug, settings.score_baseline)
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")

@@ -6,8 +6,8 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from ...answers import studies
-from ...answers.comparison import Across
 from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
+from ...answers.types import Across
 from .. import render
 from ..pages import compare as comparing
 from ..pages import docs as api
@@ -36,8 +36,9 @@ def workload(request: Request, session: Reading, name: str) -> HTMLResponse:
 
 
 @router.get("/hardware/{slug}")
-def hardware(request: Request, session: Reading, slug: Slug) -> HTMLResponse:
-    return render.page(request, "hardware.html", hardware_pages.hardware_page(session, slug))
+def hardware(request: Request, session: Reading, settings: SettingsDep, slug: Slug) -> HTMLResponse:
+    context = hardware_pages.hardware_page(session, slug, settings.score_baseline)
+    return render.page(request, "hardware.html", context)
 
 
 @router.get("/machines/{machine_id}")

@@ -1,0 +1,66 @@
+"""``environments``: the interpreters whose frameworks this machine measures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from ..output import environments as output
+from ..run import interpreters
+from ..run.probe import in_use, probe_each
+from .exits import Exit
+from .options import Json
+from .setup import open_home, print_json
+
+app = typer.Typer(
+    help="Interpreters whose frameworks are measured: list, add, remove and check them.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+)
+
+Place = Annotated[
+    Path, typer.Argument(help="A Python interpreter, or the folder of a virtual environment.")
+]
+
+
+@app.command(name="list")
+def list_(as_json: Json = False) -> None:
+    """Show each interpreter and the frameworks installed there; the first one is the agent's."""
+    _show(output.document(interpreters.every(open_home())), as_json)
+
+
+@app.command()
+def add(place: Place) -> None:
+    """Add an interpreter. Frameworks and devices that others before it lack start under it."""
+    home = open_home()
+    added = interpreters.add(home, place)
+    frameworks = ", ".join(added.frameworks) or "no framework"
+    typer.echo(f"added: {added.place} has {frameworks}")
+
+
+@app.command()
+def remove(place: Place) -> None:
+    """Remove an added interpreter from the list; nothing is uninstalled."""
+    interpreters.remove(open_home(), place)
+
+
+@app.command()
+def check(as_json: Json = False) -> None:
+    """Show which framework starts where on which device, and how to fix what does not work."""
+    home = open_home()
+    every = interpreters.every(home, packages=True)
+    answers = in_use(probe_each(home.logs, every))
+    document = output.document(every, answers)
+    _show(document, as_json)
+    faults = ("problem", "problems", "shared")
+    if any(item[fault] for item in document["environments"] for fault in faults):
+        raise typer.Exit(Exit.SOME_FAILED)
+
+
+def _show(document: output.Document, as_json: bool) -> None:
+    if as_json:
+        print_json(document)
+    else:
+        output.show(document, Console(soft_wrap=True))

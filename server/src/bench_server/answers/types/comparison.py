@@ -1,0 +1,94 @@
+"""The answer of a comparison."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ...ranking.compare import Scope
+from ...ranking.figures import Kind as VerdictKind
+
+ThingKind = Literal["hardware", "machine", "result", "setup", "published"]
+Across = Literal["batch_size"]
+
+
+@dataclass(frozen=True)
+class ComparedThing:
+    """One column. ``speed_up`` is the geometric mean over the common cells, null without any;
+    ``scope``: ``machines`` if one of them compares one machine with one machine, else ``hardware``.
+    """
+
+    id: str
+    kind: ThingKind
+    name: str
+    hardware_slug: str
+    speed_up: float | None
+    scope: Scope | None
+    price: float | None
+
+
+@dataclass(frozen=True)
+class ComparedCell:
+    """One thing in one cell: its speed, and its comparison with the first thing.
+
+    ``low`` and ``high`` bound the speed-up with 95 % confidence, for this cell alone; null with too
+    few runs. The verdict follows from ``adjusted_p_value``, which is corrected for all comparisons
+    of the answer. ``n`` and ``n_first`` count independent values, each a ``unit``. ``scope``:
+    ``hardware``, or ``machines`` where each side is one machine. ``samples_per_joule`` is samples a
+    second per watt; energies of different ``energy_scope`` do not compare. ``published``: copied
+    from elsewhere, not measured here.
+    """
+
+    samples_per_second: float
+    batch_size: int
+    repeats: int
+    trust_level: int
+    provisional: bool
+    published: bool
+    samples_per_joule: float | None
+    energy_scope: str | None
+    samples_per_second_per_price: float | None
+    speed_up: float | None
+    low: float | None
+    high: float | None
+    p_value: float | None
+    adjusted_p_value: float | None
+    n: int | None
+    n_first: int | None
+    unit: str | None
+    scope: Scope | None
+    kind: VerdictKind | None
+    verdict: str | None
+
+
+@dataclass(frozen=True)
+class ComparedRow:
+    """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
+
+    The device is not part of a cell: it follows from the hardware, which is compared.
+    ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
+    ``batch_size`` in a comparison across batch sizes.
+    """
+
+    workload: str
+    framework: str | None
+    recipe: str | None
+    batch_size: int | None
+    precision: str
+    data: str
+    common: bool
+    cells: tuple[ComparedCell | None, ...]
+
+
+@dataclass(frozen=True)
+class CompareAnswer:
+    """Things as columns, cells as rows. Cells on generated data never meet cells on real data.
+    ``across`` names the axis in which compared cells differ, if the query names one.
+    ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
+    that the answer follows from."""
+
+    as_of: int
+    things: tuple[ComparedThing, ...]
+    common_cells: int
+    all_cells: int
+    comparisons: int
+    across: Across | None
+    rows: tuple[ComparedRow, ...]

@@ -1,0 +1,139 @@
+"""Verdicts of an answer: corrected together, and limited to the machines behind them."""
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from statistics import median
+
+import numpy as np
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.comparison import LogSample
+from bench_server.ranking.compare import compare, compare_all
+from bench_server.ranking.figures import UNITS, Evidence, Figure, Setup, Subject, Unit
+
+AT = datetime(2026, 11, 21, tzinfo=UTC)
+PAGES = 400
+
+
+def figure(times: Sequence[float], name: str, unit: Unit = UNITS[0]) -> Figure:
+    """The figure of a hardware over times in nanoseconds, each of a unit."""
+    setup = Setup("tensorflow", "cpu", "naive", 64, "float32", "real")
+    subject = Subject(name.upper(), name, "w", "d", setup)
+    middle = median(times)
+    return Figure(
+        id=name, subject=subject, ns_per_sample=middle, fastest_ns=min(times),
+        slowest_ns=max(times), values=LogSample.of(times), unit=unit, repeats=len(times),
+        runs=len(times),
+        machines=1, owners=1, trust_level=3, newest_at=AT, evidence=Evidence(name, 0.01),
+    )  # fmt: skip
+
+
+SLOW, FAST = [112, 113, 111.5, 112.4], [100, 101, 99.5, 100.2]
+
+
+def test_the_interval_is_centred_on_the_ratio_of_the_figures() -> None:
+    found = compare(figure([1, 1.01, 1.5], "a"), figure([1.02, 1.03, 1.01], "b"))
+    assert found.speed_up == 1.02 / 1.01
+    assert found.low is not None
+    assert found.high is not None
+    assert math.isclose(found.low * found.high, found.speed_up**2)
+
+
+@pytest.mark.parametrize(
+    ("machines", "words"),
+    [
+        ({"a": "m1", "b": "m2"}, "12 % faster on these two machines, 95 % CI 11 to 13"),
+        ({"a": "m1", "b": "m1"}, "12 % faster on this machine, 95 % CI 11 to 13"),
+        ({"a": "m1"}, "12 % faster with one machine a side, 95 % CI 11 to 13"),
+    ],
+)
+def test_one_machine_a_side_is_no_verdict_about_hardware(
+    machines: dict[str, str], words: str
+) -> None:
+    found = compare(figure(FAST, "a"), figure(SLOW, "b"), machines)
+    assert (found.scope, found.verdict) == ("machines", words)
+    several = compare(figure(FAST, "a", "machines"), figure(SLOW, "b", "machines"), machines)
+    assert (several.scope, several.verdict) == ("hardware", "12 % faster, 95 % CI 11 to 13")
+
+
+def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
+    """2 % between machines, 1 % between runs, five runs each: half of the verdicts say that the
+    machines differ, none that the hardware does."""
+    random = np.random.default_rng(2)
+    differ = 0
+    for _ in range(PAGES):
+        of_machine = random.normal(0, 0.02, (2, 1)) + random.normal(0, 0.01, (2, 5))
+        a, b = (
+            figure(row, name) for row, name in zip(np.exp(of_machine).tolist(), "ab", strict=True)
+        )
+        found = compare(a, b, {"a": "m1", "b": "m2"})
+        differ += found.kind != "no_difference"
+        assert found.scope == "machines"
+        assert "on these two machines" in found.verdict
+    assert differ / PAGES > 0.4
+
+
+def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
+    base = figure([100, 101, 99], "base")
+    near = figure([97.5, 96.5, 98], "near")
+    assert compare(near, base).kind == "faster"
+    equal = [figure([100 + n / 100, 101, 99], f"equal{n}") for n in range(10)]
+    together = compare_all([(thing, base) for thing in (near, *equal)])
+    found = together.of[near, base]
+    assert together.count == 11
+    assert found.kind == "no_difference"
+    assert found.low is not None
+    assert found.low > 1
+    assert found.p_value is not None
+    assert found.adjusted_p_value == pytest.approx(11 * found.p_value)
+    assert found.verdict.startswith(
+        "no credible difference among 11 comparisons (alone: 2.6 % faster with one machine a side"
+    )
+
+
+def test_a_pair_and_its_reverse_are_one_comparison() -> None:
+    a, b, few = figure(FAST, "a"), figure(SLOW, "b"), figure([1, 2], "few")
+    together = compare_all([(a, b), (b, a), (few, a)])
+    assert together.count == 1
+    assert [c.kind for c in together.of.values()] == ["faster", "slower", "too_few_runs"]
+
+
+def test_of_twelve_equal_things_a_false_verdict_is_rare() -> None:
+    """Pages of twelve equal hardware, five machines each, one value in twenty slow: at most 5 %
+    have a false verdict; without the correction more than 10 %."""
+    random = np.random.default_rng(5)
+    wrong = alone = 0
+    for _ in range(PAGES):
+        noise = np.exp(random.normal(0, 0.02, (12, 5))) * np.where(
+            random.random((12, 5)) < 0.05, 1.5, 1.0
+        )
+        base, *others = (figure(row, f"h{n}", "machines") for n, row in enumerate(noise.tolist()))
+        found = compare_all([(other, base) for other in others]).of.values()
+        wrong += any(comparison.kind != "no_difference" for comparison in found)
+        alone += any((comparison.p_value or 0) <= 0.05 for comparison in found)
+    assert wrong / PAGES <= 0.05
+    assert alone / PAGES > 0.1
+
+
+def test_twenty_things_are_corrected_together(http: TestClient, post: Poster) -> None:
+    """Two cells of three machines: four comparisons with the first."""
+    things = [results.make_machine(f"Intel Core i{n}", seed=n + 1) for n in range(3)]
+    for workload in ("mnist-cnn", "fashion-mlp"):
+        for n, machine in enumerate(things):
+            for run in range(3):
+                post.made(
+                    cell=results.make_cell(workload),
+                    machine=machine,
+                    run_id=f"{10 * n + run:032x}",
+                    step_ns=1_000_000 + 100_000 * n + 1_000 * run,
+                )
+    slugs = [row["slug"] for row in http.get("/api/v1/hardware").json()["hardware"]]
+    answer = http.get("/api/v1/compare", params={"ids": ",".join(sorted(slugs))}).json()
+    assert answer["comparisons"] == 4
+    cells = [cell for row in answer["rows"] for cell in row["cells"][1:]]
+    assert {cell["scope"] for cell in cells} == {"machines"}
+    assert all(cell["adjusted_p_value"] > cell["p_value"] for cell in cells)
