@@ -6,11 +6,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := -m pip --disable-pip-version-check install -c constraints.txt
 
-# Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU.
+# Frameworks for this platform: Apple's GPU, NVIDIA's where its driver is, else the CPU. GNU make
+# 4.2.1 starts a command without a shell, which has no program "command", unless it has a character
+# of the shell's: hence the redirection.
 OS := $(shell uname -s)
 ifeq ($(OS),Darwin)
 EXTRAS := metal
-else ifneq ($(shell command -v nvidia-smi),)
+else ifneq ($(shell command -v nvidia-smi 2>/dev/null),)
 EXTRAS := tensorflow-cuda,mlx-cuda
 # One environment has one CUDA. TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13 in an
 # environment of their own. CUDA13_EXTRAS=torch,jax-cuda,mlx-cuda13 brings MLX for CUDA 13 too.
@@ -31,7 +33,7 @@ PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWIT
 .PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
-	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/' | expand -t 20
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
 
 $(VENV)/installed-$(EXTRAS): $(PARTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'

@@ -80,7 +80,6 @@ def tuned(seconds: float) -> list[float]:
     """Data on the device, many steps in one compiled program, TensorFlow's own Adam kernel. A core
     has half of the first layer's units, which are half of the second's inputs, for the whole batch.
     """
-    os.environ["TF_NUM_INTRAOP_THREADS"] = "1"
     (kernel, bias), *others = weights()
     (kernel_2, bias_2), last = others
     cut = np.split(kernel, 2, axis=1), np.split(bias, 2), np.split(kernel_2, 2)

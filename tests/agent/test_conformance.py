@@ -109,7 +109,7 @@ def test_the_command_really_traces() -> None:
 def test_the_command_fails_with_a_pair(
     monkeypatch: pytest.MonkeyPatch, answer: TraceAnswer, says: str
 ) -> None:
-    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log, command: answer)
+    monkeypatch.setattr(conformance_run, "run_traces", lambda job, log, limits, command: answer)
     ended = CliRunner().invoke(cli.app, ARGUMENTS)
     assert ended.exit_code == 1
     assert says in ended.output

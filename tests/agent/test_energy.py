@@ -147,13 +147,57 @@ def test_ioreport_sums_what_does_not_overlap(monkeypatch: pytest.MonkeyPatch) ->
     assert meter.read() == {"soc": 157, "cpu": 100, "gpu": 50, "dram": 7}
 
 
-@pytest.mark.parametrize("reading", [SimpleNamespace(), RuntimeError("no channel")])
+@pytest.mark.parametrize(
+    "reading",
+    [
+        SimpleNamespace(),
+        SimpleNamespace(gpu_mj=float("nan")),
+        RuntimeError("no channel"),
+        ValueError("Unknown unit: kJ"),  # a C++ std::invalid_argument
+    ],
+)
 def test_a_chip_that_tells_nothing_says_so(
     monkeypatch: pytest.MonkeyPatch, reading: object
 ) -> None:
     apple_library(monkeypatch, reading)
     with pytest.raises(MeterProblem):
         IoReport()
+
+
+def test_a_channel_in_an_odd_unit_later_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    apple_library(monkeypatch, SimpleNamespace(gpu_mj=5), ValueError("Unknown unit: kJ"))
+    window = EnergyWindow(CPU, lambda: 0, lambda device: IoReport())
+    window.heard(PhaseBegan(phase="timing"))
+    assert window.energy().reason == "IOReport: Unknown unit: kJ"
+
+
+def test_a_library_that_does_not_start_ends_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    apple_library(monkeypatch)
+
+    def refuses() -> None:
+        raise ValueError("Unknown unit: kJ")
+
+    monkeypatch.setattr(sys.modules["zeus_apple_silicon"], "AppleEnergyMonitor", refuses)
+    window = EnergyWindow(CPU, lambda: 0, lambda device: IoReport())
+    assert window.energy().reason == "IOReport: Unknown unit: kJ"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (SimpleNamespace(cpu_total_mj=9, gpu_mj=9), SimpleNamespace(cpu_total_mj=9_000)),
+        (SimpleNamespace(gpu_mj=9_000), SimpleNamespace(gpu_mj=5)),
+    ],
+)
+def test_counters_that_change_give_no_figure(
+    monkeypatch: pytest.MonkeyPatch, before: object, after: object
+) -> None:
+    apple_library(monkeypatch, before, before, after)
+    now = iter((0, 20 * SECOND))
+    window = EnergyWindow(CPU, lambda: next(now), lambda device: IoReport())
+    window.heard(PhaseBegan(phase="timing"))
+    window.heard(BlockDone(duration_ns=20 * SECOND, steps=9, share_done=1.0))
+    assert window.energy().source == "none"
 
 
 def test_without_the_library_the_reason_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

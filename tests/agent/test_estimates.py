@@ -15,9 +15,10 @@ from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.run import calibration
+from bench_agent.run.worker_process import Limits
 from bench_protocol.catalogue import workload_named
-from bench_protocol.matrix import Cell
-from bench_protocol.result import Blocks, Conditions, Failed, Measured
+from bench_protocol.matrix import Cell, Device
+from bench_protocol.result import Blocks, Conditions, Failed, Gemm, Measured
 
 BUDGET = Timing(budget_seconds=10)
 
@@ -82,6 +83,17 @@ def test_a_larger_step_is_expected_to_come_nearer_to_a_matrix_product() -> None:
     assert fast.seconds_of_step(10e9) == pytest.approx(0.1)
 
 
+def test_a_matrix_product_that_was_not_waited_for_sets_no_estimate() -> None:
+    """Enqueueing took 150 us: 7 PFLOP/s. VGG16's step is not estimated from that."""
+    metal = Device(kind="metal")
+    small, large = (make_cell(n, device=metal) for n in ("mnist-cnn", "cifar100-vgg16"))
+    gemm = Gemm(size=8192, precision="float32", duration_ns=150_000)
+    measurement = make_measurement(small, step_ns=5_000_000, gemm=gemm)
+    times = cell_times_of(small, workload_named("mnist-cnn"), measurement, BUDGET, 12.0)
+    flops = estimates.step_flops(large, workload_named(large.workload))
+    assert times.seconds_of_step(flops) > flops / 4e12
+
+
 def test_a_step_longer_than_the_budget_is_still_taken_twice() -> None:
     cell = make_cell()
     slow = some_times(
@@ -132,7 +144,7 @@ def test_calibration_runs_the_quickest_cell_of_each_unknown_place(tmp_path: Path
         home.measured_times, make_cell(framework="jax"), some_times(make_cell(framework="jax"))
     )
 
-    def run_job(job: Job, log: Path, python: str | None) -> Answer:
+    def run_job(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
         jobs.append(job.cell)
         return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
@@ -189,7 +201,7 @@ def test_a_plan_of_days_tells_how_to_shorten_it(tmp_path: Path) -> None:
     assert "days" in line or " h" in line
 
 
-def measured(job: Job, log: Path, python: str | None) -> Answer:
+def measured(job: Job, log: Path, limits: Limits, python: str | None) -> Answer:
     return Answer(outcome=Measured(measurement=make_measurement(job.cell)), environment=None)
 
 
@@ -197,7 +209,7 @@ def test_calibration_that_fails_leaves_the_assumptions(tmp_path: Path) -> None:
     home = Home(tmp_path)
     failed = Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
     cells = calibration.unknown(plan_of("quick", home), home)
-    calibration.calibrate(cells, home, lambda line: None, lambda job, log, python: failed)
+    calibration.calibrate(cells, home, lambda line: None, lambda *_: failed)
     assert estimates.load(home.measured_times) == MeasuredTimes()
 
 

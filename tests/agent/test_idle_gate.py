@@ -2,9 +2,11 @@
 
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.fakes.mac import FakeMac
 from tests.fakes.nvml import FakeNvml, h200
 
 from bench_agent.base.errors import UsageProblem
@@ -13,6 +15,7 @@ from bench_agent.machine.apple import Accelerator
 from bench_agent.run import idle_gate
 from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, IdleGate, look
 from bench_agent.run.interrupt import Stop
+from bench_protocol import doubts
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions
 
@@ -123,3 +126,42 @@ def test_an_apple_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(idle_gate.sensors, "thermal_pressure", lambda: "moderate")
     seen = look(Device(kind="metal"), "Darwin")
     assert (seen.gpu_utilisation_percent, seen.thermal_pressure) == (44, "moderate")
+
+
+IOREG = """
+import pathlib
+count = pathlib.Path(__file__).with_suffix(".count")
+number = len(count.read_text()) if count.exists() else 0
+count.write_text("x" * (number + 1))
+busy = {busy!r}[min(number, len({busy!r}) - 1)]
+print('+-o AGXAcceleratorG16G  <class AGXAcceleratorG16G, id 0x1, registered>')
+print('    {{')
+print('      "model" = "Apple M4"')
+print(f'      "PerformanceStatistics" = {{{{"Device Utilization %"={{busy}}}}}}')
+print('    }}')
+"""
+
+
+@pytest.mark.parametrize(
+    ("busy", "recorded", "doubted"),
+    [
+        ([3], 3, False),
+        ([30, 4], 4, False),  # drawing the screen, or the last worker's share
+        ([30, 28, 5], 5, False),
+        ([30, 31, 29], 29, True),  # other work
+    ],
+)
+def test_a_mac_with_a_screen_is_idle_between_two_pictures(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    busy: list[int],
+    recorded: int,
+    doubted: bool,
+) -> None:
+    monkeypatch.setattr(idle_gate.sensors, "SAMPLE_SECONDS", 0.01)
+    FakeMac(tmp_path, monkeypatch).command("ioreg", IOREG.format(busy=busy))
+    conditions = idle_gate.look(Device(kind="metal"), "Darwin")
+    assert conditions.gpu_utilisation_percent == recorded
+    cpu_apart = conditions.model_copy(update={"cpu_utilisation_percent": 0.0})
+    codes = {warning.code for warning in doubts.of_conditions(cpu_apart)}
+    assert ("not_idle" in codes) == doubted

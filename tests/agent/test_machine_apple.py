@@ -42,7 +42,7 @@ def machine_from(
         cpu=apple.cpu_from(sysctl, profiled, architecture),
         os=apple.system_from(sysctl, profiled, "26.1", "25.1.0"),
         gpus=apple.gpus_from(sysctl, profiled, accelerators),
-        model=sysctl.get("hw.model"),
+        model=apple.model_from(sysctl, profiled),
         memory_bytes=None,
     )
     return machine.make_machine(facts, "0" * 64)
@@ -55,7 +55,12 @@ def read(name: str) -> Machine:
 @pytest.mark.parametrize(
     ("name", "metal", "cpu", "split"),
     [
-        ("m1_air_7core", "Apple M1 (7-core GPU)", "Apple M1 (8-core CPU)", (4, 4)),
+        (
+            "m1_air_7core",
+            "Apple M1 (7-core GPU) (fanless)",
+            "Apple M1 (8-core CPU) (fanless)",
+            (4, 4),
+        ),
         ("m2pro_two_displays", "Apple M2 Pro (19-core GPU)", "Apple M2 Pro (12-core CPU)", (8, 4)),
         (
             "m2ultra_macos26",
@@ -107,7 +112,7 @@ def test_a_virtual_mac_is_virtual_and_has_no_split() -> None:
 def test_rosetta_is_seen_and_groups_with_nothing() -> None:
     mac = machine_from(kernel("m1_rosetta"), profile("m1_rosetta"), (), "x86_64")
     assert mac.os.rosetta
-    assert hardware_name(mac, METAL) == "Apple M1 (8-core GPU) (Rosetta)"
+    assert hardware_name(mac, METAL) == "Apple M1 (8-core GPU) (fanless) (Rosetta)"
 
 
 def test_an_intel_mac_has_no_gpu_that_a_framework_can_use() -> None:

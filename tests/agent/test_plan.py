@@ -1,14 +1,17 @@
 """Plans from presets, filters and the frameworks' devices."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from tests.fakes.workloads import TINY, variant
 
 from bench_agent import engines
+from bench_agent.base import precisions
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.base.precisions import ALL_PRECISIONS
+from bench_agent.engines import common
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import LIKE, PRESETS, Preset
 from bench_protocol.catalogue import workload_named
@@ -54,9 +57,28 @@ def test_filters_compose() -> None:
     assert cells == [("fashion-lstm", "cuda:1", 32), ("fashion-lstm", "cuda:1", 512)]
 
 
-def test_a_device_kind_selects_all_of_its_kind() -> None:
-    plan = planned(devices=("cuda",), frameworks=("tensorflow",))
-    assert {str(p.cell.device) for p in plan.cells} == {"cuda", "cuda:1"}
+@pytest.mark.parametrize(
+    ("devices", "planned_devices"),
+    [
+        ((), {"cuda", "cpu"}),
+        (("cuda",), {"cuda"}),
+        (("cuda:0",), {"cuda"}),
+        (("cuda:1",), {"cuda:1"}),
+        (("cuda:all",), {"cuda", "cuda:1"}),
+        (("cuda:all", "cpu"), {"cuda", "cuda:1", "cpu"}),
+    ],
+)
+def test_one_gpu_of_a_box_is_planned_unless_more_are_named(
+    devices: tuple[str, ...], planned_devices: set[str]
+) -> None:
+    plan = planned(devices=devices, frameworks=("tensorflow",))
+    assert {str(p.cell.device) for p in plan.cells} == planned_devices
+
+
+def test_the_plan_says_which_gpus_it_leaves_out() -> None:
+    left_out = {e.what: e.reason for e in planned(frameworks=("tensorflow",)).excluded}
+    assert "--device cuda:all plans all" in left_out["tensorflow on cuda:1"]
+    assert planned(frameworks=("tensorflow",), devices=("cuda",)).excluded == ()
 
 
 def test_an_absent_framework_is_left_out_with_its_reason() -> None:
@@ -97,8 +119,8 @@ def test_quick_shares_ten_minutes_among_its_cells() -> None:
     plan = planned("quick")
     # Two frameworks; starting them and the two large workloads take most of it.
     assert 60 < plan.estimate_seconds <= 900
-    budgets = {p.timing.budget_seconds for p in plan.cells}
-    assert len(budgets) == 1
+    budgets = {(p.cell.device.kind, p.timing.budget_seconds) for p in plan.cells}
+    assert budgets == {("cpu", 3.0), ("cuda", 12.0)}
     assert all(p.timing.epochs is None for p in plan.cells)
 
 
@@ -127,7 +149,7 @@ def test_whole_epochs_last_longer_than_a_boost(preset: str) -> None:
     """``full`` measures the cells of ``standard`` too, and servers combine their results."""
     plan = planned(preset, workloads=("mnist-cnn",), frameworks=("tensorflow",))
     least = {(p.cell.device.kind == "cpu", p.timing.least_seconds) for p in plan.cells}
-    assert least == {(True, 10.0), (False, 30.0)}
+    assert least == {(True, 12.0), (False, 30.0)}
 
 
 def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -> None:
@@ -138,15 +160,15 @@ def test_standard_ends_with_an_accuracy_pass_a_workload_framework_and_device() -
     assert {(p.cell.workload, str(p.cell.device)) for p in passes} == {
         (workload, device)
         for workload in ("mnist-cnn", "fashion-mlp")
-        for device in ("cuda", "cuda:1", "cpu")
+        for device in ("cuda", "cpu")
     }
-    assert len(passes) == 6
+    assert len(passes) == 4
     assert {p.timing.least_seconds for p in passes} == {0.0}
     assert {(p.cell.recipe, p.timing.epochs) for p in passes} == {
         ("tuned", p.workload.epochs) for p in passes
     }
     steps = list(plan)
-    assert [repeat for repeat, _ in steps[-6:]] == [4] * 6
+    assert [repeat for repeat, _ in steps[-4:]] == [4] * 4
     assert len({(repeat, p.cell) for repeat, p in steps}) == len(steps) == len(plan)
     assert plan.estimate_seconds == sum(p.estimate_seconds for _, p in steps)
 
@@ -207,7 +229,14 @@ def test_a_precision_that_a_device_does_not_have_is_left_out_with_its_reason() -
     old = FoundDevice(kind="cuda", index=0, name="GPU", compute_capability="7.5")
     new = FoundDevice(kind="cuda", index=1, name="GPU", compute_capability="9.0")
     probes = {"tensorflow": Probe(devices=(old, new, CPU), environment=None)}
-    plan = planned("full", probes, workloads=("mnist-cnn",), recipes=("tuned",), batch_sizes=(64,))
+    plan = planned(
+        "full",
+        probes,
+        workloads=("mnist-cnn",),
+        recipes=("tuned",),
+        batch_sizes=(64,),
+        devices=("cuda:all", "cpu"),
+    )
     legal = {(str(p.cell.device), p.cell.precision) for p in plan.cells}
     assert legal == {
         ("cpu", "float32"),
@@ -231,3 +260,42 @@ def test_what_sources_published_is_in_the_catalogue() -> None:
         for name, _, batch_size in preset.published.points:
             workload = workload_named(name)
             assert batch_size in (*workload.batch_sizes, workload.batch_size)
+
+
+@pytest.mark.parametrize(
+    ("framework", "architecture", "macos", "reason"),
+    [
+        ("mlx", "applegpu_g17s", "26.2", None),
+        ("mlx", "applegpu_g17g", "27.0", None),
+        ("mlx", "applegpu_g18p", "26.2.1", None),
+        ("mlx", "applegpu_g17p", "26.2", "this GPU is applegpu_g17p"),
+        ("mlx", "applegpu_g16s", "26.2", "M5 or newer"),
+        ("mlx", None, "26.2", "unknown"),
+        ("mlx", "applegpu_g17s", "26.1", "needs macOS 26.2, this is 26.1"),
+        ("tensorflow", "applegpu_g17s", "26.2", "this framework has no tf32 on Metal"),
+    ],
+)
+def test_tf32_of_apples_neural_accelerators_is_a_cell_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+    framework: str,
+    architecture: str | None,
+    macos: str,
+    reason: str | None,
+) -> None:
+    monkeypatch.setattr(common, "sys", SimpleNamespace(platform="darwin"))
+    monkeypatch.setattr(common, "platform", SimpleNamespace(machine=lambda: "arm64"))
+    monkeypatch.setattr(precisions.platform, "mac_ver", lambda: (macos, ("", "", ""), "arm64"))
+    gpu = FoundDevice(kind="metal", index=0, name="Apple M5", architecture=architecture)
+    probes = {framework: Probe(devices=(gpu,), environment=None)}
+    plan = planned(
+        "smoke",
+        probes,
+        frameworks=(framework,),
+        precisions=("tf32", "float32"),
+        workloads=("mnist-cnn",),
+        recipes=("tuned",),
+    )
+    assert {p.cell.precision for p in plan.cells} == (
+        {"float32"} if reason else {"float32", "tf32"}
+    )
+    assert reason is None or reason in plan.excluded[0].reason

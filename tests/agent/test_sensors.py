@@ -1,6 +1,23 @@
 """Sensors: power, heat and load from the system's texts."""
 
+from pathlib import Path
+
+import pytest
+from tests.fakes.mac import FakeMac
+
+from bench_agent.doctor import quiet
 from bench_agent.machine import apple_state, sensors
+from bench_agent.run import idle_gate
+from bench_protocol.matrix import Device
+
+PMSET = """System-wide power settings:
+Currently in use:
+ standby              1
+ Sleep On Power Button 1
+ hibernatefile        /var/vm/sleepimage
+ {line}
+ sleep                1 (sleep prevented by caffeinate)
+"""
 
 
 def test_what_macos_says_of_power_and_heat() -> None:
@@ -8,8 +25,6 @@ def test_what_macos_says_of_power_and_heat() -> None:
     assert apple_state.parse_battery(battery) is True
     assert apple_state.parse_battery(battery.replace("Battery Power", "AC Power")) is False
     assert apple_state.parse_battery("Now drawing from 'AC Power'\n") is None
-    assert apple_state.parse_low_power("Currently in use:\n lowpowermode         1\n") is True
-    assert apple_state.parse_low_power(" sleep 1\n") is None
     assert apple_state.parse_thermal("com.apple.system.thermalpressurelevel 2\n", "") == "heavy"
     assert (
         apple_state.parse_thermal("", "Note: No thermal warning level has been recorded")
@@ -19,3 +34,33 @@ def test_what_macos_says_of_power_and_heat() -> None:
     assert apple_state.parse_thermal("", "CPU_Speed_Limit \t= 48\n") == "moderate"
     assert apple_state.parse_thermal("", "") is None
     assert sensors.parse_pressure("some avg10=12.50 avg60=1 avg300=1 total=9\nfull ...") == 12.5
+
+
+@pytest.mark.parametrize(
+    ("line", "low", "mode"),
+    [
+        ("lowpowermode         0", False, None),
+        ("lowpowermode         1", True, None),
+        ("powermode            0", False, "automatic"),
+        ("powermode            1", True, "low-power"),
+        ("powermode            2", False, "high-power"),
+        ("powermode            7", None, None),
+        ("womp                 1", None, None),
+    ],
+)
+def test_the_power_mode_of_a_mac(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    line: str,
+    low: bool | None,
+    mode: str | None,
+) -> None:
+    monkeypatch.setattr(sensors, "governor", lambda: None)
+    FakeMac(tmp_path, monkeypatch).prints("pmset", PMSET.format(line=line))
+    conditions = idle_gate.look(Device(kind="cpu"), "Darwin")
+    assert (conditions.low_power_mode, conditions.cpu_governor) == (low, mode)
+    (finding,) = quiet.check_power(sensors.Power(False, low, None, mode), "Darwin")
+    assert finding.verdict == ("warn" if low else "ok")
+    if low:
+        assert finding.hint == f"sudo pmset -a {line.split()[0]} 0"
+    assert ("High Power Mode" in finding.sentence) == (mode == "high-power")

@@ -91,10 +91,11 @@ def test_the_budget_leaves_two_blocks() -> None:
 
 @pytest.mark.parametrize(
     ("steps_per_epoch", "block_steps"),
-    [(390, 195), (937, 200), (400, 200), (60, 60)],
+    [(390, 78), (937, 200), (400, 100), (60, 15)],
 )
 def test_whole_epochs(steps_per_epoch: int, block_steps: int) -> None:
-    """Blocks fill an epoch exactly where a divisor is near; the rest is a last, shorter block."""
+    """Ten blocks or more fill epochs exactly where a divisor is near; the rest is a last, shorter
+    block."""
     blocks, session, heard = timed(
         repeat(MS), steps_per_epoch, warm_up_seconds=0.0, block_seconds=0.2, epochs=3
     )

@@ -48,12 +48,12 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     phases = [message.phase for message in messages if isinstance(message, PhaseBegan)]
     before = ["import", "data", "build", "warm_up", "timing"]
     assert phases == [*before, "conformance", "evaluate", "conformance"]
-    assert sum(isinstance(message, BlockDone) for message in messages) == 8
+    assert sum(isinstance(message, BlockDone) for message in messages) == 16
     assert isinstance(ended.outcome, Measured)
     measurement = ended.outcome.measurement
     assert measurement.startup.import_ns == 7
     assert measurement.startup.first_step_ns == 1_000_000
-    assert measurement.blocks.steps_per_block == 4
+    assert measurement.blocks.steps_per_block == 2
     assert measurement.parameter_count == TINY.parameter_count
     assert measurement.evaluation is not None
     assert measurement.evaluation.accuracy == 0.75

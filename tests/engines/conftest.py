@@ -48,7 +48,7 @@ def losses(session: Session, steps: int) -> list[float]:
     return values
 
 
-def tested(session: Session, workload: Workload) -> tuple[float, float]:
+def evaluated(session: Session, workload: Workload) -> tuple[float, float]:
     """Loss and accuracy on the test samples."""
     return session.evaluate(*seeded.generated_data(workload.data_set, "test"))
 

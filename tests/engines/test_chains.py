@@ -1,16 +1,18 @@
 """Chains: a batch cut into parts, one per core, trains the same as the whole batch."""
 
 import ctypes
+import os
+import sys
 
 import pytest
-from tests.fakes.workloads import small, variant
+from tests.fakes.workloads import cell_of, small, variant
 
 from bench_agent.doctor import fixes
 from bench_agent.engines.cpu import blas, chains
 from bench_protocol.catalogue import workload_named
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, losses, tested, without_dropout
+from .conftest import Opener, evaluated, installed, losses, without_dropout
 
 
 @pytest.mark.parametrize("framework", ["tensorflow", "mlx"])
@@ -24,7 +26,7 @@ def test_chains_train_as_the_whole_batch(
         monkeypatch.setattr(chains, "available_cores", lambda cores=cores: cores)
         session = opened(framework, workload, "tuned", 16)
         assert session.settings["chains"] == str(cores)
-        runs.append([*losses(session, 5), *tested(session, workload)])
+        runs.append([*losses(session, 5), *evaluated(session, workload)])
     assert runs[1] == pytest.approx(runs[0], rel=1e-5)
 
 
@@ -44,6 +46,62 @@ def test_how_many_chains(
     monkeypatch.setattr(chains, "available_cores", lambda: cores)
     weights = workload_named(name).trained_parameter_count
     assert chains.chains(batch_size, weights) == count
+
+
+POOLS = {
+    "tensorflow": "tf_intra_op_threads",
+    "mlx": "blas_threads",
+    "jax": "jax_cpu_threads",
+    "torch": "torch_threads",
+}
+
+
+@pytest.mark.parametrize("framework", POOLS)
+@pytest.mark.parametrize(("name", "batch_size"), [("mnist-cnn", 64), ("cifar100-vgg16", 128)])
+def test_no_pool_of_tuned_is_smaller_than_that_of_naive(
+    monkeypatch: pytest.MonkeyPatch, framework: str, name: str, batch_size: int
+) -> None:
+    """With 16 cores. A pool belongs to the process: all chains share it."""
+    engine, workload = installed(framework), workload_named(name)
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    monkeypatch.setattr(blas, "set_threads", lambda count: True)
+    for module in filter(None, map(sys.modules.get, (chains.__name__, type(engine).__module__))):
+        monkeypatch.setattr(module, "available_cores", lambda: 16, raising=False)
+
+    def pool(recipe: str) -> int:
+        for name in (*blas.THREADS, "TF_NUM_INTRAOP_THREADS"):
+            os.environ.pop(name, None)
+        engine.load(workload, cell_of(workload, framework, recipe, batch_size))
+        threads = int(engine.settings().get(POOLS[framework], 0)) or 16  # 0: all cores
+        if (framework, threads) == ("mlx", 1):  # then every chain has a thread of its own
+            return chains.one_core_chains(batch_size, workload.trained_parameter_count)
+        return threads
+
+    assert pool("tuned") >= pool("naive")
+
+
+@pytest.mark.parametrize(
+    ("name", "batch_size", "cores", "count", "threads"),
+    [
+        ("mnist-cnn", 64, 2, 2, 1),
+        ("mnist-cnn", 64, 16, 16, 1),
+        ("mnist-cnn", 64, 12, 8, 12),
+        ("mnist-cnn", 64, 96, 16, 96),  # not fewer than four samples each
+        ("cifar100-vgg16", 128, 16, 1, 16),
+    ],
+)
+def test_chains_of_one_core_have_a_blas_thread_each_or_share_all(
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    batch_size: int,
+    cores: int,
+    count: int,
+    threads: int,
+) -> None:
+    monkeypatch.setattr(chains, "available_cores", lambda: cores)
+    weights = workload_named(name).trained_parameter_count
+    assert chains.one_core_chains(batch_size, weights) == count
+    assert chains.blas_threads(count) == threads
 
 
 @pytest.mark.only_on("linux")

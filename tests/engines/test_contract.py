@@ -12,7 +12,7 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.layers import Dense, Flatten
 from bench_protocol.workloads import SGD, Workload
 
-from .conftest import Opener, losses, tested, without_dropout
+from .conftest import Opener, evaluated, losses, without_dropout
 
 BATCH = 16
 # Longer than any unrolled loop (16 steps). The odd samples make a short batch that must be dropped.
@@ -69,14 +69,14 @@ def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> No
     assert "cpu" in session.placement().lower()
     assert session.layers == "stock"
     assert session.settings
-    before, _ = tested(session, workload)
+    before, _ = evaluated(session, workload)
     session.train_block(1)
     session.sync()
     assert session.loss() == pytest.approx(math.log(10), rel=0.2)
     for _ in range(4):
         session.train_block(15)
     session.sync()
-    after, accuracy = tested(session, workload)
+    after, accuracy = evaluated(session, workload)
     assert after < 0.75 * before
     assert accuracy > 0.5
     assert math.isfinite(session.loss())

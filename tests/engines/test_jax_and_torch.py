@@ -113,3 +113,23 @@ def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None
         session.train_block(3)
         session.sync()
     assert looped.loss() == pytest.approx(single.loss(), rel=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["naive", "pipeline", "tuned"])
+def test_torch_copies_without_waiting_only_to_cuda(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, recipe: str
+) -> None:
+    """On Metal such a copy can read memory that the loop has released (pytorch issue 189690)."""
+    session = opened("torch", TINY, recipe, 16)
+    import torch
+
+    copied = []
+    to = torch.Tensor.to
+
+    def noted(tensor: Any, *places: Any, **options: Any) -> Any:
+        copied.append(options.get("non_blocking", False))
+        return to(tensor, *places, **options)
+
+    monkeypatch.setattr(torch.Tensor, "to", noted)
+    session.train_block(2)
+    assert not any(copied)

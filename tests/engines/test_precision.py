@@ -12,7 +12,7 @@ from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Precision
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, losses, tested, without_dropout
+from .conftest import Opener, evaluated, losses, without_dropout
 from .test_contract import PAIRS
 
 BATCH = 16
@@ -59,10 +59,10 @@ def test_updates_too_small_for_a_half_add_up_in_the_float32_weights(
     drops = []
     for precision in ("float32", "mixed_bfloat16"):
         session = opened(framework, workload, recipe, BATCH, precision)
-        before, _ = tested(session, workload)
+        before, _ = evaluated(session, workload)
         session.train_block(100)
         session.sync()
-        after, _ = tested(session, workload)
+        after, _ = evaluated(session, workload)
         drops.append(before - after)
     assert drops[0] > 0.05
     assert drops[1] == pytest.approx(drops[0], rel=0.1)

@@ -1,17 +1,22 @@
 """TensorFlow only: the gate around fit, the Metal probe, the LSTM."""
 
+import os
+from collections.abc import Callable
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.fakes.workloads import TINY, small, variant
 
+from bench_agent.engines import engine_named
 from bench_agent.engines.seam import WrongResult
+from bench_agent.worker import environment
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.seeded import initial_weights
 from bench_protocol.workloads import SGD, Adam, RMSprop, Workload
 
-from .conftest import Opener, losses, tested, tiny_data, without_dropout
+from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
 
 def test_what_breaks_inside_fit_comes_out_of_train_block(opened: Opener) -> None:
@@ -40,10 +45,28 @@ def test_a_closed_session_trains_no_more(opened: Opener) -> None:
 def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, safe = probe.forms()
+    stock, _, safe = probe.forms()
     assert probe.deviation(stock) < probe.TOLERANCE
     assert probe.deviation(safe) < probe.TOLERANCE
     assert probe.right_form((stock, safe)) == "stock"
+
+
+def test_a_matrix_product_is_waited_for_by_reading_a_value(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On Metal ``sync_devices`` returns at once; only a value that is read is certainly there."""
+    import tensorflow as tf
+
+    opened("tensorflow", TINY)
+    product = engine_named("tensorflow").gemm(64)
+    product()
+    read = []
+    tensor = type(tf.constant(0.0))
+    numpy = tensor.numpy
+    monkeypatch.setattr(tensor, "numpy", lambda self: read.append(self) or numpy(self))
+    monkeypatch.setattr(tf.test.experimental, "sync_devices", lambda: None)
+    product()
+    assert len(read) == 1
 
 
 @pytest.mark.parametrize("operation", ["dense", "conv"])
@@ -53,7 +76,7 @@ def test_the_probe_finds_a_planted_fault(operation: str) -> None:
 
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, safe = probe.forms()
+    stock, _, safe = probe.forms()
     right = getattr(stock, operation)
     wrong = replace(stock, **{operation: lambda x, kernel, bias: right(x, kernel, 0.99 * bias)})
     assert probe.right_form((wrong, safe)) == "safe"
@@ -61,12 +84,50 @@ def test_the_probe_finds_a_planted_fault(operation: str) -> None:
         probe.right_form((wrong,))
 
 
+@pytest.mark.parametrize(
+    ("wrong_where", "layers", "switch"),
+    [
+        (lambda: False, "stock", None),
+        (lambda: "TURN_OFF_REMAPPER" not in os.environ, "stock", "1"),  # the remapper is at fault
+        (lambda: True, "safe", None),
+    ],
+)
+def test_a_wrong_fusion_is_switched_off_before_the_layers_are_changed(
+    monkeypatch: pytest.MonkeyPatch,
+    wrong_where: Callable[[], bool],
+    layers: str,
+    switch: str | None,
+) -> None:
+    from dataclasses import replace
+
+    from bench_agent.engines.tensorflow import metal_probe as probe
+
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    os.environ.pop("TURN_OFF_REMAPPER", None)
+
+    def dense(x: Any, kernel: Any, bias: Any) -> Any:
+        return stock.dense(x, kernel, 0.99 * bias if wrong_where() else bias)
+
+    stock, _, safe = forms = probe.forms()
+    planted = tuple(replace(form, dense=dense) for form in forms[:2])
+    assert probe.right_form((*planted, safe)) == layers
+    assert os.environ.get("TURN_OFF_REMAPPER") == switch
+
+
+def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:
+    environ = {"TURN_OFF_REMAPPER": "1", "MPS_ENABLE_GEMM_PLUGIN": "0", "MPS_TOKEN": "secret"}
+    passed = environment.worker_environment(environ)
+    assert passed == {"TURN_OFF_REMAPPER": "1", "MPS_ENABLE_GEMM_PLUGIN": "0"}
+    recorded = environment.describe(engine_named("tensorflow"), passed).settings
+    assert passed.items() <= recorded.items()
+
+
 def test_the_probe_takes_nan_for_wrong() -> None:
     from dataclasses import replace
 
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, _ = probe.forms()
+    stock, *_ = probe.forms()
     broken = replace(stock, dense=lambda x, kernel, bias: stock.dense(x, kernel, bias) / 0.0 * 0.0)
     assert probe.deviation(broken) == float("inf")
 
@@ -182,8 +243,8 @@ def test_dense_layers_cut_between_the_cores_train_as_whole_ones(
         assert session.settings["first_dense_layer"] == how
         assert session.parameter_count() == workload.parameter_count
         # Evaluated between blocks and at the end: the weights must be the trained ones.
-        runs.append([*losses(session, 3), *tested(session, workload), *losses(session, 3)])
-        runs[-1].extend(tested(session, workload))
+        runs.append([*losses(session, 3), *evaluated(session, workload), *losses(session, 3)])
+        runs[-1].extend(evaluated(session, workload))
     assert runs[0] == pytest.approx(runs[1], rel=1e-4)
 
 
@@ -202,8 +263,8 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
         assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
         assert session.parameter_count() == workload.parameter_count
         before = session._model.get_weights()  # type: ignore[attr-defined]
-        runs.append([*losses(session, 3), *tested(session, workload), *losses(session, 3)])
-        runs[-1].extend(tested(session, workload))
+        runs.append([*losses(session, 3), *evaluated(session, workload), *losses(session, 3)])
+        runs[-1].extend(evaluated(session, workload))
         after = session._model.get_weights()  # type: ignore[attr-defined]
         moved.append([new - old for new, old in zip(after, before, strict=True)])
         # Each step rounds a weight to float32.

@@ -1,11 +1,21 @@
 """A fake disk: which written files would survive a power cut."""
 
+import fcntl
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
+
+
+def path_of(descriptor: int) -> Path:
+    """The path of an open file or folder."""
+    if sys.platform == "darwin":
+        name = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
+        return Path(os.fsdecode(name.rstrip(b"\0")))
+    return Path(f"/proc/self/fd/{descriptor}").readlink()
 
 
 class Disk:
@@ -35,7 +45,7 @@ class Disk:
 
     def _note(self, descriptor: int) -> None:
         status = os.fstat(descriptor)
-        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        path = path_of(descriptor)
         if stat.S_ISDIR(status.st_mode):
             with os.scandir(path) as entries:
                 self._names[status.st_ino] = {entry.name: entry.inode() for entry in entries}

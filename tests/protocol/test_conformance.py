@@ -66,6 +66,28 @@ def test_the_largest_deviation_decides(
     assert verdict.deviation == pytest.approx(max(sgd, workload), abs=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("architecture", "device", "off", "kind"),
+    [
+        ("x86_64", "cpu", 2e-5, "wrong_result"),
+        ("AMD64", "cpu", 2e-5, "wrong_result"),
+        ("arm64", "cpu", 5e-6, "conformant"),
+        ("arm64", "cpu", 2e-5, "unverified"),
+        ("aarch64", "cpu", 3.9e-5, "unverified"),
+        ("arm64", "cpu", 5e-5, "wrong_result"),  # planted faults are above 1e-4
+        ("arm64", "metal", 2e-5, "unverified"),
+        ("arm64", "metal", 5e-2, "wrong_result"),
+    ],
+)
+def test_limits_of_cpus_were_measured_on_one_architecture(
+    architecture: str, device: DeviceKind, off: float, kind: str
+) -> None:
+    verdict = conformance.verdict(cell(device), traces(off), architecture=architecture)
+    assert verdict.kind == kind
+    if device == "cpu" and kind == "unverified":
+        assert f"measured on x86_64, not on {architecture}" in verdict.reason
+
+
 @pytest.mark.parametrize("precision", get_args(Precision))
 @pytest.mark.parametrize("device", get_args(DeviceKind))
 @pytest.mark.parametrize("step", range(conformance.STEPS))

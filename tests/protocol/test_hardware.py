@@ -192,6 +192,8 @@ NESTED: list[dict[str, Any]] = [
     {"virtual_machine": "kvm"},
     {"container": "docker"},
     {"virtual_machine": "kvm", "container": "docker"},
+]
+TRANSLATED: list[dict[str, Any]] = [
     {"wsl": True},
     {"wsl": True, "virtual_machine": "hyperv"},
     {"rosetta": True},
@@ -199,10 +201,52 @@ NESTED: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("system", NESTED, ids=str)
+def test_an_nvidia_gpu_is_one_hardware_bare_and_in_a_container_or_virtual_machine(
+    system: dict[str, Any],
+) -> None:
+    gpus = (Gpu(kind="cuda", index=0, name="NVIDIA H100 80GB HBM3"),)
+    nested = machine("Intel(R) Xeon(R) Platinum 8481C", gpus, **system)
+    assert hardware_name(nested, CUDA) == "NVIDIA H100 80GB HBM3"
+    facts = nested.os.model_dump()
+    assert facts["virtual_machine"] or facts["container"]
+
+
+@pytest.mark.parametrize(
+    ("model", "fanless"),
+    [
+        ("MacBookAir10,1", True),
+        ("Mac14,2", True),
+        ("MacBook Air Mac14,15", True),
+        ("MacBook Air Mac99,1", True),
+        ("MacBook Pro Mac14,7", False),
+        ("Mac14,7", False),
+        ("Mac mini Mac14,3", False),
+        ("Mac14,20", False),
+        ("Mac15,120", False),
+        (None, False),
+    ],
+)
+def test_macs_without_a_fan_are_other_hardware(model: str | None, fanless: bool) -> None:
+    gpu = Gpu(kind="metal", index=0, name="Apple M2", cores=10)
+    mac = machine("Apple M2", (gpu,)).model_copy(
+        update={"model": model, "os": OperatingSystem(name="macos", version="26.1")}
+    )
+    end = " (fanless)" if fanless else ""
+    assert hardware_name(mac, METAL) == f"Apple M2 (10-core GPU){end}"
+    assert hardware_name(mac, CPU) == f"Apple M2 (8-core CPU){end}"
+
+
+@pytest.mark.parametrize(
+    ("system", "device"),
+    [
+        *((system, device) for system in NESTED for device in (CPU, METAL)),
+        *((system, device) for system in TRANSLATED for device in (CPU, CUDA, METAL)),
+    ],
+    ids=str,
+)
 @pytest.mark.parametrize("brand", ["Intel(R) Xeon(R) Platinum 8481C", "Apple M2 Max"])
-@pytest.mark.parametrize("device", [CPU, CUDA, METAL], ids=str)
-def test_what_is_nested_never_groups_with_the_bare_machine(
-    system: dict[str, Any], brand: str, device: Device
+def test_what_else_is_nested_never_groups_with_the_bare_machine(
+    system: dict[str, Any], device: Device, brand: str
 ) -> None:
     gpus = (
         Gpu(kind="cuda", index=0, name="NVIDIA H200"),

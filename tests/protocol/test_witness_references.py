@@ -159,6 +159,7 @@ def long_verdict(
     loss: float = 0.0,
     movement: float = 0.0,
     cell: dict[str, Any] | None = None,
+    architecture: str = "x86_64",
     **changes: Any,
 ) -> LongVerdict:
     """The verdict on a reference whose last loss and movement are off by relative deviations."""
@@ -168,7 +169,7 @@ def long_verdict(
     losses = (*trace.losses[:-1], (trace.losses[-1] or 0) * (1 + loss))
     moved = (*trace.movements[:-1], (trace.movements[-1] or 0) * (1 + movement))
     changed = trace.model_copy(update={"losses": losses, "movements": moved, **changes})
-    return judge(made, workload, [*short, changed])
+    return judge(made, workload, [*short, changed], architecture)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +194,15 @@ def test_a_long_trace_that_was_not_measured_has_the_witness_limits() -> None:
     verdict = long_verdict("mnist-dense", 1e-2, cell=on_gpu)
     assert verdict.kind == "wrong_result"
     assert "not measured" in verdict.sentence
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"), [(4e-4, "conformant"), (1e-3, "unverified"), (3e-3, "wrong_result")]
+)
+def test_a_long_trace_on_arm64_is_unverified_before_it_is_wrong(loss: float, kind: str) -> None:
+    verdict = long_verdict("mnist-dense", loss, architecture="arm64")
+    assert verdict.kind == kind
+    assert ("not measured on arm64" in verdict.sentence) == (kind == "unverified")
 
 
 def test_a_long_trace_without_a_value_is_wrong() -> None:

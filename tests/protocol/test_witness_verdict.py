@@ -191,3 +191,26 @@ def test_with_dropout_a_band_decides() -> None:
     inside = [(low.losses[step - 1] * high.losses[step - 1]) ** 0.5 for step in STEPS]
     assert judged(DROPPED, losses=inside).kind == "conformant"
     assert judged(DROPPED, loss_factor=1.5).kind == "wrong_result"
+
+
+@pytest.mark.parametrize(
+    ("architecture", "factor", "kind"),
+    [
+        ("x86_64", 1 + 1e-4, "wrong_result"),
+        ("arm64", 1 + 5e-6, "conformant"),
+        ("arm64", 1 + 1e-4, "unverified"),
+        ("arm64", 1 + 1e-3, "wrong_result"),
+    ],
+)
+def test_limits_of_cpus_are_those_of_one_architecture(
+    architecture: str, factor: float, kind: str
+) -> None:
+    """The last loss is that of many steps: 5e-5 is allowed, measured on x86-64."""
+    verdict = judged(loss_factor=factor, architecture=architecture)
+    assert verdict.kind == kind
+    if kind == "unverified":
+        assert verdict.sentence.endswith("measured on x86_64, not on arm64")
+    again = rewound(loss_factor=factor)
+    assert judged(rewound=again, architecture=architecture).kind == kind
+    alone = judged(rewound=again, architecture=architecture, reference=None)
+    assert (alone.kind == "wrong_result") == (kind == "wrong_result")

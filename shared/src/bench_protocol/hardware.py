@@ -1,7 +1,9 @@
 """Hardware names: the normalised name by which results are grouped.
 
 Computed by the server from a machine's facts, never sent: a new alias here regroups stored results.
-A virtual machine or container never groups with the bare machine.
+An NVIDIA GPU is the same hardware bare, in a container and in a virtual machine: it computes
+without their help, and the machine's facts say which it was. A processor in one is a part of the
+processor, and a virtual Mac's GPU is not Apple's GPU, so neither groups with the bare machine.
 """
 
 import re
@@ -52,23 +54,34 @@ ALIASES: tuple[tuple[str, str], ...] = (
     (r"\b(?:\(Notebook\)|Notebook)$", "Laptop GPU"),
 )
 
+# Apple's models without a fan; newer ones are known by the name that precedes their identifier.
+FANLESS = re.compile(
+    r"MacBook Air\b|\bMacBookAir10,1$|\bMac(?:14,2|14,15|15,12|15,13|16,12|16,13)$"
+)
+
 
 def hardware_name(machine: Machine, device: Device) -> str:
     """The hardware name of a device of this machine.
 
-    Examples: ``Apple M2 Max (30-core GPU)``, ``NVIDIA H200``, ``Intel Core i7-8700``,
-    ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
+    Examples: ``Apple M2 Max (30-core GPU)``, ``Apple M2 (8-core GPU) (fanless)``, ``NVIDIA H200``,
+    ``Intel Core i7-8700``, ``Intel Xeon Platinum 8481C, 2 cores (virtual machine)``.
     """
     name = _cpu_name(machine) if device.kind == "cpu" else _gpu_name(machine, device)
+    if machine.os.name == "macos" and FANLESS.search(machine.model or ""):
+        name += " (fanless)"
     if machine.os.rosetta:
         name += " (Rosetta)"
+    return name + _nesting(machine, device)
+
+
+def _nesting(machine: Machine, device: Device) -> str:
     if machine.os.wsl:
-        name += " (WSL)"
-    elif machine.os.virtual_machine or "(virtual)" in machine.cpu.brand.lower():
-        name += " (virtual machine)"
-    elif machine.os.container:
-        name += " (container)"
-    return name
+        return " (WSL)"
+    if device.kind == "cuda":
+        return ""
+    if machine.os.virtual_machine or "(virtual)" in machine.cpu.brand.lower():
+        return " (virtual machine)"
+    return " (container)" if machine.os.container else ""
 
 
 @lru_cache(maxsize=1024)

@@ -20,7 +20,8 @@ from bench_protocol.workloads import Workload
 class Timing(Wire):
     """When a repeat's timed part ends.
 
-    With ``epochs`` set, after that many whole epochs, or as many more as fill ``least_seconds``.
+    With ``epochs`` set, after that many whole epochs, or as many more as fill ``least_seconds``,
+    cut into at least ``min_blocks`` blocks.
     Otherwise once there are ``min_blocks`` blocks of about ``block_seconds`` whose relative spread
     is at most ``target_spread`` and ``least_seconds`` were timed, or when ``budget_seconds`` are
     spent (but never before two blocks).
@@ -71,16 +72,18 @@ class Answer(Wire):
 
 
 class FoundDevice(Wire):
-    """A device as a framework reports it; ``compute_capability`` such as ``9.0``, NVIDIA only.
+    """A device as a framework reports it.
 
-    ``python``: the interpreter of the workers that use it, which the parent adds; None for the
-    agent's own.
+    ``compute_capability`` such as ``9.0``: NVIDIA only. ``architecture`` such as ``applegpu_g17s``:
+    Apple only, from MLX. ``python``: the interpreter of the workers that use it, which the parent
+    adds; None for the agent's own.
     """
 
     kind: DeviceKind
     index: int
     name: str
     compute_capability: str | None = None
+    architecture: str | None = None
     python: str | None = None
 
 

@@ -5,6 +5,8 @@ precision, weights, optimiser state, softmax and loss are float32; layers comput
 on half-precision copies of the weights, so gradients are applied to the float32 weights.
 """
 
+import platform
+import re
 from typing import Literal
 
 from bench_protocol.matrix import PRODUCTS, DeviceKind, Precision
@@ -25,6 +27,10 @@ ALL_PRECISIONS: tuple[Precision, ...] = tuple(COMPUTE_TYPES)
 FLOAT16_LOSS_SCALE = 1024.0
 # NVIDIA's Ampere, the first to have TF32 and bfloat16.
 AMPERE = 8
+# Apple's GPUs with neural accelerators, on which MLX computes float32 products in TF32 by default;
+# phones' a generation later (mlx/backend/metal/device.cpp, is_nax_available).
+NEURAL_GENERATION, NEURAL_PHONE_GENERATION = 17, 18
+NEURAL_MACOS = (26, 2)
 
 
 def loss_scale(precision: Precision) -> float:
@@ -40,21 +46,44 @@ def mixed_settings(precision: Precision) -> dict[str, str]:
     return {"compute": PRODUCTS[precision]} | ({"loss_scale": f"{scale:g}"} if scale != 1 else {})
 
 
-def why_not(device: DeviceKind, precision: Precision) -> str | None:
-    """The reason why no device of a kind supports a precision, or None."""
-    if precision == "tf32" and device != "cuda":
-        return "tf32 is a format of NVIDIA GPUs"
+def why_not(device: DeviceKind, precision: Precision, *, tf32_on_metal: bool = False) -> str | None:
+    """The reason why no device of a kind supports a precision, or None.
+
+    Args:
+        tf32_on_metal: whether the framework uses TF32 on Apple's GPUs that have it.
+    """
+    if precision == "tf32" and device == "metal" and not tf32_on_metal:
+        return "this framework has no tf32 on Metal"
+    if precision == "tf32" and device == "cpu":
+        return "tf32 is a format of NVIDIA GPUs, and of Apple's from the M5 on"
     if precision == "mixed_float16" and device == "cpu":
         return "mixed_float16 is for GPUs: CPUs convert it at every step"
     return None
 
 
 def too_old(device: FoundDevice, precision: Precision) -> str | None:
-    """The reason why a GPU is too old for a precision, or None. A GPU of unknown version is not too
-    old."""
+    """The reason why a GPU or its system is too old for a precision, or None.
+
+    An NVIDIA GPU of unknown version is not too old; an Apple GPU of unknown architecture is.
+    """
+    if device.kind == "metal":
+        return _no_neural_accelerators(device) if precision == "tf32" else None
     capability = device.compute_capability
     if precision in ("tf32", "mixed_bfloat16") and capability:
         major = int(capability.split(".")[0])
         if major < AMPERE:
             return f"{precision} needs compute capability {AMPERE}.0, this GPU has {capability}"
+    return None
+
+
+def _no_neural_accelerators(device: FoundDevice) -> str | None:
+    macos = platform.mac_ver()[0]
+    architecture = device.architecture or "unknown"
+    name = re.fullmatch(r"applegpu_g([0-9]{1,3})([a-z])", architecture)
+    least = NEURAL_PHONE_GENERATION if name and name[2] == "p" else NEURAL_GENERATION
+    if name is None or int(name[1]) < least:
+        return f"tf32 needs neural accelerators (M5 or newer), this GPU is {architecture}"
+    version = tuple(int(part) for part in re.findall(r"[0-9]+", macos)[:2])
+    if version < NEURAL_MACOS:
+        return f"tf32 on Metal needs macOS 26.2, this is {macos or 'unknown'}"
     return None

@@ -32,7 +32,8 @@ Frameworks = Annotated[
     list[str], typer.Option("--framework", help="Only this framework; repeatable.")
 ]
 Devices = Annotated[
-    list[str], typer.Option("--device", help="Only metal, cuda, cpu or cuda:1; repeatable.")
+    list[str],
+    typer.Option("--device", help="Only metal, cuda, cpu, cuda:1 or cuda:all; repeatable."),
 ]
 Recipes = Annotated[
     list[str], typer.Option("--recipe", help="Only naive, pipeline or tuned; repeatable.")

@@ -22,7 +22,7 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
     quiet = True
     if power.low_power_mode:
         quiet = False
-        mac = "sudo pmset -a lowpowermode 0"
+        mac = f"sudo pmset -a {'powermode' if power.mode else 'lowpowermode'} 0"
         hint = mac if system == "Darwin" else "powerprofilesctl set performance"
         yield Finding("power.mode", "warn", "low-power mode slows everything down", hint)
     if power.on_battery:
@@ -31,7 +31,8 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
         sentence = "on battery: connect the charger; this shows whether it arrived"
         yield Finding("power.battery", "warn", sentence, hint)
     if quiet:
-        yield Finding("power", "ok", "on mains power, no low-power mode")
+        mode = ", High Power Mode" if power.mode == "high-power" else ""
+        yield Finding("power", "ok", f"on mains power, no low-power mode{mode}")
 
 
 def check_governor(governor: Governor | None) -> Iterator[Finding]:

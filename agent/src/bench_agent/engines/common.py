@@ -29,6 +29,7 @@ def why_not_here(
     device_kinds: tuple[DeviceKind, ...],
     recipes: tuple[Recipe, ...],
     precisions: tuple[Precision, ...],
+    tf32_on_metal: bool = False,
 ) -> str | None:
     """The reason why a device, recipe or precision cannot run, if it holds for every framework."""
     if device not in device_kinds:
@@ -41,7 +42,7 @@ def why_not_here(
         return f"the recipe {recipe} comes with a later version"
     if precision not in precisions:
         return f"this framework has no {precision} here yet"
-    return why_no_precision(device, precision)
+    return why_no_precision(device, precision, tf32_on_metal=tf32_on_metal)
 
 
 def available_cores() -> int:

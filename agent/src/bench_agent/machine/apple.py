@@ -121,6 +121,14 @@ def system_from(
     )
 
 
+def model_from(kernel: Mapping[str, str], profiled: Mapping[str, Any]) -> str | None:
+    """Product and model identifier. Newer identifiers do not tell a product by themselves."""
+    hardware = section(profiled, "SPHardwareDataType")
+    identifier = text_or_none(kernel.get("hw.model")) or text_or_none(hardware.get("machine_model"))
+    product = text_or_none(hardware.get("machine_name"))
+    return " ".join(filter(None, (product, identifier))) or None
+
+
 def gpus_from(
     kernel: Mapping[str, str], profiled: Mapping[str, Any], ioreg: tuple[Accelerator, ...]
 ) -> tuple[Gpu, ...]:

@@ -3,6 +3,7 @@
 import re
 
 THERMAL_LEVELS = ("nominal", "moderate", "heavy", "critical", "sleeping")
+POWER_MODES = {"0": "automatic", "1": "low-power", "2": "high-power"}
 
 
 def parse_battery(text: str) -> bool | None:
@@ -13,10 +14,17 @@ def parse_battery(text: str) -> bool | None:
     return match.group(1) == "Battery Power"
 
 
-def parse_low_power(text: str) -> bool | None:
-    """Low-power mode from ``pmset -g``."""
+def parse_power_mode(text: str) -> tuple[bool | None, str | None]:
+    """Whether low-power mode is on, and the name of the power mode, from ``pmset -g``.
+
+    Macs with High Power Mode print ``powermode`` 0, 1 or 2 and no ``lowpowermode``; the others have
+    only the latter, and no name.
+    """
+    if match := re.search(r"^\s*powermode\s+([0-9])\b", text, re.MULTILINE):
+        name = POWER_MODES.get(match.group(1))
+        return None if name is None else name == "low-power", name
     match = re.search(r"^\s*lowpowermode\s+([01])\b", text, re.MULTILINE)
-    return None if match is None else match.group(1) == "1"
+    return (None if match is None else match.group(1) == "1"), None
 
 
 def parse_thermal(notify: str, pmset: str) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from bench_protocol.machine import Cpu, Gpu, OperatingSystem
 
 from . import apple
-from .text import command_output, text_or_none, whole_or_none
+from .text import command_output, whole_or_none
 
 PROFILER_TIMEOUT_SECONDS = 30
 SYSCTL_NAMES = (
@@ -45,10 +45,8 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def model() -> str | None:
-    """Model identifier, such as ``Mac14,6``."""
-    return text_or_none(sysctl().get("hw.model")) or text_or_none(
-        apple.section(profile(), "SPHardwareDataType").get("machine_model")
-    )
+    """Product and model identifier, such as ``MacBook Air Mac14,2``; only what is known."""
+    return apple.model_from(sysctl(), profile())
 
 
 def memory_bytes() -> int | None:
@@ -65,8 +63,12 @@ def identifier() -> bytes | None:
 
 @cache
 def sysctl() -> dict[str, str]:
-    """Kernel values by name; names unknown to the kernel are absent."""
-    return apple.parse_sysctl(command_output("sysctl", *SYSCTL_NAMES, statuses=(0, 1)))
+    """Kernel values by name; names unknown to the kernel are absent.
+
+    No Mac knows all names. Without ``-i`` sysctl ends with the number of unknown names as its exit
+    status, or at the first of them (apple-oss-distributions/system_cmds, sysctl.c).
+    """
+    return apple.parse_sysctl(command_output("sysctl", "-i", *SYSCTL_NAMES, any_status=True))
 
 
 @cache

@@ -24,11 +24,12 @@ NEAR_THE_LIMIT_CELSIUS = 5.0
 
 @dataclass(frozen=True)
 class Power:
-    """Power state; None for unknown values."""
+    """Power state; None for unknown values. ``mode``: of Macs that have High Power Mode."""
 
     on_battery: bool | None = None
     low_power_mode: bool | None = None
     battery_percent: float | None = None
+    mode: str | None = None
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,8 @@ def power(system: str) -> Power:
     on_battery, percent = _battery()
     if system == "Darwin":
         on_battery = apple_state.parse_battery(command_output("pmset", "-g", "batt"))
-        return Power(
-            on_battery, apple_state.parse_low_power(command_output("pmset", "-g")), percent
-        )
+        low, mode = apple_state.parse_power_mode(command_output("pmset", "-g"))
+        return Power(on_battery, low, percent, mode)
     profile = file_text("/sys/firmware/acpi/platform_profile").strip()
     return Power(on_battery, profile == "low-power" if profile else None, percent)
 

@@ -3,7 +3,6 @@
 import math
 import re
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 from bench_protocol.units import LARGEST_INTEGER
@@ -11,6 +10,8 @@ from bench_protocol.units import LARGEST_INTEGER
 LONGEST_TEXT = 200
 LONGEST_VERSION = 64
 LARGEST_FILE_BYTES = 4 * 1024 * 1024
+# Where the system's own commands are: a user's program of the same name is not run.
+COMMANDS = "/usr/bin:/bin:/usr/sbin:/sbin"
 # Printable characters in the languages of operating systems; others become a space.
 ODD = re.compile(r"[^\x20-\x7e\u00a0-\u024f\u0370-\u05ff\u3040-\u9fff\uac00-\ud7a3]+")
 # Identifiers that no fact may contain.
@@ -86,13 +87,11 @@ def file_text(path: Path | str) -> str:
         return ""
 
 
-def command_output(
-    *command: str, timeout_seconds: float = 10, statuses: Sequence[int] = (0,)
-) -> str:
+def command_output(*command: str, timeout_seconds: float = 10, any_status: bool = False) -> str:
     """A command's output, or an empty text if it is missing, fails or takes too long.
 
     Args:
-        statuses: exit statuses whose output counts; ``sysctl`` ends with 1 if one name is unknown.
+        any_status: the output counts whatever the exit status is.
     """
     try:
         done = subprocess.run(
@@ -104,8 +103,9 @@ def command_output(
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return ""
-    return done.stdout.decode("utf-8", errors="replace") if done.returncode in statuses else ""
+    failed = done.returncode != 0 and not any_status
+    return "" if failed else done.stdout.decode("utf-8", errors="replace")
 
 
 def _plain_locale() -> dict[str, str]:
-    return {"PATH": "/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C"}
+    return {"PATH": COMMANDS, "LC_ALL": "C"}

@@ -10,7 +10,7 @@ from statistics import fmean, median
 from pydantic import Field, ValidationError
 
 from bench_protocol.matrix import Cell, Device, DeviceKind
-from bench_protocol.result import Measurement, Warn
+from bench_protocol.result import Gemm, Measurement, Warn
 from bench_protocol.units import Finite, Wire
 from bench_protocol.workloads import Workload
 
@@ -25,6 +25,9 @@ ASSUMED_FLOPS: Mapping[DeviceKind, float] = {"cpu": 5e10, "metal": 2e12, "cuda":
 # A step's arithmetic is assumed to reach this share of a matrix product's FLOP/s (0.09 to 0.7 were
 # measured). The rest of a step's time does not grow with the step.
 BULK_EFFICIENCY = 0.2
+# No device computes matrix products faster. One that was timed without waiting for the device seems
+# to, and would make every estimate far too short.
+MOST_FLOPS: Mapping[DeviceKind, float] = {"cpu": 2e14, "metal": 1e14, "cuda": 5e15}
 # Cost of a repeat's first step, compilation and conformance traces, in steps.
 OVERHEAD_STEPS = 4
 
@@ -139,18 +142,25 @@ def cell_times_of(
     """
     blocks = measurement.blocks
     timed_seconds = blocks.total_ns / 1e9
-    gemm = measurement.gemm
     enough = timing.min_blocks * timing.block_seconds <= timing.budget_seconds
     return CellTimes(
         framework=cell.framework,
         device=cell.device,
         step_flops=step_flops(cell, workload),
         step_seconds=timed_seconds / blocks.steps,
-        gemm_flops=2e9 * gemm.size**3 / gemm.duration_ns if gemm else None,
+        gemm_flops=_gemm_flops(measurement.gemm, cell.device.kind),
         overhead_seconds=max(0.0, wall_seconds - timed_seconds - blocks.warm_up_ns / 1e9),
         tried_to_settle=timing.epochs is None and enough,
         settled_seconds=timed_seconds if blocks.stop_reason == "settled" else None,
     )
+
+
+def _gemm_flops(gemm: Gemm | None, kind: DeviceKind) -> float | None:
+    """FLOP/s of a matrix product; an impossible figure counts as that of an unmeasured device."""
+    if gemm is None:
+        return None
+    flops = 2e9 * gemm.size**3 / gemm.duration_ns
+    return flops if flops <= MOST_FLOPS[kind] else ASSUMED_FLOPS[kind] / BULK_EFFICIENCY
 
 
 def load(path: Path) -> MeasuredTimes:

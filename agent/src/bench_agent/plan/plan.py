@@ -121,7 +121,10 @@ def make_plan(
         if not probe.devices:
             excluded.append(Excluded(framework, probe.problem or "sees no device"))
             continue
-        for device in _chosen_devices(probe.devices, selection.devices):
+        chosen, others = _chosen_devices(probe.devices, selection.devices)
+        if others and not selection.devices:
+            excluded.append(_other_gpus(framework, others))
+        for device in chosen:
             for workload in _chosen_workloads(preset, selection, catalogue):
                 for planned in _cells(preset, selection, framework, device, workload, free_memory):
                     if isinstance(planned, Excluded):
@@ -163,8 +166,10 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
     }
     for name in wanted:
         if name not in here:
-            available = sorted(name for name in here if not name.endswith(":0"))
-            raise UsageProblem(f"no device {name!r} here; there are: {', '.join(available)}")
+            shown = sorted(name for name in here if not name.endswith((":0", ":all")))
+            raise UsageProblem(
+                f"no device {name!r} here; there are: {', '.join(shown)}; KIND:all is all of a kind"
+            )
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
@@ -277,8 +282,10 @@ def _frameworks(preset: Preset) -> Sequence[str]:
 
 def _timing(preset: Preset, workload: Workload, device: DeviceKind) -> Timing:
     epochs = {"epochs": workload.epochs} if preset.published else {}
-    least = {"least_seconds": preset.least_seconds.get(device, 0.0)}
-    return preset.timing.model_copy(update=epochs | least)
+    least = preset.least_seconds.get(device, 0.0)
+    budget = max(preset.timing.budget_seconds, least)
+    seconds = {"least_seconds": least, "budget_seconds": budget}
+    return preset.timing.model_copy(update=epochs | seconds)
 
 
 def _share_budget(
@@ -287,16 +294,21 @@ def _share_budget(
     """Give each cell its timing budget and its estimate."""
     budget = selection.budget_seconds
     if budget is None and preset.total_seconds is not None and cells:
-        overhead = sum(
-            measured_times.overhead_seconds(planned.cell, planned.workload) for planned in cells
+        taken = sum(
+            measured_times.overhead_seconds(planned.cell, planned.workload)
+            + planned.timing.least_seconds
+            for planned in cells
         )
-        share = (preset.total_seconds - overhead) / len(cells)
+        share = (preset.total_seconds - taken) / len(cells)
         budget = min(preset.longest_seconds, max(preset.shortest_seconds, share))
     shared = []
     for planned in cells:
         timing = planned.timing
         if budget is not None:
-            timing = timing.model_copy(update={"budget_seconds": budget, "epochs": None})
+            # A user's own budget is the longest that may be timed.
+            least = timing.least_seconds if selection.budget_seconds is None else 0.0
+            wanted = {"budget_seconds": max(budget, least), "epochs": None}
+            timing = timing.model_copy(update=wanted)
         estimate = measured_times.repeat_seconds(planned.cell, planned.workload, timing)
         shared.append(planned.model_copy(update={"timing": timing, "estimate_seconds": estimate}))
     return shared
@@ -304,15 +316,26 @@ def _share_budget(
 
 def _chosen_devices(
     devices: tuple[FoundDevice, ...], wanted: tuple[str, ...]
-) -> Iterator[FoundDevice]:
-    for device in devices:
-        if not wanted or _names(device) & set(wanted):
-            yield device
+) -> tuple[list[FoundDevice], list[FoundDevice]]:
+    """The devices to plan, and the others. By default the first of each kind is planned."""
+    names = set(wanted)
+    chosen = [d for d in devices if (_names(d) & names if names else d.index == 0)]
+    return chosen, [device for device in devices if device not in chosen]
+
+
+def _other_gpus(framework: str, others: list[FoundDevice]) -> Excluded:
+    names = ", ".join(f"{device.kind}:{device.index}" for device in others)
+    kind = others[0].kind
+    return Excluded(
+        f"{framework} on {names}",
+        f"one GPU is planned; --device {kind}:all plans all, --device {kind}:1 that one",
+    )
 
 
 def _names(device: FoundDevice) -> set[str]:
-    """The names of a device in filters: its kind, or kind and index."""
-    return {device.kind, f"{device.kind}:{device.index}"}
+    """The names of a device in filters: kind and index, all of its kind, its kind for the first."""
+    kind = device.kind
+    return {f"{kind}:{device.index}", f"{kind}:all", *([kind] if device.index == 0 else ())}
 
 
 def _chosen_workloads(

@@ -18,13 +18,14 @@ from ..base.messages import Answer, Job, Timing
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
-from .worker_process import run_job, worker_command
+from .patience import limits_for, why_silent
+from .worker_process import Limits, run_job, worker_command
 
 # For shorter plans calibration would cost more time than it saves.
 WORTH_SECONDS = 300.0
 SHORT = Timing(warm_up_seconds=0.2, budget_seconds=3.0)
 
-RunJob = Callable[[Job, Path, str | None], Answer]
+RunJob = Callable[[Job, Path, Limits, str | None], Answer]
 
 
 def is_worth_it(plan: Plan) -> bool:
@@ -47,7 +48,9 @@ def calibrate(
     cells: list[PlannedCell],
     home: Home,
     show: Callable[[str], None],
-    run_job: RunJob = lambda job, log, python: run_job(job, log, command=worker_command(python)),
+    run_job: RunJob = lambda job, log, limits, python: run_job(
+        job, log, limits=limits, command=worker_command(python)
+    ),
     clock: Callable[[], float] = time.monotonic,
     look: Callable[[Device], Conditions] = idle_gate.look,
 ) -> None:
@@ -61,13 +64,17 @@ def calibrate(
     for planned in cells:
         cell = planned.cell
         show(f"calibrating: {cell.framework} on {cell.device}")
+        measured_times = estimates.load(home.measured_times)
+        if reason := why_silent(cell, measured_times):
+            show(reason)
         job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
         doubts_before = [
             w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
         ]
         began = clock()
-        measurement = run_job(job, log, planned.python).outcome.measurement
+        limits = limits_for(cell, planned.estimate_seconds, measured_times)
+        measurement = run_job(job, log, limits, planned.python).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(

@@ -4,6 +4,7 @@ Each cell runs in a fresh process. The batch size of the cell does not matter, b
 its own.
 """
 
+import platform
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.messages import Job
 from ..plan.plan import Plan
+from .patience import limits_for
 from .worker_process import run_traces, worker_command
 
 
@@ -44,9 +46,13 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         answer = run_traces(
             job,
             logs / "conformance" / f"{number}.log",
-            command=worker_command(planned.python),
+            limits_for(planned.cell, planned.estimate_seconds),
+            worker_command(planned.python),
         )
-        conformance = None if answer.problem else verdict(planned.cell, answer.traces)
+        conformance = None
+        if not answer.problem:
+            machine = platform.machine()
+            conformance = verdict(planned.cell, answer.traces, architecture=machine)
         yield CheckedCell(
             planned.cell, conformance, answer.traces, answer.environment, answer.problem
         )

@@ -19,6 +19,8 @@ from ..machine.wire import tolerant
 from .interrupt import Stop
 
 POLL_SECONDS = 2.0
+# Readings of a GPU that seems busy.
+MOST_READINGS = 3
 IDLE_AND_COOL = ("not_idle", "hot")
 COOL = ("hot",)
 # Conditions that waiting does not change.
@@ -42,7 +44,7 @@ def look(device: Device, system: str = platform.system()) -> Conditions:
         "battery_percent": power.battery_percent,
         "low_power_mode": power.low_power_mode,
         "thermal_pressure": pressure,
-        "cpu_governor": slug_or_none(governor.name) if governor else None,
+        "cpu_governor": slug_or_none(governor.name if governor else power.mode),
     }
     return tolerant(Conditions, facts | _gpu(device))
 
@@ -106,21 +108,45 @@ def _texts(warnings: list[Warn]) -> str:
     return ", ".join(map(doubt_text.words, warnings))
 
 
+def _least_use(read: Callable[[], float | None]) -> float | None:
+    """The least use of a GPU over a second, in per cent; read once if it is idle.
+
+    A screen is drawn in bursts, and a figure can be a second old, so that it contains the worker
+    that has just ended. Other work shows in every reading.
+    """
+    least = read()
+    for _ in range(MOST_READINGS - 1):
+        if least is None or least <= doubts.BUSY_PERCENT:
+            break
+        time.sleep(sensors.SAMPLE_SECONDS)
+        again = read()
+        least = least if again is None else min(least, again)
+    return least
+
+
+def _metal_use() -> float | None:
+    busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
+    return max(busy, default=None)
+
+
 def _gpu(device: Device) -> dict[str, Any]:
     if device.kind == "metal":
-        busy = [gpu.busy_percent for gpu in macos.accelerators() if gpu.busy_percent is not None]
-        return {"gpu_utilisation_percent": max(busy, default=None)}
+        return {"gpu_utilisation_percent": _least_use(_metal_use)}
     if device.kind != "cuda":
         return {}
     with nvidia.nvml() as library:
         handle = nvidia.handle_of(library, device.index) if library is not None else None
         if handle is None:
             return {}
-        use = nvidia.query(library, "DeviceGetUtilizationRates", handle)
+
+        def use() -> float | None:
+            rates = nvidia.query(library, "DeviceGetUtilizationRates", handle)
+            return getattr(rates, "gpu", None)
+
         memory = nvidia.query(library, "DeviceGetMemoryInfo", handle)
         running = nvidia.query(library, "DeviceGetComputeRunningProcesses", handle)
         facts = {
-            "gpu_utilisation_percent": getattr(use, "gpu", None),
+            "gpu_utilisation_percent": _least_use(use),
             "gpu_memory_used_bytes": getattr(memory, "used", None),
             "gpu_processes": None if running is None else len(running),
             "gpu_temperature_celsius": nvidia.query(library, "DeviceGetTemperature", handle, 0),

@@ -24,6 +24,7 @@ from .interrupt import Stop
 from .journal import Journal, end
 from .keep_awake import awake
 from .monitor import Monitor
+from .patience import limits_for, why_silent
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job, worker_command
@@ -125,10 +126,14 @@ def run_plan(
                 if stop and stop.requested:
                     raise KeyboardInterrupt
                 run = post.bound(run)
+                measured_times = estimates.load(home.measured_times)
+                if reason := why_silent(planned.cell, measured_times):
+                    reporter.note(reason)
+                limits = limits_for(planned.cell, planned.estimate_seconds, measured_times)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
                 runs = run_job or in_worker(planned)
-                result = _one_repeat(run, planned, repeat, log, runs, reporter, before)
+                result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
                 measured_here = True
                 outbox.put(result, sign(result, key))
                 _note_times(home, planned, result)
@@ -161,13 +166,13 @@ def _one_repeat(
     planned: PlannedCell,
     repeat: int,
     log: Path,
+    limits: Limits,
     run_job: RunJob,
     reporter: Reporter,
     before: Conditions,
 ) -> Result:
     cell = planned.cell
     job = Job(workload=planned.workload, cell=cell, seed=run.seed, timing=planned.timing)
-    limits = Limits(total_seconds=max(600.0, 10 * planned.estimate_seconds))
     cores = run.machine.cpu.logical_cores or 1
 
     def heard(message: PhaseBegan | BlockDone) -> None:

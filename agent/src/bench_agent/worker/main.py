@@ -78,9 +78,8 @@ def traced(job: Job) -> TraceAnswer:
         engine = engine_named(job.cell.framework)
         engine.load(job.workload, job.cell)
         software = environment.describe(engine)
-        return TraceAnswer(
-            traces=conformance_trace.both(engine, job.workload, job.cell), environment=software
-        )
+        traces = conformance_trace.both(engine, job.workload, job.cell)
+        return TraceAnswer(traces=traces, environment=environment.describe(engine))
     except Exception as error:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]

@@ -1,6 +1,7 @@
 """One repeat, phase by phase, and its outcome when a phase fails."""
 
 import os
+import platform
 import traceback
 from collections.abc import Callable
 
@@ -105,6 +106,8 @@ class Repeat:
         self._session = engine.open(job.workload, job.cell, weights, self._samples)
         self._session.sync()
         build_ns = clock() - began
+        # Again: the Metal probe may have switched off the plug-in's remapper.
+        self.environment = environment.describe(engine)
 
         self._enter("warm_up")
         began = clock()
@@ -211,11 +214,12 @@ class Repeat:
         if not witness.counts_all_steps(measurement) or not (after and after.right):
             print(f"steps after the timing: {after}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        told = measurement.witness
-        if told and not witness.repeats_itself(self._job.cell, self._job.workload, told):
+        cell, workload, told = self._job.cell, self._job.workload, measurement.witness
+        machine = platform.machine()
+        if told and not witness.repeats_itself(cell, workload, told, machine):
             print(f"the timed session does not repeat its first losses: {told}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        verdict = conformance.verdict(self._job.cell, measurement.traces)
+        verdict = conformance.verdict(cell, measurement.traces, architecture=machine)
         if verdict.kind == "wrong_result" or not self._drops_right:
             print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)

@@ -52,7 +52,8 @@ def measure(
     Returns:
         Raw block times. ``stop_reason`` is ``epochs`` with ``timing.epochs`` set; else ``settled``
         once the relative spread of at least ``min_blocks`` blocks is at most ``target_spread``,
-        or ``budget``. In ``epochs`` mode the steps that do not fill a block are the last block.
+        or ``budget``. In ``epochs`` mode there are ``min_blocks`` blocks too, unless there are
+        fewer steps, and the steps that do not fill a block are the last block.
     """
     stopwatch = _Stopwatch(session, clock)
     warm_up = _WarmUp(stopwatch, timing, steps_per_epoch)
@@ -69,7 +70,7 @@ def measure(
     least_ns = round(timing.least_seconds * NS_PER_SECOND)
     if timing.epochs is not None:
         epochs = max(timing.epochs, math.ceil(least_ns / (steps_per_epoch * step_ns)))
-        steps = _epoch_block(steps, steps_per_epoch, epochs * steps_per_epoch)
+        steps = _epoch_block(steps, steps_per_epoch, epochs * steps_per_epoch, timing.min_blocks)
         durations, last_block = _time_epochs(
             stopwatch, steps, epochs, steps_per_epoch, least_ns, on_block
         )
@@ -156,10 +157,12 @@ class _WarmUp:
         return agree and long_enough and self.total_ns >= self._wanted_ns
 
 
-def _epoch_block(steps: int, steps_per_epoch: int, total: int) -> int:
-    """Steps of a block so that whole blocks fill an epoch, if that is close to ``steps``."""
-    steps = max(steps, math.ceil(total / MOST_BLOCKS))
-    near = range(steps - steps // 3, steps + steps // 2 + 1)
+def _epoch_block(steps: int, steps_per_epoch: int, total: int, min_blocks: int) -> int:
+    """Steps of a block so that whole blocks fill an epoch, if that is close to ``steps``, and there
+    are at least ``min_blocks``, if there are as many steps."""
+    longest = max(1, total // max(1, min_blocks))
+    steps = max(min(steps, longest), math.ceil(total / MOST_BLOCKS))
+    near = range(steps - steps // 3, min(steps + steps // 2, longest) + 1)
     divisors = [size for size in near if size and steps_per_epoch % size == 0]
     return min(divisors, key=lambda size: abs(size - steps), default=steps)
 

@@ -86,10 +86,21 @@ def rewound(
     return Rewound(start_loss=finite(start_loss), losses=losses_after(session, told.steps))
 
 
-def repeats_itself(cell: Cell, workload: Workload, told: Witness) -> bool:
-    """Whether both readings agree as far as can be said without a reference."""
+def repeats_itself(cell: Cell, workload: Workload, told: Witness, architecture: str) -> bool:
+    """Whether both readings agree as far as can be said without a reference.
+
+    Args:
+        architecture: of the machine's processor.
+    """
     verdict = witness_verdict.judge(
-        cell, workload, told.steps, told.losses, told.step_count, None, rewound=told.rewound
+        cell,
+        workload,
+        told.steps,
+        told.losses,
+        told.step_count,
+        None,
+        architecture=architecture,
+        rewound=told.rewound,
     )
     return verdict.kind != "wrong_result"
 

@@ -19,7 +19,14 @@ class Case:
     @cached_property
     def conformance(self) -> conformance.ConformanceVerdict:
         """The verdict on the short traces."""
-        return conformance.verdict(self.result.cell, self.measured.traces)
+        return conformance.verdict(
+            self.result.cell, self.measured.traces, architecture=self.architecture
+        )
+
+    @property
+    def architecture(self) -> str:
+        """Of the machine's processor."""
+        return self.result.machine.cpu.architecture
 
     @property
     def is_first_version(self) -> bool:

@@ -77,7 +77,7 @@ def long_run(case: Case) -> Finding:
     if case.is_first_version or cell.workload_digest not in long_trace.references():
         which = "version 1 of the payload" if case.is_first_version else "this workload"
         return Finding(True, f"{which} has no long trace", {}, checked=False)
-    verdict = long_trace.judge(cell, case.workload, case.measured.traces)
+    verdict = long_trace.judge(cell, case.workload, case.measured.traces, case.architecture)
     off = verdict.deviation
     numbers = {"verdict": verdict.kind, "deviation": None if off == math.inf else off}
     return Finding(verdict.kind == "conformant", verdict.sentence, numbers)

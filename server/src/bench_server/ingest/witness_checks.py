@@ -41,6 +41,7 @@ def witness(case: Case) -> Finding:
         told.step_count,
         band,
         movements=told.movements,
+        architecture=case.architecture,
         rewound=told.rewound,
         start=reference.start if reference else None,
     )

@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from ..common import available_cores
 
 MOST_CHAINS = 4
+LEAST_SAMPLES = 4
 # With more weights, the sum of the chains' gradients costs more than the cores gain.
 MOST_WEIGHTS = 5_000_000
+MOST_SUMMED = MOST_CHAINS * MOST_WEIGHTS
 
 
 def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
     """The number of equal chains to cut a batch into on a CPU; 1 leaves it whole.
+
+    For a framework that also cuts each operation among the cores (TensorFlow): a few chains are
+    enough, because its pool has a thread for each core that may be used.
 
     Args:
         weights: the number of weights that every chain computes a gradient of.
@@ -24,11 +29,26 @@ def chains(batch_size: int, weights: int, units: Iterable[int] = ()) -> int:
     """
     if weights > MOST_WEIGHTS:
         return 1
-    numbers = (batch_size, *units)
-    most = min(available_cores(), MOST_CHAINS)
+    return _largest_divisor(min(available_cores(), MOST_CHAINS), batch_size, *units)
+
+
+def one_core_chains(batch_size: int, weights: int) -> int:
+    """The number of chains where one core computes a chain (MLX): if possible one for each core."""
+    if weights > MOST_WEIGHTS:
+        return 1
+    most = min(available_cores(), batch_size // LEAST_SAMPLES, MOST_SUMMED // max(1, weights))
+    return _largest_divisor(max(1, most), batch_size)
+
+
+def blas_threads(chains: int) -> int:
+    """The threads of BLAS, whose pool serves one chain at a time.
+
+    One where every core has a chain of its own: their products then run side by side (measured with
+    OpenBLAS on two cores: two threads cost seven times the processor time of one). Else all cores.
+    """
+    cores = available_cores()
+    return 1 if chains == cores else cores
+
+
+def _largest_divisor(most: int, *numbers: int) -> int:
     return max(c for c in range(1, most + 1) if all(number % c == 0 for number in numbers))
-
-
-def threads_each(chains: int) -> int:
-    """A chain's share of the cores."""
-    return max(1, available_cores() // chains)

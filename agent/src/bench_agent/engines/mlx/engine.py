@@ -41,6 +41,7 @@ class Mlx:
             device_kinds=self.device_kinds,
             recipes=self.recipes,
             precisions=self.precisions,
+            tf32_on_metal=True,
         )
 
     def load(self, workload: Workload, cell: Cell) -> None:
@@ -52,8 +53,8 @@ class Mlx:
         device = cell.device
         self._prepare()
         if device.kind == "cpu" and cell.recipe == "tuned":
-            chains = cpu_chains.chains(cell.batch_size, workload.trained_parameter_count)
-            threads = cpu_chains.threads_each(chains)
+            chains = cpu_chains.one_core_chains(cell.batch_size, workload.trained_parameter_count)
+            threads = cpu_chains.blas_threads(chains)
             self._blas_threads = threads if blas.set_threads(threads) else None
         self._compute = COMPUTE_TYPES[cell.precision]
         # MLX reads it at the first matrix product; its default is TF32 if the GPU has it.
@@ -77,10 +78,15 @@ class Mlx:
             for index in range(mx.device_count(mx.gpu)):
                 facts = mx.device_info(mx.Device(mx.gpu, index))
                 name = str(facts.get("device_name", "GPU"))[:200]
+                architecture = str(facts.get("architecture", ""))[:64] or None
                 devices.insert(
                     index,
                     FoundDevice(
-                        kind=kind, index=index, name=name, compute_capability=_capability(facts)
+                        kind=kind,
+                        index=index,
+                        name=name,
+                        compute_capability=_capability(facts),
+                        architecture=architecture if kind == "metal" else None,
                     ),
                 )
         return devices

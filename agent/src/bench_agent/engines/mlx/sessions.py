@@ -135,7 +135,7 @@ class FedSession(MlxSession):
     """A batch from NumPy, a step, evaluate everything.
 
     ``naive`` evaluates and reads the loss every step; ``pipeline`` evaluates at the end of each
-    epoch and at ``sync``.
+    epoch and at ``sync``, which ends each timed block.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class FedSession(MlxSession):
         self._begin()
         self.settings = {
             "loop": "lazy" if pipeline else "eager",
-            "steps_per_evaluation": str(self._steps_per_evaluation),
+            "steps_per_evaluation": "a block, at most an epoch" if pipeline else "1",
             "compile": "false",
             **mixed_settings(precision),
         }
@@ -204,7 +204,11 @@ class TunedSession(SlicedLoop, MlxSession):
 
         self._batch_size = batch_size
         self._steps_per_epoch = len(data.order) // batch_size
-        chains = cpu_chains.chains(batch_size, workload.trained_parameter_count) if on_cpu else 1
+        chains = (
+            cpu_chains.one_core_chains(batch_size, workload.trained_parameter_count)
+            if on_cpu
+            else 1
+        )
         memory_kept = on_cpu and malloc.keep()
         device = mx.default_device()
         self._streams = _cpu_streams(chains) if on_cpu else [mx.default_stream(device)]

@@ -12,7 +12,6 @@ from bench_protocol.workloads import Workload
 from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import why_not_here
-from ..cpu import chains
 from ..seam import Data, Engine, Session
 from . import units
 
@@ -57,8 +56,6 @@ class TensorFlow:
         device, precision = cell.device, cell.precision
         if device.kind == "cpu" and cell.recipe == "tuned":
             self._chains = units.chains(workload, cell.batch_size)
-            # A user's choice stays.
-            os.environ.setdefault(THREADS, str(chains.threads_each(self._chains)))
         import tensorflow as tf
 
         gpus = tf.config.list_physical_devices("GPU")
@@ -134,8 +131,9 @@ class TensorFlow:
 
         def product() -> None:
             with tf.device(self._place):
-                rows()
-            tf.test.experimental.sync_devices()
+                # Reading a value waits for the device. Plug-ins such as Metal's have no kernel for
+                # TensorFlow's sync_devices, which then returns at once (sync_ops.cc).
+                rows()[0][0, 0].numpy()
 
         return product
 

@@ -3,10 +3,15 @@
 tensorflow-metal 1.x fuses product, bias and ReLU into an operation that computes wrongly in graph
 mode (keras-team/tf-keras issue 140, tensorflow issue 62137). The probe runs each form as the
 training would, inside a graph, and compares with NumPy.
+
+The plug-in's optimiser of graphs reads ``TURN_OFF_REMAPPER`` (in libmetal_plugin.dylib 1.2.0):
+with "1" it fuses nothing, Keras' own optimisers included.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -17,6 +22,7 @@ from .keras_model import convolution, dense_product
 
 # float32 products of some hundred terms agree to about 1e-6; the wrong fusion differs far more.
 TOLERANCE = 1e-4
+SWITCH = "TURN_OFF_REMAPPER"
 Array = NDArray[np.float32]
 
 
@@ -26,11 +32,21 @@ class Form:
 
     ``dense``: (batch, in), (in, out), (out,) -> (batch, out).
     ``conv``: (batch, h, w, in), (3, 3, in, out), (out,) -> (batch, h - 2, w - 2, out).
+    ``remapper``: whether the plug-in may fuse operations.
     """
 
     layers: Literal["stock", "safe"]
     dense: Callable[[Any, Any, Any], Any]
     conv: Callable[[Any, Any, Any], Any]
+    remapper: bool = True
+
+    def __str__(self) -> str:
+        return self.layers if self.remapper else f"{self.layers} without the remapper"
+
+    def choose(self) -> None:
+        """Set this process up for the form. A user's choice of the remapper stays."""
+        if not self.remapper:
+            os.environ.setdefault(SWITCH, "1")
 
 
 def forms() -> tuple[Form, ...]:
@@ -38,12 +54,14 @@ def forms() -> tuple[Form, ...]:
     import tensorflow as tf
 
     nn = tf.nn
+    stock = Form(
+        "stock",
+        lambda x, kernel, bias: nn.relu(nn.bias_add(tf.matmul(x, kernel), bias)),
+        lambda x, kernel, bias: nn.relu(nn.bias_add(nn.conv2d(x, kernel, 1, "VALID"), bias)),
+    )
     return (
-        Form(
-            "stock",
-            lambda x, kernel, bias: nn.relu(nn.bias_add(tf.matmul(x, kernel), bias)),
-            lambda x, kernel, bias: nn.relu(nn.bias_add(nn.conv2d(x, kernel, 1, "VALID"), bias)),
-        ),
+        stock,
+        replace(stock, remapper=False),
         Form(
             "safe",
             lambda x, kernel, bias: nn.relu(dense_product(x, kernel, bias)),
@@ -53,15 +71,20 @@ def forms() -> tuple[Form, ...]:
 
 
 def right_form(candidates: tuple[Form, ...]) -> Literal["stock", "safe"]:
-    """Name of the first form that computes correctly on the current device.
+    """Name of the first form that computes correctly on the current device, for which this process
+    is then set up.
 
     Raises:
         WrongResult: none does; the message gives the deviations.
     """
-    deviations = {form.layers: deviation(form) for form in candidates}
-    for layers, largest in deviations.items():
-        if largest <= TOLERANCE:
-            return layers
+    deviations: dict[str, float] = {}
+    for form in candidates:
+        with _as_it_was():
+            form.choose()
+            deviations[str(form)] = deviation(form)
+        if deviations[str(form)] <= TOLERANCE:
+            form.choose()
+            return form.layers
     raise WrongResult(f"dense and convolution layers deviate from NumPy by {deviations}")
 
 
@@ -88,6 +111,16 @@ def deviation(form: Form) -> float:
         output = tf.function(form.conv)(*map(tf.constant, (x, kernel, bias))).numpy()
         worst = max(worst, _relative(output, np.maximum(_convolve(x, kernel) + bias, 0)))
     return worst
+
+
+@contextmanager
+def _as_it_was() -> Iterator[None]:
+    before = os.environ.get(SWITCH)
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(SWITCH, None)
 
 
 def _convolve(x: Array, kernel: Array) -> Array:

@@ -206,9 +206,11 @@ class FedSession(TorchSession):
         self._batches = self._epochs()
 
     def train_block(self, steps: int) -> None:
+        # Only from pinned memory. On Metal such a copy can read memory that was released
+        # (pytorch issue 189690).
+        beside = self._pipeline and self._device.type == "cuda"
         for x, y in islice(self._batches, steps):
-            x = x.to(self._device, non_blocking=self._pipeline)
-            y = y.to(self._device, non_blocking=self._pipeline)
+            x, y = (part.to(self._device, non_blocking=beside) for part in (x, y))
             self._optimizer.zero_grad()
             loss = self._criterion(self._logits(x), y)
             self._backward(loss)

@@ -36,17 +36,18 @@ class IoReport:
             raise MeterProblem("zeus-apple-silicon is not installed") from error
         try:
             self._monitor = AppleEnergyMonitor()
-        except RuntimeError as error:
+        # The library raises what its C++ throws: ValueError for a channel in an unknown unit.
+        except Exception as error:
             raise MeterProblem(f"IOReport: {error}") from error
         self.read()
 
     def read(self) -> Counters:
         try:
             reading = self._monitor.get_cumulative_energy()
-        except RuntimeError as error:
+            counters = {scope: getattr(reading, field, None) for scope, field in PARTS.items()}
+            parts = {scope: int(value) for scope, value in counters.items() if value is not None}
+        except Exception as error:
             raise MeterProblem(f"IOReport: {error}") from error
-        counters = {scope: getattr(reading, field, None) for scope, field in PARTS.items()}
-        parts = {scope: int(value) for scope, value in counters.items() if value is not None}
         if not parts:
             raise MeterProblem("this chip reports no energy")
         return {SOC: sum(parts.values()), **parts}

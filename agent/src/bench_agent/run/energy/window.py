@@ -64,6 +64,8 @@ class EnergyWindow:
             reason = f"the timed part took {window_ns / 1e9:.1f} s; energy needs 10 s or more"
             return Energy(source="none", reason=reason)
         used = {scope: after[scope] - before[scope] for scope in after if scope in before}
+        if before.keys() != after.keys() or min(used.values()) < 0:
+            return Energy(source="none", reason="the counters changed or fell in between")
         return Energy(
             source=self._meter.source,
             scope=self._meter.scope,

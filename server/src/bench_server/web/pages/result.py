@@ -118,7 +118,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         signed=signed,
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
-        conformance=conformance.verdict(signed.cell, measured.traces) if measured else None,
+        conformance=_conformance(signed),
         traces=_traces(signed),
         witness=_witness(signed),
         telemetry=_telemetry(signed),
@@ -130,6 +130,13 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
     )
+
+
+def _conformance(signed: Result) -> conformance.ConformanceVerdict | None:
+    if signed.measurement is None:
+        return None
+    architecture = signed.machine.cpu.architecture
+    return conformance.verdict(signed.cell, signed.measurement.traces, architecture=architecture)
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

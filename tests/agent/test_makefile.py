@@ -1,0 +1,50 @@
+"""The Makefile on old systems: macOS' make 3.81 and BSD sed, GNU make 4.2.1."""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MAKEFILE = (ROOT / "Makefile").read_text()
+BUILTINS = ("command", "type", "test", "cd")
+# GNU make's characters that need a shell (job.c, sh_chars_sh).
+SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
+
+
+@pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])
+def test_an_nvidia_driver_chooses_cuda(tmp_path: Path, driver: bool, extras: str | None) -> None:
+    programs = {"uname": "echo Linux"} | ({"nvidia-smi": "exit 9"} if driver else {})
+    for name, line in programs.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    database = subprocess.run(
+        ["make", "-pn", "help"],
+        cwd=ROOT,
+        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert f"EXTRAS := {extras or 'tensorflow,mlx'}\n" in database
+
+
+def test_a_builtin_of_the_shell_is_started_by_a_shell() -> None:
+    commands = re.findall(r"\$\(shell ([^)]*)\)", MAKEFILE)
+    assert commands
+    for command in commands:
+        if command.split()[0] in BUILTINS:
+            assert SHELL_CHARACTERS & set(command), command
+
+
+def test_no_escape_is_left_to_sed() -> None:
+    """Old BSD seds print \\t as t."""
+    assert not re.search(r"sed .*\\[tn]", MAKEFILE)
+
+
+def test_help_is_a_table() -> None:
+    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    lines = text.splitlines()
+    assert len(lines) == len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE))
+    assert all(re.fullmatch(r"[a-z-]+ +\S.*", line) and line[20] != " " for line in lines)
