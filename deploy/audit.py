@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.fakes import results  # noqa: E402
+from tests.fakes.client import bind  # noqa: E402
 from tests.fakes.live import running_server  # noqa: E402
 
 from bench_protocol import acts, envelope, merkle, statement, strict_json  # noqa: E402
@@ -250,13 +252,16 @@ def main() -> int:
         migrate.migrate(engine)
         engine.dispose()
         with running_server(f"sqlite:///{database}", scratch) as address:
+            store = Store(f"sqlite:///{database}")
             with httpx.Client(base_url=address, timeout=60) as http:
                 for key in KEYS:
                     http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
                     for step_ns in (1_000_000, 1_100_000):
                         made = results.make_result(key=key, step_ns=step_ns)
-                        submit(http, results.sealed(made, key)).raise_for_status()
+                        fresh = bind(store, made, datetime.now(UTC), ORIGIN)
+                        submit(http, results.sealed(fresh, key)).raise_for_status()
                 lines += live_attacks(http)
+            store.close()
             report = audit(partial(get, address))
         whole = f"{report.size} entries, {report.results} results, {len(report.faults)} faults"
         lines.append(Line("none: verify-log on the server as it is", whole, not report.faults))

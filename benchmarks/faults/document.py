@@ -14,8 +14,8 @@ HEAD = """# Planted faults
 framework on the CPU, and a real server. This page is written by it: `make faults \
 ARGS="--document docs/faults.md"`.
 
-* *Caught*: the result does not count on any board. *Ranked* in capitals: a fault that counts, or \
-an honest run that does not.
+* *Caught*: the result does not count on any board. YES or NO in capitals is the wrong outcome: a \
+fault that counts, or a control that does not.
 * *Ranked with a doubt*: the result counts at a lower trust level than an honest one.
 * *Controls* are honest runs of each cell that a fault uses.
 * Faults A to H are those of an audit of 2026-11-23, planted in the code as it is now; N are new.

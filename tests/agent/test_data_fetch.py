@@ -156,7 +156,7 @@ def test_a_folder_that_cannot_be_written_is_named(
 
 
 IN_A_CHILD = """
-import encodings.idna, os, sys
+import encodings.idna, importlib.readers, os, sys
 from pathlib import Path
 from bench_agent.data.fetch import fetch, open_client
 from bench_agent.data.manifest import DataFile

@@ -44,7 +44,9 @@ def test_no_escape_is_left_to_sed() -> None:
 
 
 def test_help_is_a_table() -> None:
-    text = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        ["make", "--no-print-directory", "help"], cwd=ROOT, capture_output=True, text=True
+    ).stdout
     lines = text.splitlines()
     assert len(lines) == len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE))
     assert all(re.fullmatch(r"[a-z-]+ +\S.*", line) and line[20] != " " for line in lines)

@@ -197,7 +197,7 @@ def test_a_long_trace_that_was_not_measured_has_the_witness_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    ("loss", "kind"), [(4e-4, "conformant"), (1e-3, "unverified"), (3e-3, "wrong_result")]
+    ("loss", "kind"), [(8e-5, "conformant"), (3e-4, "unverified"), (6e-4, "wrong_result")]
 )
 def test_a_long_trace_on_arm64_is_unverified_before_it_is_wrong(loss: float, kind: str) -> None:
     verdict = long_verdict("mnist-dense", loss, architecture="arm64")

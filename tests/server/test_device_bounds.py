@@ -87,6 +87,7 @@ def test_apples_peaks_follow_from_cores_and_clock(chip: tuple[str, int], teraflo
         ("Apple M4 Max", 40, "mixed_float16", 40.96),
         ("Apple M5", 10, "float32", 5.12),
         ("Apple M5", 10, "mixed_float16", None),
+        ("Apple M5", 10, "tf32", None),
         ("Apple M6", 10, "float32", None),
     ],
 )

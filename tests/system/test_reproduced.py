@@ -62,7 +62,7 @@ class Owner:
         cell = results.make_cell()
         startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
         measured = results.make_measurement(cell, step_us * 1_000, startup=startup)
-        timing_ns, took_ns = 50_000_000, 100_000_000
+        timing_ns, took_ns = 50_000_000, 400_000_000
         window = Window(
             started_ns=timing_ns,
             finished_ns=timing_ns + measured.blocks.total_ns,
@@ -97,7 +97,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     operator: Operator, address: str, tmp_path: Path
 ) -> None:
     ada, basel, chiyo = (Owner(tmp_path, address, number) for number in (1, 2, 3))
-    first, second, slower = ada.send(100), basel.send(105), chiyo.send(130)
+    first, second, slower = ada.send(1_000), basel.send(1_050), chiyo.send(1_300)
 
     def levels() -> list[int]:
         settled(address)
@@ -118,7 +118,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert operator("owners", "confirm", "Ada").code == 0
     assert levels() == [3, 3, 3]
     # One owner cannot reproduce itself.
-    again = ada.send(101)
+    again = ada.send(1_010)
     assert httpx.get(f"{address}/api/v1/results/{again}?wait=10").json()["trust_level"] == 3
 
     assert operator("owners", "confirm", "Basel lab").code == 0
@@ -130,7 +130,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     # A figure has the level that more than half of its owners have.
     assert board() == board(trust=4) == [(4, 3, "confirmed")]
     # What comes in later is reproduced when it is projected.
-    later = httpx.get(f"{address}/api/v1/results/{basel.send(103)}?wait=10")
+    later = httpx.get(f"{address}/api/v1/results/{basel.send(1_030)}?wait=10")
     assert later.json()["trust_level"] == 4
 
     dump = tmp_path / "log.zip"

@@ -23,6 +23,7 @@ from bench_server.ranking import published
 from bench_server.settings import Settings
 
 from .. import results
+from ..client import bind
 from ..projected import project
 from .hardware import BESIDE, CPUS, CUDA, METAL, environment_of, machine_of
 from .measured import Session, cells_of, closed, result_of
@@ -142,6 +143,7 @@ def _oddities(store: Store, authority: Authority, key: Ed25519PrivateKey) -> Non
     odd = results.make_result(
         key=key, machine=results.make_machine(MARKUP, seed=951), step_ns=9_000_000
     )
+    odd = bind(store, odd, at, authority.origin)
     odd_ones = [results.sealed(result, key) for result in (failed, wrong, odd)]
     for waiting in inbox.Inbox(store, authority).accept(odd_ones, at):
         waiting.result()

@@ -47,7 +47,7 @@ def _of_metal(gpu: Gpu, precision: Precision) -> Bound | None:
     """Cores of the M1 to M5 at a clock that none of them reaches."""
     chip = APPLE_CHIP.match(clean(gpu.name))
     half = precision.startswith("mixed_")
-    if chip is None or (half and chip[1] == WITH_MATRIX_UNITS):
+    if chip is None or (precision != "float32" and chip[1] == WITH_MATRIX_UNITS):
         return None
     mhz = peaks.table()["bounds"]["apple_gpu"]["most_mhz"]
     a_cycle = peaks.table()["apple_gpus"]["flops_a_cycle"] * (2 if half else 1)
