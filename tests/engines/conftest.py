@@ -1,7 +1,9 @@
 """Sessions of real engines on tiny copies of the workloads, in this process."""
 
 import gc
+import importlib
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 
 import pytest
 from tests.fakes.workloads import cell_of, variant
@@ -14,6 +16,11 @@ from bench_protocol.matrix import Precision, Recipe
 from bench_protocol.workloads import Workload
 
 Opener = Callable[..., Session]
+
+# PyTorch's usual wheel brings Triton, whose import crashes in a process that has TensorFlow already
+# (Triton 3.7.1, TensorFlow 2.21.0). Only tests have both in one process.
+if find_spec("torch"):
+    importlib.import_module("torch._dynamo")
 
 
 def installed(framework: str) -> Engine:

@@ -262,10 +262,10 @@ def test_large_layers_cut_between_the_cores_train_as_whole_ones(
         session = opened("tensorflow", workload, "tuned", 8)
         assert (session.settings["large_layers"], session.settings["chains"]) == (how, str(cores))
         assert session.parameter_count() == workload.parameter_count
-        before = session._model.get_weights()  # type: ignore[attr-defined]
+        before = list(session.trained_parameters())
         runs.append([*losses(session, 3), *evaluated(session, workload), *losses(session, 3)])
         runs[-1].extend(evaluated(session, workload))
-        after = session._model.get_weights()  # type: ignore[attr-defined]
+        after = list(session.trained_parameters())
         moved.append([new - old for new, old in zip(after, before, strict=True)])
         # Each step rounds a weight to float32.
         rounding = [2 * np.finfo(np.float32).eps * np.linalg.norm(weight) for weight in before]
