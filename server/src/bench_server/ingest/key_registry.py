@@ -76,7 +76,7 @@ def refuse_inactive(row: SigningKey | Row[Any]) -> None:
         raise KeyNotActive(
             f"key {row.key_id} waits for the operator's approval",
             field="signatures.keyid",
-            hint="ask whoever runs this server, then send again",
+            hint="ask the operator of this server, then send again",
         )
     if row.status != "active":
         why = f" ({row.revoked_reason})" if row.revoked_reason else ""
@@ -120,7 +120,7 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
             if code
             else "this server enrolls by invitation, and none was given",
             field="invite",
-            hint="ask whoever runs it for one: bench-agent enroll --invite CODE",
+            hint="ask the operator for an invitation: bench-agent enroll --invite CODE",
         )
     row.used_by = key_id
     return row

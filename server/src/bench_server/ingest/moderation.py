@@ -238,8 +238,7 @@ def _require_own(session: Session, act: Act, submission: Submission) -> None:
         raise KeyNotActive(
             f"key {act.key_id} was revoked and decides nothing any more",
             field="signatures.keyid",
-            hint="ask whoever runs this server to take it back: bench-server results withdraw "
-            f"{submission.id}",
+            hint=f"ask the operator to withdraw it: bench-server results withdraw {submission.id}",
         )
     signer = key_registry.require_active(session, act.key_id)
     if signer.first_key_id != session.get_one(SigningKey, submission.key_id).first_key_id:

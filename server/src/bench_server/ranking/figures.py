@@ -174,7 +174,7 @@ class Figure:
 
 
 def confirmed_decide(confirmed_owners: int) -> bool:
-    """Whether so many confirmed owners make a hardware's figure without the other owners."""
+    """Whether this many confirmed owners are enough to make a hardware's figure alone."""
     return confirmed_owners >= CONFIRMED_FOR_A_FIGURE
 
 
