@@ -9,7 +9,6 @@ number, and signatures are zeros.
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from math import log
@@ -135,8 +134,8 @@ class Seeding:
         )  # fmt: skip
         for cell, of_cell in enumerate(_templates(kind)):
             slower = world.step_ns(number, cell, 0) / world.step_ns(kind, cell, 0)
-            subject = replace(
-                of_cell.subject, owner=owner, machine_id=machine_id, run_id=key_id[:32]
+            subject = of_cell.subject._replace(
+                owner=owner, machine_id=machine_id, run_id=key_id[:32]
             )
             whose = {
                 "key_id": key_id,
@@ -217,8 +216,9 @@ class Seeding:
             }
             changed = STANDINGS.changed(row, slower, values)
             self.waiting[STANDINGS].append(changed)
-        of_owner = SimpleNamespace(**dict(zip(STANDINGS.names, changed, strict=True)))
-        self.owners[hardware].append(aggregate_rows.figure(of_owner))
+        of_owner = dict(zip(STANDINGS.names, changed, strict=True))
+        columns = [of_owner[column.name] for column in aggregate_rows.FIGURE_COLUMNS]
+        self.owners[hardware].append(aggregate_rows.figure(columns))
 
 
 class Template(NamedTuple):

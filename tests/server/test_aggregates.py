@@ -17,7 +17,14 @@ from bench_server.ranking import aggregates
 from bench_server.ranking.aggregates import Touched
 from bench_server.ranking.confirmed import confirmed_owners
 from bench_server.ranking.figures import Figure, at_level, figures
-from bench_server.ranking.rows import RESULTS, TABLE, figure, figure_of_result, subject_of
+from bench_server.ranking.rows import (
+    FIGURE_COLUMNS,
+    RESULTS,
+    TABLE,
+    figure,
+    figure_of_result,
+    subject_of,
+)
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
 KEY = "0" * 64
@@ -112,8 +119,8 @@ def stored(connection: Connection) -> dict[str, Row]:
 
 
 def hardware(connection: Connection) -> dict[str, Figure]:
-    rows = connection.execute(select(TABLE).where(TABLE.c.level == "hardware"))
-    return {row.id: figure(row) for row in rows}
+    rows = connection.execute(select(*FIGURE_COLUMNS).where(TABLE.c.level == "hardware"))
+    return {made.id: made for made in map(figure, rows)}
 
 
 def from_repeats(connection: Connection) -> dict[str, Figure]:

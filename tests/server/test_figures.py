@@ -4,7 +4,6 @@ import itertools
 import math
 import random
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -145,7 +144,7 @@ def test_scaling_and_order(
 ) -> None:
     made = [repeat(ns, owner, owner + machine) for ns, owner, machine in rows]
     (figure,) = figures(made)
-    (scaled,) = figures([replace(r, ns_per_sample=r.ns_per_sample * c) for r in made])
+    (scaled,) = figures([r._replace(ns_per_sample=r.ns_per_sample * c) for r in made])
     assert math.isclose(scaled.ns_per_sample, figure.ns_per_sample * c, rel_tol=1e-12)
     rnd.shuffle(made)
     assert figures(made) == [figure]
@@ -221,6 +220,6 @@ def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
 
 
 def test_published_figures_have_no_place() -> None:
-    copied = replace(figure_of([repeat(50, hardware="p")]), published=True)
+    copied = figure_of([repeat(50, hardware="p")])._replace(published=True)
     rows = ranked([copied, figure_of([repeat(100)])], one_each=True)
     assert [(row.rank, row.figure.published) for row in rows] == [(None, True), (1, False)]

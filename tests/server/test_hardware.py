@@ -1,7 +1,9 @@
 """Hardware, machines, a machine's history, and filters."""
 
+import html
 import json
 import random
+import re
 from typing import Any
 
 import pytest
@@ -254,6 +256,23 @@ def test_ranks_and_speed_ups_of_results_go_on_across_pages(post: Poster, sort: s
         paged += page["rows"]
         cursor = page["next_cursor"]
     assert paged == whole
+
+
+@pytest.mark.parametrize("group", ["hardware", "result"])
+def test_pages_lead_on_to_the_rows_that_they_do_not_show(post: Poster, group: str) -> None:
+    for number in range(1, 6):
+        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number)
+        post.made(machine=made, step_ns=1_000_000 + 100_000 * number)
+    home = post.http.get(f"/?group={group}&limit=2").text
+    assert ("All 5 rows" if group == "hardware" else "All rows") in home
+    address = f"/?workload=mnist-cnn&group={group}&limit=2"
+    seen: list[str] = []
+    while address is not None:
+        page = post.http.get(address).text
+        seen += re.findall(r"<td role=\"cell\" class=\"rank\">(\d+)</td>", page)
+        following = re.search(r'<a href="([^"]+)">Next rows</a>', page)
+        address = html.unescape(following[1]) if following else None
+    assert seen == ["1", "2", "3", "4", "5"]
 
 
 def test_ranks_and_speed_ups_of_results_go_on_in_the_export(

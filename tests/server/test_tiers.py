@@ -63,7 +63,7 @@ def test_real_data_goes_before_generated_within_a_tier() -> None:
 
 def test_boards_order_by_tier_and_then_by_speed() -> None:
     copied = figure_of([repeat(1, hardware="p")])
-    published = [Figure(**{**_fields(copied), "published": True})]
+    published = [copied._replace(published=True)]
     made = figures(
         [
             *measured(10, "o1", "lone"),
@@ -77,10 +77,6 @@ def test_boards_order_by_tier_and_then_by_speed() -> None:
     assert [(row.rank, row.figure.hardware_slug) for row in rows] == [
         *((1, "c"), (2, "slow"), (3, "b"), (None, "p"), (4, "lone")),
     ]
-
-
-def _fields(figure: Figure) -> dict[str, object]:
-    return {name: getattr(figure, name) for name in Figure.__dataclass_fields__}
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Long and short timings: kept apart in figures, places, comparisons, histories and scores."""
 
 import random
-from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
@@ -88,7 +87,7 @@ def test_the_score_counts_long_timings_only() -> None:
     def covered(setup: Setup) -> int:
         tuned = setup._replace(recipe="tuned")
         repeats = [
-            replace(made, subject=replace(made.subject, workload=workload))
+            made._replace(subject=made.subject._replace(workload=workload))
             for workload, batch_size in score.TERMS.items()
             for owner in "abc"
             for made in [repeat(100, owner, owner, setup=tuned._replace(batch_size=batch_size))]

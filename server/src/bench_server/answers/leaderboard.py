@@ -106,6 +106,7 @@ def _board(
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
         rows=tuple(_row(row, baseline) for row in page) if baseline else (),
+        row_count=None if by_result else len(candidates),
         unranked=unranked_rows,
         energy_scope=filters.energy_scope,
         energy_scopes=scopes,

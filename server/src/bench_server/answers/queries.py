@@ -28,7 +28,7 @@ from ..errors import Gone, InvalidQuery, NotFound
 from ..ingest import columns
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
-from ..ranking.rows import RESULTS, TABLE, figure
+from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure
 from . import cursors
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
 
@@ -241,8 +241,9 @@ def moment_of(text: str) -> datetime:
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
     """Stored figures, fastest first."""
-    query = select(TABLE).where(*conditions).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
-    return [figure(row) for row in session.connection().execute(query)]
+    query = select(*FIGURE_COLUMNS).where(*conditions)
+    query = query.order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+    return [figure(row) for row in session.connection().execute(query).all()]
 
 
 def environments_where(conditions: Sequence[str]) -> Select[tuple[str]]:

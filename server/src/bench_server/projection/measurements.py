@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -95,7 +95,7 @@ def result_entry(
 
 def owner_aggregate(lowest: Subject, label: str) -> str:
     """The id of another owner's aggregate in the same set-up on the same hardware."""
-    return replace(lineage(lowest)["owner"], owner=label).id
+    return lineage(lowest)["owner"]._replace(owner=label).id
 
 
 def machine_id(first_key_id: str, machine_hash: str) -> str:

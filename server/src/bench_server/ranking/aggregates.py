@@ -7,7 +7,6 @@ the order of updates does not matter.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from functools import cache
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -158,10 +157,8 @@ def _confirmed_first(connection: Connection, figures: Mapping[str, Figure]) -> d
     decided = [id for id, number in vouched.items() if confirmed_decide(number)]
     alone = children_of(connection, CONFIRMED_AGGREGATES, decided) if decided else {}
     return {
-        id: replace(
-            combine(alone[id], "hardware", figure.subject) if id in alone else figure,
-            owners=figure.owners,
-            confirmed_owners=vouched.get(id, 0),
+        id: (combine(alone[id], "hardware", figure.subject) if id in alone else figure)._replace(
+            owners=figure.owners, confirmed_owners=vouched.get(id, 0)
         )
         for id, figure in figures.items()
     }

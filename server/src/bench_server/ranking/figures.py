@@ -15,9 +15,9 @@ import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -65,8 +65,7 @@ class Setup(NamedTuple):
         return f"{self.framework} {self.recipe}{unusual}"
 
 
-@dataclass(frozen=True)
-class Subject:
+class Subject(NamedTuple):
     """What a figure describes: hardware, owner, machine or run, in one set-up.
 
     ``owner``, ``machine_id``, ``run_id`` and ``environment_id`` are empty above their level. What a
@@ -90,17 +89,22 @@ class Subject:
             return "run"
         return "machine" if self.machine_id else "owner" if self.owner else "hardware"
 
-    @cached_property
+    @property
     def id(self) -> str:
         """32 hex digits, equal for equal subjects. A machine's id does not depend on its owner."""
-        scope = ("machine", self.machine_id) if self.machine_id else ("owner", self.owner)
-        named = (self.hardware_slug, self.workload_digest, *self.setup, *scope)
-        text = orjson.dumps((*named, self.run_id, self.environment_id))
-        return hashlib.sha256(text).hexdigest()[:32]
+        return _id(self)
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+@lru_cache(maxsize=8192)
+def _id(subject: Subject) -> str:
+    """Cached: the repeats of a run share their subjects."""
+    scope = ("machine", subject.machine_id) if subject.machine_id else ("owner", subject.owner)
+    named = (subject.hardware_slug, subject.workload_digest, *subject.setup, *scope)
+    text = orjson.dumps((*named, subject.run_id, subject.environment_id))
+    return hashlib.sha256(text).hexdigest()[:32]
+
+
+class Evidence(NamedTuple):
     """Values of the middle repeat, which represents a figure; ``spread`` is within its run."""
 
     result_id: str
@@ -110,8 +114,7 @@ class Evidence:
     energy_scope: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Figure:
+class Figure(NamedTuple):
     """The speed of one repeat, run, machine, owner or hardware in one set-up.
 
     ``fastest_ns`` and ``slowest_ns`` are the extremes of the repeats. ``values`` are the
@@ -316,7 +319,7 @@ def of_owners(owners: Sequence[Figure], confirmed: Set[str], subject: Subject) -
     vouched = [figure for figure in owners if figure.subject.owner in confirmed]
     counted = vouched if confirmed_decide(len(vouched)) else owners
     figure = combine(Children.of(counted), "hardware", subject)
-    return replace(figure, owners=len(owners), confirmed_owners=len(vouched))
+    return figure._replace(owners=len(owners), confirmed_owners=len(vouched))
 
 
 def names_machine(figures: Sequence[Figure]) -> Figure:
@@ -335,7 +338,7 @@ EMPTY: dict[Level, dict[str, Any]] = {
 
 def at_level(level: Level, subject: Subject) -> Subject:
     """The subject at a level, its own or a higher one."""
-    return replace(subject, **EMPTY[level])
+    return subject._replace(**EMPTY[level])
 
 
 def _combined(children: Iterable[Figure], level: Level) -> list[Figure]:

@@ -19,7 +19,7 @@ from ...errors import NotFound
 from ...ranking.compare import Comparison
 from ...ranking.confirmed import confirmed_owners
 from ...ranking.figures import Figure, Setup, of_machines, of_runs
-from ...ranking.rows import TABLE, figure
+from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
 from ..verdicts import verdicts
 from .common import HardwareChoice
@@ -140,7 +140,7 @@ def _by_version(
     """Figures of runs, by set-up and version."""
     version = ENVIRONMENTS.c[choice.by]
     query = (
-        select(TABLE, version.label("version"))
+        select(version, *FIGURE_COLUMNS)
         .join(ENVIRONMENTS, ENVIRONMENTS.c.id == TABLE.c.environment_id)
         .where(TABLE.c.level == "run", TABLE.c.hardware_slug == slug)
         .where(TABLE.c.workload_digest == workload.digest, TABLE.c.precision == "float32")
@@ -149,9 +149,9 @@ def _by_version(
     if choice.framework:
         query = query.where(TABLE.c.framework == choice.framework)
     groups: dict[Setup, dict[str, list[Figure]]] = defaultdict(lambda: defaultdict(list))
-    for row in session.connection().execute(query):
+    for of_version, *row in session.connection().execute(query):
         row_figure = figure(row)
-        groups[row_figure.setup][row.version].append(row_figure)
+        groups[row_figure.setup][of_version].append(row_figure)
     return groups
 
 

@@ -127,13 +127,15 @@ class UnrankedRow:
 class Board:
     """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked;
     ``baseline_setup`` is the set-up in which the baseline was measured. By energy the rows are of
-    one ``energy_scope``, of those in ``energy_scopes``, the commonest first."""
+    one ``energy_scope``, of those in ``energy_scopes``, the commonest first. ``row_count``: rows on
+    all pages; null by result, where counting would read all results."""
 
     workload: WorkloadAnswer
     baseline: str | None
     baseline_slug: str | None
     baseline_setup: str | None
     rows: tuple[BoardRow, ...]
+    row_count: int | None
     unranked: tuple[UnrankedRow, ...]
     energy_scope: str | None
     energy_scopes: tuple[str, ...]

@@ -58,8 +58,8 @@ class Section(NamedTuple):
 class LeaderboardPage:
     """``/``: how fast does hardware train? ``narrowed``: a filter is set. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
-    each board alone, with these filters; ``sections``: the shown rows of each board; ``scopes``:
-    scopes of energy, if there is a choice.
+    each board alone, with these filters; ``next_href``: the next rows of the first one;
+    ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
 
@@ -71,10 +71,10 @@ class LeaderboardPage:
     scopes: tuple[Choice, ...]
     baselines: tuple[Choice, ...]
     board_hrefs: tuple[str, ...]
+    next_href: str | None
     filters: BoardFilters
     boards: tuple[Board, ...]
     sections: tuple[tuple[Section, ...], ...]
-    rows_shown: int
     workloads: tuple[Choice, ...]
     groups: tuple[Choice, ...]
     frameworks: tuple[str, ...]
@@ -86,10 +86,12 @@ class LeaderboardPage:
 
 
 def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage:
-    shown = leaderboard.leaderboard(session, filters)
     chosen = filters.model_dump(exclude_defaults=True)
-    most = 10**6 if filters.workload else ROWS_WITH_ALL_WORKLOADS
-    rows = [row for board in shown for row in board.rows[:most]]
+    if filters.workload is None:
+        most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
+        filters = filters.model_copy(update={"limit": most})
+    shown = leaderboard.leaderboard(session, filters)
+    rows = [row for board in shown for row in board.rows]
     if filters.group == "setup":
         tickable = {row.result_id for row in rows}
     else:
@@ -112,10 +114,12 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         scopes=_scopes(shown, chosen),
         baselines=hardware_choices(session, filters.baseline),
         board_hrefs=tuple(_with(chosen, "workload", board.workload.name) for board in shown),
+        next_href=_with(chosen, "cursor", following)
+        if (following := shown[0].next_cursor)
+        else None,
         filters=filters,
         boards=shown,
-        sections=tuple(_sections(board.rows[:most]) for board in shown),
-        rows_shown=most,
+        sections=tuple(_sections(board.rows) for board in shown),
         workloads=tuple(
             Choice(_with(chosen, "workload", name), label, (filters.workload or "") == name)
             for name, label in names
