@@ -61,7 +61,7 @@ def _against(shares: Sequence[float], naive: Sequence[float]) -> str:
     if shares == naive:
         return "the same, seed by seed"
     low, high = ttest_rel(shares, naive).confidence_interval(0.95)
-    verdict = "no credible difference" if low <= 0 <= high else "credibly different"
+    verdict = "no clear difference" if low <= 0 <= high else "credibly different"
     return f"{difference:+.4f} ({low:+.4f} to {high:+.4f}), {verdict}"
 
 

@@ -58,7 +58,7 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
     said = lines(document(a, b, done, verdict))
     assert "B over A: 1.20×" in said[0]
-    assert said[-1].startswith("B against A: 20 % faster, 95 % CI 20 to 20")
+    assert said[-1].startswith("B against A: 1.20 times as fast (95 % CI 1.20 to 1.20)")
 
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert shown["a"]["cell"]["recipe"] == "naive"
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert shown["b"]["samples_per_second"] == [pair.b for pair in done]
-    assert lines(shown)[-1] == "B against A: too few runs (2 pairs)"
+    assert lines(shown)[-1] == "B against A: not enough data: needs 3 pairs, has 2"
 
 
 @pytest.mark.parametrize(("ratio", "wide"), [(1.2, True), (1.01, False)])

@@ -63,7 +63,7 @@ def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
     """Its repeats are of one run, so they do not show how runs differ."""
     notes = [bar.note for group in charts_of(report).recipes for bar in group.bars[1:]]
     assert all("within this run" in note for note in notes)
-    assert not any("credible" in note or "CI" in note for note in notes)
+    assert not any("clear" in note or "CI" in note for note in notes)
     assert "differences between runs are larger" in tables.markdown(report)
     for cell in report.cells:
         assert cell.low is not None

@@ -77,24 +77,30 @@ def test_below_three_there_is_no_interval() -> None:
         None,
         2.0,
     )
-    assert verdict.words == "too few runs (2 and 9 runs)"
-    assert comparison.compare_pairs([1.0, 1.0], [2.0, 2.0]).words == "too few runs (2 pairs)"
-    assert comparison.compare_pairs([1.0], [2.0]).words == "too few runs (1 pair)"
+    assert verdict.words == "not enough data: needs 3 runs a side, has 2 and 9"
+    assert (
+        comparison.compare_pairs([1.0, 1.0], [2.0, 2.0]).words
+        == "not enough data: needs 3 pairs, has 2"
+    )
+    assert comparison.compare_pairs([1.0], [2.0]).words == "not enough data: needs 3 pairs, has 1"
 
 
 def test_words() -> None:
     faster = comparison.compare([100, 101, 99.5, 100.2], [112, 113, 111.5, 112.4])
-    assert (faster.kind, faster.words) == ("faster", "12 % faster, 95 % CI 11 to 13")
+    assert (faster.kind, faster.words) == ("faster", "1.12 times as fast (95 % CI 1.11 to 1.13)")
     slower = comparison.compare([1.020, 1.021, 1.019], [1.0, 1.001, 0.999])
-    assert (slower.kind, slower.words) == ("slower", "2.0 % slower, 95 % CI 1.7 to 2.2")
+    assert (slower.kind, slower.words) == (
+        "slower",
+        "takes 1.020 times as long (95 % CI 1.017 to 1.023)",
+    )
     same = comparison.compare([1.0, 1.0, 1.0], [1.0, 1.0, 1.0])
-    assert (same.kind, same.words) == ("no_difference", "no credible difference")
+    assert (same.kind, same.words) == ("no_difference", "no clear difference")
     assert (same.p_value, same.low, same.high) == (1.0, 1.0, 1.0)
     here = comparison.compare([100, 101, 99.5, 100.2], [112, 113, 111.5, 112.4], where="here")
-    assert here.words == "12 % faster here, 95 % CI 11 to 13"
+    assert here.words == "1.12 times as fast here (95 % CI 1.11 to 1.13)"
     lost = comparison.no_difference_among(11, faster.words)
     assert lost == (
-        "no credible difference among 11 comparisons (alone: 12 % faster, 95 % CI 11 to 13)"
+        "no clear difference among 11 comparisons; alone: 1.12 times as fast (95 % CI 1.11 to 1.13)"
     )
 
 

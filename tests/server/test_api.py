@@ -99,7 +99,7 @@ def test_compare(post: Poster) -> None:
     assert rest["cells"][1:] == [None, None]
     _, hardware, result = common["cells"]
     assert hardware["speed_up"] == pytest.approx(2, rel=1e-4)
-    assert hardware["verdict"] == "100 % faster on these two machines, 95 % CI 100 to 100"
+    assert hardware["verdict"] == "2.00 times as fast on these two machines (95 % CI 2.00 to 2.00)"
     assert (hardware["n"], hardware["n_first"], hardware["unit"]) == (3, 3, "runs")
     assert hardware["scope"] == answer["things"][1]["scope"] == "machines"
     assert (answer["comparisons"], hardware["adjusted_p_value"]) == (1, hardware["p_value"])
@@ -134,11 +134,14 @@ def test_compare_set_ups_of_one_machine(post: Poster) -> None:
     (row,) = answer["rows"]
     assert (row["framework"], row["recipe"], row["batch_size"]) == (None, None, 64)
     _, tuned, mlx = row["cells"]
-    assert tuned["verdict"] == "100 % faster on this machine, 95 % CI 100 to 100"
-    assert mlx["verdict"] == "too few runs (2 and 3 runs)"
+    assert tuned["verdict"] == "2.00 times as fast on this machine (95 % CI 2.00 to 2.00)"
+    assert mlx["verdict"] == "not enough data: needs 3 runs a side, has 2 and 3"
     single = compared(*ids)
     assert single["common_cells"] == 1
-    assert single["rows"][0]["cells"][1]["verdict"] == "too few runs (1 and 1 runs)"
+    assert (
+        single["rows"][0]["cells"][1]["verdict"]
+        == "not enough data: needs 3 runs a side, has 1 and 1"
+    )
     assert single["things"][0]["name"].startswith("Intel Core i7-8700, tensorflow naive, result ")
     assert compared("intel-core-i7-8700", ids[0])["rows"][0]["framework"] == "tensorflow"
 

@@ -180,7 +180,7 @@ def test_one_more_vote_of_an_owner_changes_nothing(
 def test_a_verdict_needs_three_on_each_side() -> None:
     few = compare(figure_of([repeat(50), repeat(50)]), figure_of([repeat(100) for _ in range(3)]))
     assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
-    assert few.verdict == "too few runs (2 and 3 runs)"
+    assert few.verdict == "not enough data: needs 3 runs a side, has 2 and 3"
 
 
 def test_verdicts() -> None:
@@ -188,11 +188,13 @@ def test_verdicts() -> None:
     fast = figure_of(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
     comparison = compare(fast, slow)
     assert comparison.kind == "faster"
-    assert comparison.verdict == "12 % faster with one machine a side, 95 % CI 11 to 13"
+    assert comparison.verdict == "1.12 times as fast with one machine a side (95 % CI 1.11 to 1.13)"
     assert compare(slow, fast).kind == "slower"
-    assert compare(slow, fast).verdict.startswith("11 % slower with one machine a side, 95 % CI 10")
+    assert compare(slow, fast).verdict.startswith(
+        "takes 1.12 times as long with one machine a side (95 % CI 1.1"
+    )
     same = compare(fast, figure_of(repeat(ns, machine="m3") for ns in (98, 103, 100, 99)))
-    assert same.verdict == "no credible difference with one machine a side"
+    assert same.verdict == "no clear difference with one machine a side"
 
 
 def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:

@@ -315,7 +315,7 @@ def test_compare_machines_with_prices(post: Poster) -> None:
     assert [thing["kind"] for thing in answer["things"]] == ["machine", "machine"]
     assert [thing["price"] for thing in answer["things"]] == [1000, 2000]
     _, second = answer["rows"][0]["cells"]
-    assert second["verdict"].startswith("33 % faster")
+    assert second["verdict"].startswith("1.33 times as fast")
     assert second["n"] == 3
     speed = second["samples_per_second"]
     assert second["samples_per_second_per_price"] == pytest.approx(speed / 2000)

@@ -46,9 +46,9 @@ def test_the_interval_is_centred_on_the_ratio_of_the_figures() -> None:
 @pytest.mark.parametrize(
     ("machines", "words"),
     [
-        ({"a": "m1", "b": "m2"}, "12 % faster on these two machines, 95 % CI 11 to 13"),
-        ({"a": "m1", "b": "m1"}, "12 % faster on this machine, 95 % CI 11 to 13"),
-        ({"a": "m1"}, "12 % faster with one machine a side, 95 % CI 11 to 13"),
+        ({"a": "m1", "b": "m2"}, "1.12 times as fast on these two machines (95 % CI 1.11 to 1.13)"),
+        ({"a": "m1", "b": "m1"}, "1.12 times as fast on this machine (95 % CI 1.11 to 1.13)"),
+        ({"a": "m1"}, "1.12 times as fast with one machine a side (95 % CI 1.11 to 1.13)"),
     ],
 )
 def test_one_machine_a_side_is_no_verdict_about_hardware(
@@ -57,7 +57,10 @@ def test_one_machine_a_side_is_no_verdict_about_hardware(
     found = compare(figure(FAST, "a"), figure(SLOW, "b"), machines)
     assert (found.scope, found.verdict) == ("machines", words)
     several = compare(figure(FAST, "a", "machines"), figure(SLOW, "b", "machines"), machines)
-    assert (several.scope, several.verdict) == ("hardware", "12 % faster, 95 % CI 11 to 13")
+    assert (several.scope, several.verdict) == (
+        "hardware",
+        "1.12 times as fast (95 % CI 1.11 to 1.13)",
+    )
 
 
 def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
@@ -91,7 +94,7 @@ def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
     assert found.p_value is not None
     assert found.adjusted_p_value == pytest.approx(11 * found.p_value)
     assert found.verdict.startswith(
-        "no credible difference among 11 comparisons (alone: 2.6 % faster with one machine a side"
+        "no clear difference among 11 comparisons; alone: 1.026 times as fast with one machine"
     )
 
 

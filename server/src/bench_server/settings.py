@@ -116,11 +116,11 @@ class Settings(BaseSettings):
         min_length=16,
         description="token without which nothing can be read, 16 characters or more",
     )
-    score_baseline: str | None = Field(
+    baseline: str | None = Field(
         default=None,
         pattern=r"^[a-z0-9-]{1,400}$",
-        description="slug of the measured hardware that scores are relative to, as in "
-        "/hardware/SLUG; without it no score is stated",
+        description="slug of the measured hardware that speed-ups and scores are relative to, as "
+        "in /hardware/SLUG; without it the hardware on most boards",
     )
     dumps_dir: Folder = Field(
         default=None, description="folder of the daily dumps, which are served under /dumps"

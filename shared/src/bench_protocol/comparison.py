@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean, geometric_mean, median
 from typing import Literal, NamedTuple
 
+from . import format as text
 from . import student_t
 
 RUNS_FOR_A_VERDICT = 3
@@ -81,7 +82,7 @@ def compare_samples(
         where: what the verdict is limited to, in words that follow it: "on this machine".
     """
     if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
-        return too_few(speed_up, f"{times.n} and {base.n} {unit}")
+        return too_few(speed_up, f"{times.n} and {base.n}", f"{unit} a side")
     return _verdict(speed_up, *_welch(times, base), where)
 
 
@@ -95,14 +96,15 @@ def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict
     ratios = [b / a for a, b in zip(times, base, strict=True)]
     speed_up = geometric_mean(ratios)
     if len(ratios) < RUNS_FOR_A_VERDICT:
-        return too_few(speed_up, f"{len(ratios)} pair{'s' * (len(ratios) != 1)}")
+        return too_few(speed_up, f"{len(ratios)}", "pairs")
     logs = LogSample.of(ratios)
     return _verdict(speed_up, math.sqrt(logs.variance / logs.n), logs.n - 1, "")
 
 
-def too_few(speed_up: float, count: str) -> SpeedVerdict:
-    """The verdict without an interval; ``count`` is the number of values in words."""
-    return SpeedVerdict(speed_up, None, None, None, "too_few_runs", f"too few runs ({count})")
+def too_few(speed_up: float, counted: str, unit: str) -> SpeedVerdict:
+    """The verdict without an interval; ``counted``: the values that there are, in words."""
+    words = f"not enough data: needs {RUNS_FOR_A_VERDICT} {unit}, has {counted}"
+    return SpeedVerdict(speed_up, None, None, None, "too_few_runs", words)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -120,7 +122,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 def no_difference_among(count: int, words: str) -> str:
     """Words for a difference that is credible alone (``words``), but not among ``count``."""
-    return f"no credible difference among {count} comparisons (alone: {words})"
+    return f"no clear difference among {count} comparisons; alone: {words}"
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float]:
@@ -184,18 +186,28 @@ def _verdict(speed_up: float, error: float, freedom: float, where: str) -> Speed
     low, high = _interval(speed_up, error, freedom)
     distance = abs(math.log(speed_up))
     p_value = student_t.tails(freedom, distance / error) if error else float(not distance)
-    where = where and f" {where}"
-    if low <= 1 <= high:
-        words = f"no credible difference{where}"
-        return SpeedVerdict(speed_up, low, high, p_value, "no_difference", words)
-    if low > 1:
-        kind: Kind = "faster"
-        changes = [speed_up - 1, low - 1, high - 1]
-    else:
-        kind = "slower"
-        changes = [1 - speed_up, 1 - high, 1 - low]
-    share, lower, upper = (100 * change for change in changes)
-    digits = 0 if share >= 10 else 1
-    interval = f"95 % CI {lower:,.{digits}f} to {upper:,.{digits}f}"
-    words = f"{share:,.{digits}f} % {kind}{where}, {interval}"
+    kind = kind_of(low, high)
+    words = in_words(kind, speed_up, low, high, where)
     return SpeedVerdict(speed_up, low, high, p_value, kind, words)
+
+
+def kind_of(low: float, high: float) -> Kind:
+    """The verdict that an interval of a speed-up allows."""
+    return "no_difference" if low <= 1 <= high else "faster" if low > 1 else "slower"
+
+
+def in_words(kind: Kind, speed_up: float, low: float, high: float, where: str = "") -> str:
+    """``1.79 times as fast (95 % CI 1.59 to 2.01)``; of a slowdown the times, which are above one:
+    ``takes 1.79 times as long (95 % CI 1.59 to 2.01)``.
+
+    Args:
+        where: what the verdict is limited to, in words that follow it: "on this machine".
+    """
+    where = where and f" {where}"
+    if kind == "no_difference":
+        return f"no clear difference{where}"
+    if kind == "slower":
+        speed_up, low, high = 1 / speed_up, 1 / high, 1 / low
+    interval = f"(95 % CI {text.times(low)} to {text.times(high)})"
+    words = f"{text.times(speed_up)} times as {'fast' if kind == 'faster' else 'long'}"
+    return f"{'' if kind == 'faster' else 'takes '}{words}{where} {interval}"

@@ -37,8 +37,23 @@ def rate(per_second: float) -> str:
 
 
 def ratio(value: float) -> str:
-    """A speed-up: ``1.64×``, ``0.0410×``."""
+    """A speed-up: ``1.64×``, ``0.410×``, and below a tenth ``1/21.8×``."""
+    if value < 0.09995:
+        return f"1/{_three(1 / value)}×"
     return f"{value:#.3g}×" if value < 0.9995 else f"{_three(value)}×"
+
+
+def faster(value: float) -> str:
+    """A speed-up that stands alone: ``1.64× faster``, ``2.44× slower``, ``equal``."""
+    if 0.9995 <= value < 1.0005:
+        return "equal"
+    return f"{times(value)}× faster" if value > 1 else f"{times(1 / value)}× slower"
+
+
+def times(value: float) -> str:
+    """A ratio of at least one without a sign, for words: ``1.64``, ``12.3``, ``1,733``. The third
+    decimal shows near one, where ``1.00`` would say that there is no difference."""
+    return f"{value:.3f}" if value < 1.0995 else _three(value)
 
 
 def percent(share: float) -> str:

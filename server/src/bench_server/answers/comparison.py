@@ -1,35 +1,49 @@
-"""Compare two to twenty things: query, rank, answer. The others are compared with the first. Cells
-are rows, and only cells that all things have enter the overall figure.
+"""Compare two to twenty things: query, rank, answer. The others are compared with the first, and
+only rows that all things have enter the overall figure.
 
 A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is all
 ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
-A cell consists of workload, framework, recipe, batch size, precision, data and timing, so that
-hardware is compared on the same work, and a long timing with a long one. If no thing is a hardware
-or a machine, each is one set-up, and the question may be which framework or recipe is faster on one
-machine. Then a cell omits framework and recipe (null), and the names of the things contain them.
+Hardware and machines are compared each at its best: a row is a workload, and each thing is in its
+place on that board, so that the overall figure is the quotient of their scores. Or on the same
+software: a row is a cell, which consists of workload, framework, recipe, batch size, precision,
+data and timing.
+
+If no thing is a hardware or a machine, each is one set-up, and the question may be which framework
+or recipe is faster on one machine. Then a cell omits framework and recipe (null), and the names of
+the things contain them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.comparison import kind_of
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
+from ..ranking.score import best_of, overall
 from . import queries
-from .types import Across, CompareAnswer, ComparedCell, ComparedRow, ComparedThing, ThingKind
+from .types import (
+    Across,
+    CompareAnswer,
+    ComparedCell,
+    ComparedRow,
+    ComparedThing,
+    Mode,
+    ThingKind,
+)
 from .verdicts import verdicts
 
 SETUP = "setup-"
+SETUP_FIELDS = ("framework", "device", "recipe", "batch_size", "data", "timing")
 VERDICT_FIELDS = (
     *("speed_up", "low", "high", "p_value", "adjusted_p_value", "n", "n_first", "unit", "scope"),
     *("kind", "verdict"),
@@ -37,16 +51,15 @@ VERDICT_FIELDS = (
 
 
 class CellKey(NamedTuple):
-    """The fields that two things must share for a comparison. Framework, recipe and batch size are
-    null if they are compared."""
+    """The fields that two things must share for a comparison. Those that are compared are null."""
 
     workload: str
     framework: str | None
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str
-    timing: str
+    data: str | None
+    timing: str | None
 
 
 def compare(
@@ -54,24 +67,32 @@ def compare(
     ids: tuple[str, ...],
     prices: Mapping[str, float] | None = None,
     across: Across | None = None,
+    mode: Mode | None = None,
 ) -> CompareAnswer:
     """Compare hardware, machines, results, set-ups and published figures.
 
     Args:
         prices: prices of some things, all in the same currency.
         across: an axis that cells omit, allowed if only set-ups and results are compared.
+        mode: of comparing hardware and machines, ``best`` by default.
 
     Raises:
         NotFound: an id names none of these.
-        InvalidQuery: a price names nothing that is compared; ``across`` with hardware or a machine.
+        InvalidQuery: a price names nothing that is compared; ``across`` with hardware or a machine,
+            ``mode`` with anything else.
     """
     prices = prices or {}
     stranger = next((item for item in prices if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
     things_found = [_find(session, item) for item in ids]
-    left_out = _left_out({thing.kind for thing, _ in things_found}, across)
-    sides = [_without(side, left_out) for _, side in things_found]
+    kinds = {thing.kind for thing, _ in things_found}
+    left_out = _left_out(kinds, across)
+    mode = _mode(kinds, mode)
+    if mode == "best":
+        sides = [_at_best(figures) for _, figures in things_found]
+    else:
+        sides = [_without(_side(figures), left_out) for _, figures in things_found]
     names = _names([thing for thing, _ in things_found])
     keys = sorted({key for side in sides for key in side}, key=_order)
     base, *others = sides
@@ -85,7 +106,7 @@ def compare(
             thing.kind,
             name,
             thing.hardware_slug,
-            speed_up=_overall(common, place),
+            **_overall(common, place, sides, found),
             scope=_scope(common, place),
             price=prices.get(thing.id),
         )
@@ -93,7 +114,7 @@ def compare(
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     as_of = position.read(session.connection()).next_index
-    return CompareAnswer(as_of, things, len(common), len(rows), found.count, across, ordered)
+    return CompareAnswer(as_of, things, len(common), len(rows), found.count, across, mode, ordered)
 
 
 class ComparedId(NamedTuple):
@@ -109,24 +130,24 @@ class ComparedId(NamedTuple):
 Side = dict[CellKey, Figure]
 
 
-def _find(session: Session, item: str) -> tuple[ComparedId, Side]:
+def _find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     figures = queries.hardware_figures(session, item)
     if figures:
         first = figures[0]
-        return ComparedId(item, "hardware", first.hardware, item), _side(figures)
+        return ComparedId(item, "hardware", first.hardware, item), figures
     figures = queries.machine_figures(session, item)
     if figures:
         first = names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
-        return ComparedId(item, "machine", name, first.hardware_slug), _side(figures)
+        return ComparedId(item, "machine", name, first.hardware_slug), figures
     copied = queries.published_figure(session, item)
     if copied is not None:
         name = f"{copied.hardware}, {copied.setup.words}"
-        return _setup_thing(item, "published", name, copied), _side([copied])
+        return _setup_thing(item, "published", name, copied), [copied]
     return _find_result(session, item)
 
 
-def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
+def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     whole = item.startswith(SETUP)
     try:
         _, row = queries.result_with_id(session, item.removeprefix(SETUP))
@@ -147,10 +168,9 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     thing = ComparedId(item, "setup" if whole else "result", name, row.hardware_slug, further)
     if whole:
         of_hardware = queries.hardware_figures(session, row.hardware_slug)
-        return thing, _side(
-            [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
-        )
-    return thing, _side([figure_of_result(row)] if row.rankable else [])
+        same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
+        return thing, same
+    return thing, [figure_of_result(row)] if row.rankable else []
 
 
 def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> ComparedId:
@@ -168,6 +188,27 @@ def _side(figures: Iterable[Figure]) -> Side:
     for figure in figures:
         side.setdefault(_key(figure), figure)
     return side
+
+
+def _at_best(figures: Iterable[Figure]) -> Side:
+    """The places of a hardware or machine by workload."""
+    best = best_of(figures)
+    return {
+        _key(figure)._replace(framework=None, recipe=None, data=None, timing=None): figure
+        for figure in best.values()
+    }
+
+
+def _mode(kinds: set[ThingKind], mode: Mode | None) -> Mode | None:
+    if kinds <= {"hardware", "machine"}:
+        return mode or "best"
+    if mode is not None:
+        raise InvalidQuery(
+            "mode compares hardware and machines, not set-ups, results and published figures",
+            field="mode",
+            hint="leave mode out, or name hardware and machines in ids",
+        )
+    return "same_software" if kinds & {"hardware", "machine"} else None
 
 
 def _left_out(kinds: set[ThingKind], across: Across | None) -> tuple[str, ...]:
@@ -202,7 +243,12 @@ def _row(
         _cell(side.get(key), base, price, found, first=place == 0)
         for place, (side, price) in enumerate(zip(sides, prices, strict=True))
     )
-    return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
+    agreed = {
+        name: next(iter(values)) if len(values) == 1 else None
+        for name in ("data", "timing")
+        for values in [{getattr(cell, name) for cell in cells if cell}]
+    }
+    return ComparedRow(**key._asdict() | agreed, common=None not in cells, cells=cells)
 
 
 def _cell(
@@ -219,8 +265,8 @@ def _cell(
     speed = 1e9 / thing_figure.ns_per_sample
     joules = thing_figure.evidence.joules_per_sample
     return ComparedCell(
+        **{name: getattr(thing_figure.setup, name) for name in SETUP_FIELDS},
         samples_per_second=speed,
-        batch_size=thing_figure.setup.batch_size,
         repeats=thing_figure.repeats,
         trust_level=thing_figure.trust_level,
         provisional=thing_figure.provisional,
@@ -239,10 +285,20 @@ def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, A
     return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
 
 
-def _overall(common: list[ComparedRow], place: int) -> float | None:
-    cells = [row.cells[place] for row in common]
-    ratios = [cell.speed_up for cell in cells if cell and cell.speed_up is not None]
-    return geometric_mean(ratios) if ratios else None
+def _overall(
+    common: Sequence[ComparedRow], place: int, sides: Sequence[Side], found: Comparisons
+) -> dict[str, Any]:
+    """The overall figure of a thing over the common rows, with its bounds and verdict."""
+    side, base = sides[place], sides[0]
+    if place == 0:
+        own = dict.fromkeys(("speed_up", "low", "high", "verdict_kind"))
+        return own | {"speed_up": 1.0 if common else None}
+    pairs = [found.of[side[key], base[key]] for key in base if all(key in one for one in sides)]
+    one = overall(pairs)
+    if one is None:
+        return dict.fromkeys(("speed_up", "low", "high", "verdict_kind"))
+    kind = "too_few_runs" if one.low is None or one.high is None else kind_of(one.low, one.high)
+    return asdict(one) | {"verdict_kind": kind}
 
 
 def _scope(common: list[ComparedRow], place: int) -> Scope | None:

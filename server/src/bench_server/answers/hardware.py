@@ -12,8 +12,9 @@ from ..db.tables import PublishedFigure
 from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
-from ..ranking.score import Score, score
+from ..ranking.score import Score, best_of, score
 from . import queries
+from .baseline import baseline_slug
 from .filters import ListFilters
 from .types import FigureAnswer, figure_fields
 
@@ -49,7 +50,7 @@ class HardwarePage:
 
 @dataclass(frozen=True)
 class HardwareAnswer:
-    """One hardware: its score, or the workloads that the score lacks, and every figure."""
+    """One hardware: its score and every figure."""
 
     slug: str
     name: str
@@ -143,11 +144,11 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     return HardwarePage(tuple(figures_found), cursor)
 
 
-def hardware(session: Session, slug: str, score_baseline: str | None = None) -> HardwareAnswer:
+def hardware(session: Session, slug: str, of_operator: str | None = None) -> HardwareAnswer:
     """One hardware.
 
     Args:
-        score_baseline: slug of the hardware that scores are relative to.
+        of_operator: the baseline that the operator chose.
 
     Raises:
         NotFound: it has no figure.
@@ -160,12 +161,13 @@ def hardware(session: Session, slug: str, score_baseline: str | None = None) -> 
             hint="GET /api/v1/hardware lists them all",
         )
     first = figures[0]
-    baseline = queries.hardware_figures(session, score_baseline) if score_baseline else ()
+    relative_to = baseline_slug(session, of_operator)
+    baseline = queries.hardware_figures(session, relative_to) if relative_to else ()
     return HardwareAnswer(
         slug,
         first.hardware,
         first.published,
-        score(figures, baseline),
+        score(best_of(figures), best_of(baseline)),
         _in_catalogue_order(figures),
     )
 

@@ -1,7 +1,10 @@
 """The leaderboard: query, rank, answer. Page and API show the same answer."""
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import count
+from typing import NamedTuple
 
 from sqlmodel import Session
 
@@ -10,13 +13,22 @@ from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery, NotFound
 from ..ranking import compare as ranking
-from ..ranking import published
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
 from ..ranking.peaks import peak_flops
+from ..ranking.score import Score, score
 from . import cursors, leaderboard_sql, queries, unranked
+from .baseline import baseline_slug
 from .filters import BoardFilters
-from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, workload_answer
+from .types import (
+    Board,
+    BoardRow,
+    FigureAnswer,
+    HardwareScore,
+    UnrankedRow,
+    figure_fields,
+    workload_answer,
+)
 
 # Sort keys of a board, smallest first; None omits a figure. Within one workload MFU is proportional
 # to the peak divided by the time.
@@ -30,29 +42,62 @@ SORTS: dict[str, Callable[[Figure], float | None]] = {
 }
 
 
-def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
-    """Boards of one workload or of all.
+class Leaderboard(NamedTuple):
+    """Boards, and the scores of the hardware on them, the best first; none for boards of machines,
+    results or energy."""
+
+    boards: tuple[Board, ...]
+    scores: tuple[HardwareScore, ...]
+
+
+class Standing(NamedTuple):
+    """All rows of a workload's board, and the baseline's place. By energy the rows are of one of
+    the ``energy_scopes``, the most common one if none was asked for."""
+
+    workload: Workload
+    rows: Sequence[RankedRow]
+    baseline: Figure | None
+    energy_scope: str | None
+    energy_scopes: tuple[str, ...]
+
+
+def leaderboard(
+    session: Session, filters: BoardFilters, of_operator: str | None = None
+) -> Leaderboard:
+    """Boards of one workload or of all, with scores. All figures are read at once.
+
+    Args:
+        of_operator: the baseline that the operator chose; ``filters.baseline`` goes before it.
 
     Raises:
         InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
-    """
-    return boards_of(session, asked_for(filters), filters)
-
-
-def board(session: Session, workload: Workload, filters: BoardFilters) -> Board:
-    """One workload's board."""
-    (board_of_workload,) = boards_of(session, (workload,), filters)
-    return board_of_workload
-
-
-def boards_of(
-    session: Session, workloads: Sequence[Workload], filters: BoardFilters
-) -> tuple[Board, ...]:
-    """Boards of workloads. All figures are read at once.
-
-    Raises:
         NotFound: the requested baseline is no known hardware.
     """
+    workloads = asked_for(filters)
+    standings = _standings(session, workloads, filters, of_operator)
+    unranked_rows = {} if filters.cursor else unranked.unranked_rows(session, workloads, filters)
+    boards = tuple(
+        _board(session, standing, filters, unranked_rows.get(standing.workload.digest, ()))
+        for standing in standings
+    )
+    by_hardware = filters.group in (None, "hardware") and filters.sort != "energy"
+    return Leaderboard(boards, _scores(standings) if by_hardware else ())
+
+
+def board(
+    session: Session, workload: Workload, filters: BoardFilters, of_operator: str | None = None
+) -> Board:
+    """One workload's board."""
+    filters = filters.model_copy(update={"workload": workload.name})
+    return leaderboard(session, filters, of_operator).boards[0]
+
+
+def _standings(
+    session: Session,
+    workloads: Sequence[Workload],
+    filters: BoardFilters,
+    of_operator: str | None,
+) -> list[Standing]:
     if filters.baseline and not queries.is_hardware(session, filters.baseline):
         raise NotFound(
             f"no hardware {filters.baseline!r} has a figure",
@@ -61,73 +106,136 @@ def boards_of(
         )
     figures = {}
     if filters.sort == "energy" or filters.group != "result":
-        figures = leaderboard_sql.figures(session, workloads, filters)
-    baselines = leaderboard_sql.figures(session, workloads, _baselines(filters))
-    unranked_rows = {} if filters.cursor else unranked.unranked_rows(session, workloads, filters)
-    return tuple(
-        _board(
-            session,
+        figures = leaderboard_sql.figures(session, workloads, _question(filters))
+    baselines = {}
+    slug = filters.baseline or baseline_slug(session, of_operator)
+    if slug is not None:
+        baselines = leaderboard_sql.figures(session, workloads, _baseline_filters(filters, slug))
+    return [
+        _standing(
             workload,
+            figures.get(workload.digest, ()),
+            _best(baselines.get(workload.digest, ())),
             filters,
-            figures.get(workload.digest, []),
-            baselines[workload.digest],
-            unranked_rows.get(workload.digest, ()),
         )
         for workload in workloads
-    )
+    ]
+
+
+def _standing(
+    workload: Workload,
+    figures: Sequence[Figure],
+    baseline: Figure | None,
+    filters: BoardFilters,
+) -> Standing:
+    scopes = _energy_scopes(figures) if filters.sort == "energy" else ()
+    scope = filters.energy_scope or next(iter(scopes), None)
+    rows = _sorted(figures, scope, filters)
+    return Standing(workload, rows, baseline, scope, scopes)
+
+
+def _question(filters: BoardFilters) -> BoardFilters:
+    """The filters without a search for hardware by name, which selects rows and leaves their ranks
+    alone."""
+    if _searches_machines(filters):
+        return filters
+    return filters.model_copy(update={"q": None, "hardware": None})
+
+
+def _searches_machines(filters: BoardFilters) -> bool:
+    """Whether some of a board's machines or results are searched for by name. Their rows have no
+    ranks: to rank them, all machines or results of the board would be read."""
+    named = filters.q or filters.hardware or filters.machine_id
+    return bool(named) and (filters.group in ("machine", "result") or bool(filters.machine_id))
+
+
+def _searched(figure: Figure, filters: BoardFilters) -> bool:
+    """Whether a row is among the hardware that is searched for."""
+    named = not filters.q or filters.q.casefold() in figure.hardware.casefold()
+    return named and filters.hardware in (None, figure.hardware_slug)
 
 
 def _board(
     session: Session,
-    workload: Workload,
+    standing: Standing,
     filters: BoardFilters,
-    figures: Sequence[Figure],
-    baselines: Sequence[Figure],
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
-    """A workload's board from its figures, those of the baseline, and the unranked rows."""
-    by_energy, by_result = filters.sort == "energy", filters.group == "result"
-    scopes = _energy_scopes(figures) if by_energy else ()
-    if scopes and filters.energy_scope is None:
-        filters = filters.model_copy(update={"energy_scope": scopes[0]})
+    """A workload's board."""
+    workload, rows, baseline, scope, scopes = standing
+    by_result = filters.group == "result"
     if by_result:
         results = leaderboard_sql.results(session, workload, filters)
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
-        candidates = [results.slowest] if results.slowest else []
     else:
-        places = _sorted(figures, filters)
-        page, cursor = _page(places, filters)
-        candidates = [row.figure for row in places]
-    baseline = _baseline(filters, candidates, baselines)
+        rows = [row for row in rows if _searched(row.figure, filters)]
+        page, cursor = _page(rows, filters)
+    if _searches_machines(filters):
+        page = [replace(row, rank=None) for row in page]
     return Board(
         workload=workload_answer(workload),
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
-        rows=tuple(_row(row, baseline) for row in page) if baseline else (),
-        row_count=None if by_result else len(candidates),
+        rows=tuple(_row(row, baseline) for row in page),
+        row_count=None if by_result else len(rows),
+        ranked_count=None if by_result else sum(row.rank is not None for row in standing.rows),
         unranked=unranked_rows,
-        energy_scope=filters.energy_scope,
+        energy_scope=scope,
         energy_scopes=scopes,
         next_cursor=cursor,
     )
 
 
-def _energy_scopes(figures: Sequence[Figure]) -> tuple[str, ...]:
+def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
+    """Scores of the hardware on boards, the best first. A rank needs a place on every board that
+    the baseline is on, else the best rank could be had by measuring one workload alone; and no
+    provisional place, else one owner could take it."""
+    places: defaultdict[tuple[str, str, bool], dict[str, Figure]] = defaultdict(dict)
+    baseline: dict[str, Figure] = {}
+    for standing in standings:
+        for row in standing.rows:
+            figure = row.figure
+            key = (figure.hardware_slug, figure.hardware, figure.published)
+            places[key][standing.workload.name] = figure
+        if standing.baseline is not None:
+            baseline[standing.workload.name] = standing.baseline
+    scored = [(*key, score(best, baseline)) for key, best in places.items()]
+    scored = sorted((one for one in scored if one[3].value), key=_score_order)
+    ranks = count(1)
+    return tuple(
+        HardwareScore(
+            hardware=name,
+            hardware_slug=slug,
+            published=published,
+            rank=next(ranks) if found.complete else None,
+            score=found,
+        )
+        for slug, name, published, found in scored
+    )
+
+
+def _score_order(one: tuple[str, str, bool, Score]) -> tuple[bool, float, str]:
+    slug, *_, found = one
+    return bool(found.missing), -(found.value or 0), slug
+
+
+def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
     """The energy scopes on the board, the most common first."""
     counted = Counter(figure.evidence.energy_scope for figure in figures)
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
-def _sorted(figures: Sequence[Figure], filters: BoardFilters) -> list[RankedRow]:
+def _sorted(
+    figures: Sequence[Figure], energy_scope: str | None, filters: BoardFilters
+) -> list[RankedRow]:
     """All rows of a board, by tier, then by the sort key."""
     value = SORTS[filters.sort or "time"]
-    scope = filters.energy_scope
     keyed = [
         (value(figure), figure.id, figure)
         for figure in figures
-        if scope in (None, figure.evidence.energy_scope)
+        if energy_scope in (None, figure.evidence.energy_scope)
     ]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
@@ -175,43 +283,31 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     return matching
 
 
-def _baselines(filters: BoardFilters) -> BoardFilters:
-    """Queries for the baseline: the chosen hardware, or the default."""
-    return BoardFilters.model_validate(
-        {
-            "hardware": filters.baseline or published.DEFAULT_BASELINE,
-            "batch_size": filters.batch_size,
-            "precision": filters.precision,
-        }
-    )
+def _baseline_filters(filters: BoardFilters, slug: str) -> BoardFilters:
+    """Queries for the baseline's figures. Only batch size and precision select among them, so that
+    it stays the same whatever rows are asked for."""
+    chosen = {"batch_size": filters.batch_size, "precision": filters.precision}
+    return BoardFilters.model_validate({"hardware": slug} | chosen)
 
 
-def _baseline(
-    filters: BoardFilters, places: Sequence[Figure], baselines: Sequence[Figure]
-) -> Figure | None:
-    """The best figure of the baseline's hardware, taken from the board if it is there. If it has
-    no figure, the slowest of the whole board, on every page."""
-    if not places:
-        return None
-    slug = filters.baseline or published.DEFAULT_BASELINE
-    on_board = next((figure for figure in places if figure.hardware_slug == slug), None)
-    if on_board is not None and filters.group != "result":
-        return on_board
-    rows = ranked(baselines, one_each=True)
-    return rows[0].figure if rows else max(places, key=lambda figure: figure.ns_per_sample)
+def _best(figures: Sequence[Figure]) -> Figure | None:
+    """The place of one hardware, from its figures in a workload."""
+    rows = ranked(figures, one_each=True)
+    return rows[0].figure if rows else None
 
 
-def _row(row: RankedRow, baseline: Figure) -> BoardRow:
-    """A row of the board."""
+def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
+    """A row of the board. The baseline's own row has no interval."""
     workload = workload_named(row.figure.subject.workload)
-    comparison_found = ranking.compare(row.figure, baseline)
+    found = ranking.compare(row.figure, baseline) if baseline else None
+    bounded = found if baseline and row.figure.id != baseline.id else None
     return BoardRow(
         **figure_fields(row.figure, workload),
         workload=workload.name,
         rank=row.rank,
         setups=row.setups,
-        speed_up=baseline.ns_per_sample / row.figure.ns_per_sample,
-        speed_up_low=comparison_found.low,
-        speed_up_high=comparison_found.high,
+        speed_up=found.speed_up if found else None,
+        speed_up_low=bounded.low if bounded else None,
+        speed_up_high=bounded.high if bounded else None,
         others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
     )

@@ -127,8 +127,9 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
             shown = page(session, authority, int(query["start"]), 256)
             return TypeAdapter(LogPage).dump_json(shown)
         if address.path == "/api/v1/leaderboard":
-            boards = leaderboard(session, BoardFilters(**query))  # type: ignore[arg-type]
-            board = flat(boards, position.read(session.connection()).next_index)
+            found = leaderboard(session, BoardFilters(**query))  # type: ignore[arg-type]
+            as_of = position.read(session.connection()).next_index
+            board = flat(found.boards, found.scores, as_of)
             return TypeAdapter(LeaderboardAnswer).dump_json(board)
         if address.path.startswith("/tile/entries/"):
             return reader.entry_tile(session, address.path.removeprefix("/tile/entries/"))

@@ -29,7 +29,7 @@ class FlatBoardRow(FigureAnswer):
 
     workload: str
     rank: int | None
-    speed_up: float
+    speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
     baseline_slug: str | None
@@ -37,18 +37,13 @@ class FlatBoardRow(FigureAnswer):
 
 @dataclass(frozen=True)
 class FlatComparedCell(ComparedCell):
-    """One compared item in one cell; ``cell_batch_size`` is null across batch sizes."""
+    """One compared item in one row."""
 
     thing: str
     thing_kind: ThingKind
     thing_name: str
     workload: str
-    framework: str | None
-    recipe: str | None
-    cell_batch_size: int | None
     precision: str
-    data: str
-    timing: str
     common: bool
 
 
@@ -75,13 +70,19 @@ def results(session: Session, filters: ResultFilters) -> tuple[type, Rows]:
     return ResultAnswer, (_dumped(result_fields(*row)) for row in rows)
 
 
-def leaderboard(session: Session, filters: BoardFilters) -> tuple[type, Rows]:
-    """Every row of the requested boards, without a page limit."""
-    return FlatBoardRow, _board_rows(session, filters)
+def leaderboard(
+    session: Session, filters: BoardFilters, of_operator: str | None
+) -> tuple[type, Rows]:
+    """Every row of the requested boards, without a page limit.
+
+    Args:
+        of_operator: see :func:`.leaderboard.leaderboard`.
+    """
+    return FlatBoardRow, _board_rows(session, filters, of_operator)
 
 
 def compare(answer: CompareAnswer) -> tuple[type, Rows]:
-    """A row for each compared item in each of its cells."""
+    """A row for each compared item in each of its rows."""
     return FlatComparedCell, _compared(answer)
 
 
@@ -98,11 +99,11 @@ def machine_history(
     return FlatHistoryPoint, rows
 
 
-def _board_rows(session: Session, filters: BoardFilters) -> Rows:
+def _board_rows(session: Session, filters: BoardFilters, of_operator: str | None) -> Rows:
     for workload in leaderboards.asked_for(filters):
         page = filters.model_copy(update={"workload": workload.name, "limit": PAGE})
         while True:
-            board = leaderboards.board(session, workload, page)
+            board = leaderboards.board(session, workload, page, of_operator)
             for row in board.rows:
                 yield {**vars(row), "baseline_slug": board.baseline_slug}
             if board.next_cursor is None:
@@ -120,12 +121,7 @@ def _compared(answer: CompareAnswer) -> Rows:
                     "thing_kind": thing.kind,
                     "thing_name": thing.name,
                     "workload": row.workload,
-                    "framework": row.framework,
-                    "recipe": row.recipe,
-                    "cell_batch_size": row.batch_size,
                     "precision": row.precision,
-                    "data": row.data,
-                    "timing": row.timing,
                     "common": row.common,
                 }
 

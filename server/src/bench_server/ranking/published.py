@@ -25,9 +25,6 @@ from .figures import Children, Evidence, Figure, Setup, Subject, combine
 from .rows import aggregate_columns
 
 FILE = Path(__file__).resolve().parent / "data" / "published.json"
-# The i7-8700 that its source trained on (863 s per VGG16 epoch), until this project has a frozen
-# baseline of its own.
-DEFAULT_BASELINE = "published-intel-core-i7-8700"
 
 
 def import_published(session: Session) -> tuple[int, int]:

@@ -90,8 +90,8 @@ def plot(
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
     top = TOP_BELOW_MARKS if marks else TOP
-    x = _scale([point.x for point in every], LEFT, RIGHT, log=x_log)
-    y = _scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
+    x = scale([point.x for point in every], LEFT, RIGHT, log=x_log)
+    y = scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
     return Plot(
         title=title,
         lines=tuple(
@@ -110,7 +110,7 @@ def plot(
     )
 
 
-class _Scale(NamedTuple):
+class Scale(NamedTuple):
     """A scale from values to positions."""
 
     low: float
@@ -142,14 +142,14 @@ class _Scale(NamedTuple):
         return [number * step for number in range(first, last + 1)]
 
 
-def _scale(values: Sequence[float], start: float, end: float, *, log: bool) -> _Scale:
+def scale(values: Sequence[float], start: float, end: float, *, log: bool) -> Scale:
     low, high = min(values), max(values)
     if log:
         low, high = math.log(low), math.log(high)
     if high - low < 1e-9 * max(abs(high), 1):
         margin = math.log(2) if log else max(abs(high) * 0.1, 0.5)
         low, high = low - margin, high + margin
-    return _Scale(low, high, start, end, log)
+    return Scale(low, high, start, end, log)
 
 
 def _round_step(least: float) -> float:

@@ -43,6 +43,7 @@ def environment() -> Environment:
         nanoseconds=people.nanoseconds,
         rate=people.rate,
         ratio=people.ratio,
+        faster=people.faster,
         percent=people.percent,
         attribute=_attribute,
         size=people.size,

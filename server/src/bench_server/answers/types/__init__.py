@@ -6,6 +6,7 @@ from .comparison import (
     ComparedCell,
     ComparedRow,
     ComparedThing,
+    Mode,
     ThingKind,
 )
 from .leaderboard import (
@@ -13,6 +14,7 @@ from .leaderboard import (
     Board,
     BoardRow,
     FigureAnswer,
+    HardwareScore,
     LeaderboardAnswer,
     UnrankedRow,
     UnrankedState,
@@ -49,6 +51,7 @@ __all__ = [
     "ComparedRow",
     "ComparedThing",
     "FigureAnswer",
+    "HardwareScore",
     "KeyAnswer",
     "KeyEventAnswer",
     "KeyHistory",
@@ -57,6 +60,7 @@ __all__ = [
     "LogPage",
     "LogRecord",
     "LoggedEnvelope",
+    "Mode",
     "OwnResult",
     "ReceiptAnswer",
     "ResultAnswer",

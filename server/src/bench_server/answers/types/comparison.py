@@ -8,26 +8,32 @@ from ...ranking.figures import Kind as VerdictKind
 
 ThingKind = Literal["hardware", "machine", "result", "setup", "published"]
 Across = Literal["batch_size"]
+# best: each thing at its best, a row a workload; same_software: rows of equal framework and recipe.
+Mode = Literal["best", "same_software"]
 
 
 @dataclass(frozen=True)
 class ComparedThing:
-    """One column. ``speed_up`` is the geometric mean over the common cells, null without any;
-    ``scope``: ``machines`` if one of them compares one machine with one machine, else ``hardware``.
-    """
+    """One column. ``speed_up`` is the geometric mean over the common rows, null without any;
+    ``low`` and ``high`` bound it with 95 % confidence or more, null where a row has too few runs;
+    ``verdict_kind`` is the verdict that they allow. ``scope``: ``machines`` if a row compares one
+    machine with one machine, else ``hardware``."""
 
     id: str
     kind: ThingKind
     name: str
     hardware_slug: str
     speed_up: float | None
+    low: float | None
+    high: float | None
+    verdict_kind: VerdictKind | None
     scope: Scope | None
     price: float | None
 
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """One thing in one cell: its speed, and its comparison with the first thing.
+    """One thing in one row: its set-up, its speed, and its comparison with the first thing.
 
     ``low`` and ``high`` bound the speed-up with 95 % confidence, for this cell alone; null with too
     few runs. The verdict follows from ``adjusted_p_value``, which is corrected for all comparisons
@@ -37,8 +43,13 @@ class ComparedCell:
     from elsewhere, not measured here.
     """
 
-    samples_per_second: float
+    framework: str
+    device: str
+    recipe: str
     batch_size: int
+    data: str
+    timing: str
+    samples_per_second: float
     repeats: int
     trust_level: int
     provisional: bool
@@ -64,8 +75,9 @@ class ComparedRow:
     """One cell of the matrix; ``cells`` in the order of the things, null where not measured.
 
     The device is not part of a cell: it follows from the hardware, which is compared.
-    ``framework`` and ``recipe`` are null where no hardware or machine is compared, only set-ups;
-    ``batch_size`` in a comparison across batch sizes.
+    ``framework`` and ``recipe`` are null where things may differ in them: in the mode ``best``, and
+    where only set-ups are compared; ``batch_size`` in a comparison across batch sizes. ``data`` and
+    ``timing`` are null where the things at their best differ in them.
     """
 
     workload: str
@@ -73,16 +85,18 @@ class ComparedRow:
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str
-    timing: str
+    data: str | None
+    timing: str | None
     common: bool
     cells: tuple[ComparedCell | None, ...]
 
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """Things as columns, cells as rows. Cells on generated data never meet cells on real data,
-    nor short timings long ones.
+    """Things as columns, workloads and set-ups as rows. ``mode``: ``best`` has a row a workload and
+    each thing in its place on that board, as scores have; ``same_software`` has a row for each
+    framework and recipe, where generated data never meet real data, nor short timings long ones.
+    Null where set-ups or results are compared.
     ``across`` names the axis in which compared cells differ, if the query names one.
     ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
     that the answer follows from."""
@@ -93,4 +107,5 @@ class CompareAnswer:
     all_cells: int
     comparisons: int
     across: Across | None
+    mode: Mode | None
     rows: tuple[ComparedRow, ...]

@@ -8,6 +8,7 @@ from bench_protocol.workloads import Workload
 
 from ...ranking.figures import Figure, Tier
 from ...ranking.peaks import mfu
+from ...ranking.score import Score
 
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
@@ -88,8 +89,10 @@ class FigureAnswer:
 
 @dataclass(frozen=True)
 class BoardRow(FigureAnswer):
-    """A row with its rank; a published figure has none. ``speed_up`` is against the board's
-    baseline, with its 95 % interval where there are enough runs on both sides. ``setups``: among
+    """A row with its rank on the whole board, whatever hardware is searched for; a published figure
+    has none, nor have machines and results that were searched for. ``speed_up`` is against the
+    board's baseline, null where that has no figure, with its 95 % interval where there are enough
+    runs on both sides. ``setups``: among
     how many set-ups of the same tier, data and timing the row's is the first; the fastest of
     several is too fast by chance. ``others``: further set-ups of the hardware, faster ones of a
     lower tier included."""
@@ -97,7 +100,7 @@ class BoardRow(FigureAnswer):
     workload: str
     rank: int | None
     setups: int
-    speed_up: float
+    speed_up: float | None
     speed_up_low: float | None
     speed_up_high: float | None
     others: tuple[FigureAnswer, ...]
@@ -125,10 +128,11 @@ class UnrankedRow:
 
 @dataclass(frozen=True)
 class Board:
-    """The ranking of one workload. ``baseline_slug`` is null where nothing is ranked;
+    """The ranking of one workload. ``baseline_slug`` is null where the baseline has no figure;
     ``baseline_setup`` is the set-up in which the baseline was measured. By energy the rows are of
     one ``energy_scope``, of those in ``energy_scopes``, the commonest first. ``row_count``: rows on
-    all pages; null by result, where counting would read all results."""
+    all pages; ``ranked_count``: ranked rows of the whole board, whatever is searched for; both null
+    by result, where counting would read all results."""
 
     workload: WorkloadAnswer
     baseline: str | None
@@ -136,6 +140,7 @@ class Board:
     baseline_setup: str | None
     rows: tuple[BoardRow, ...]
     row_count: int | None
+    ranked_count: int | None
     unranked: tuple[UnrankedRow, ...]
     energy_scope: str | None
     energy_scopes: tuple[str, ...]
@@ -143,8 +148,20 @@ class Board:
 
 
 @dataclass(frozen=True)
+class HardwareScore:
+    """A hardware's score, and its rank among those with a place on every board of the baseline.
+    The rank is null where a place is missing, provisional or published."""
+
+    hardware: str
+    hardware_slug: str
+    published: bool
+    rank: int | None
+    score: Score
+
+
+@dataclass(frozen=True)
 class Baseline:
-    """The baseline of a workload's speed-ups; null if nothing is ranked."""
+    """The baseline of a workload's speed-ups; null if it has no figure there."""
 
     workload: str
     hardware: str | None
@@ -156,24 +173,29 @@ class Baseline:
 class LeaderboardAnswer:
     """Every requested board in one list, in the catalogue's order; ``rank`` is per workload.
     ``next_cursor`` leads on where one workload was asked for and has more rows. Sorted by energy, a
-    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for.
+    board's rows are of one ``energy_scope``; ``energy_scopes`` can be asked for. ``scores``: of
+    the hardware on these boards, the best first.
     ``as_of``: the number of log entries that the answer follows from."""
 
     as_of: int
     baselines: tuple[Baseline, ...]
+    scores: tuple[HardwareScore, ...]
     rows: tuple[BoardRow, ...]
     unranked: tuple[UnrankedRow, ...]
     energy_scopes: tuple[str, ...]
     next_cursor: str | None
 
 
-def flat(boards: tuple[Board, ...], as_of: int) -> LeaderboardAnswer:
+def flat(
+    boards: tuple[Board, ...], scores: tuple[HardwareScore, ...], as_of: int
+) -> LeaderboardAnswer:
     """Boards as one list."""
     return LeaderboardAnswer(
         as_of,
         tuple(
             Baseline(b.workload.name, b.baseline, b.baseline_slug, b.baseline_setup) for b in boards
         ),
+        scores,
         tuple(row for board in boards for row in board.rows),
         tuple(row for board in boards for row in board.unranked),
         tuple(dict.fromkeys(scope for board in boards for scope in board.energy_scopes)),

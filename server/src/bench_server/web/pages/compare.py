@@ -5,26 +5,37 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
+from bench_protocol import format as people
+
 from ...answers import comparison, queries
-from ...answers.types import Across, CompareAnswer, ComparedCell
+from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedThing, Mode
+from ..dots import DotPlot, Row, Value, dot_plot
 from .common import Choice, address
 
 MOST_CHOICES = 60
+# Colours of charts (site.css).
+COLOURS = 6
 # Each of these ratios begins a stronger colour.
 STRONGER = (1.25, 2.0, 4.0)
+MODES: dict[Mode, str] = {"best": "Each at its best", "same_software": "Same software"}
 
 
 @dataclass(frozen=True)
 class ComparePage:
-    """``/compare``: which is faster, and how certain is that? ``answer`` is null before a choice;
-    ``too_few``: less than two different items were chosen. ``heat``: for each row, a class for each
-    cell. ``picked``: the chosen items; ``hardware``: other hardware that matches ``q``."""
+    """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
+    ``answer`` is null before a choice; ``too_few``: less than two different items were chosen.
+    ``modes``: ways to compare, none where there is no choice. ``chart``: the common rows.
+    ``heat``: for each row, a class for each cell. ``picked``: the chosen items; ``hardware``: other
+    hardware that matches ``q``."""
 
     title: str
+    heading: str
     json_href: str | None
     csv_href: str | None
     image_href: str | None
     answer: CompareAnswer | None
+    modes: tuple[Choice, ...]
+    chart: DotPlot | None
     heat: tuple[tuple[str, ...], ...]
     picked: tuple[Choice, ...]
     hardware: tuple[Choice, ...]
@@ -38,6 +49,7 @@ def compare_page(
     ids: tuple[str, ...],
     prices: Mapping[str, float],
     across: Across | None,
+    mode: Mode | None,
     q: str,
 ) -> ComparePage:
     """Fill the context. Raises NotFound if one of the ids is unknown."""
@@ -47,22 +59,36 @@ def compare_page(
     others = tuple(Choice(slug, name, False) for slug, name in fitting if slug not in ids)
     names = dict(hardware_names)
     if len(ids) < 2:
-        picked = tuple(Choice(item, names.get(item, item), True) for item in ids)
         return ComparePage(
-            "Compare", None, None, None, None, (), picked, others[:MOST_CHOICES], q, {}, bool(ids)
+            title="Compare",
+            heading="Compare",
+            json_href=None,
+            csv_href=None,
+            image_href=None,
+            answer=None,
+            modes=(),
+            chart=None,
+            heat=(),
+            picked=tuple(Choice(item, names.get(item, item), True) for item in ids),
+            hardware=others[:MOST_CHOICES],
+            q=q,
+            prices={},
+            too_few=bool(ids),
         )
-    answer = comparison.compare(session, ids, prices, across)
-    more = len(answer.things) - 2
-    title = " and ".join(thing.name for thing in answer.things[:2])
+    answer = comparison.compare(session, ids, prices, across, mode)
     parameters = {"ids": ",".join(ids)}
     parameters |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
     parameters |= {"across": across} if across else {}
+    parameters |= {"mode": mode} if mode else {}
     return ComparePage(
-        title=f"{title} and {more} more" if more > 0 else title,
+        title=_title(answer),
+        heading=heading(answer),
         json_href=address("/api/v1/compare", parameters),
         csv_href=address("/api/v1/compare.csv", parameters),
         image_href=address("/compare/card.png", parameters),
         answer=answer,
+        modes=_modes(answer, parameters),
+        chart=_chart(answer),
         heat=tuple(tuple(heat(cell) for cell in row.cells) for row in answer.rows),
         picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),
         hardware=others[:MOST_CHOICES],
@@ -72,9 +98,86 @@ def compare_page(
     )
 
 
+def heading(answer: CompareAnswer) -> str:
+    """The finding: ``B trains 1.95 times as fast as A``. Of more than two, the fastest against the
+    first."""
+    first, *others = answer.things
+    compared = [thing for thing in others if thing.speed_up is not None]
+    if not compared:
+        return f"{_title(answer)} have no common workload"
+    best = max(compared, key=lambda thing: thing.speed_up or 0)
+    if len(others) > 1:
+        if (best.speed_up or 0) <= 1:
+            return f"{first.name} is the fastest of {len(answer.things)}"
+        return f"{best.name} is the fastest of {len(answer.things)}: it {_faster(best, first)}"
+    if best.verdict_kind == "no_difference":
+        return f"No clear difference between {first.name} and {best.name}"
+    return (
+        f"{best.name} {_faster(best, first)}"
+        if (best.speed_up or 0) >= 1
+        else (f"{first.name} {_faster(best, best)}")
+    )
+
+
+def _faster(thing: ComparedThing, than: ComparedThing) -> str:
+    """``trains 1.95 times as fast as A``, with the ratio of a thing to the first one, or of the
+    first one to it."""
+    speed_up = thing.speed_up or 1.0
+    times = people.times(max(speed_up, 1 / speed_up))
+    about = "about " if thing.verdict_kind == "too_few_runs" else ""
+    return f"trains {about}{times} times as fast as {than.name}"
+
+
+def _title(answer: CompareAnswer) -> str:
+    more = len(answer.things) - 2
+    title = " and ".join(thing.name for thing in answer.things[:2])
+    return f"{title} and {more} more" if more > 0 else title
+
+
+def _modes(answer: CompareAnswer, parameters: Mapping[str, str]) -> tuple[Choice, ...]:
+    if answer.mode is None or any(t.kind not in ("hardware", "machine") for t in answer.things):
+        return ()
+    return tuple(
+        Choice(address("/compare", {**parameters, "mode": name}), words, answer.mode == name)
+        for name, words in MODES.items()
+    )
+
+
+def _chart(answer: CompareAnswer) -> DotPlot | None:
+    """Speed-ups of the common rows with their intervals."""
+    rows = [
+        Row(
+            label=row.workload,
+            href=f"/workloads/{row.workload}",
+            values=tuple(
+                Value(
+                    cell.speed_up,
+                    cell.low,
+                    cell.high,
+                    f"c{place % COLOURS + 1}",
+                    f"{thing.name}: {people.ratio(cell.speed_up)}",
+                    hollow=cell.provisional,
+                )
+                for place, (thing, cell) in enumerate(zip(answer.things, row.cells, strict=True))
+                if place and cell and cell.speed_up
+            ),
+            text=_text(row.cells),
+            note=" ".join(word for word in (row.framework, row.recipe) if word),
+        )
+        for row in answer.rows[: answer.common_cells]
+    ]
+    return dot_plot(f"Times as fast as {answer.things[0].name}", rows)
+
+
+def _text(cells: tuple[ComparedCell | None, ...]) -> str:
+    """The speed-up of the second thing, where there are two."""
+    second = cells[1] if len(cells) == 2 else None
+    return people.ratio(second.speed_up) if second and second.speed_up else ""
+
+
 def heat(cell: ComparedCell | None) -> str:
     """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
-    ``even`` without a credible difference or without a base."""
+    ``even`` without a clear difference or without a base."""
     if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):
         return "even"
     away = max(cell.speed_up, 1 / cell.speed_up)

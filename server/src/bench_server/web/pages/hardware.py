@@ -91,9 +91,9 @@ class WorkloadPage:
     board: Board
 
 
-def hardware_page(session: Session, slug: str, score_baseline: str | None = None) -> HardwarePage:
+def hardware_page(session: Session, slug: str, of_operator: str | None = None) -> HardwarePage:
     """Fill the context. Raises NotFound if this hardware has no figures."""
-    answer = hardware.hardware(session, slug, score_baseline)
+    answer = hardware.hardware(session, slug, of_operator)
     return HardwarePage(
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
@@ -137,7 +137,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     )
 
 
-def workload_page(session: Session, name: str) -> WorkloadPage:
+def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
     """Fill the context. Raises NotFound if the catalogue has no such workload."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
@@ -150,7 +150,7 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=leaderboard.board(
-            session, workload, BoardFilters.model_validate({"workload": name, "limit": 10})
+            session, workload, BoardFilters.model_validate({"limit": 10}), of_operator
         ),
     )
 

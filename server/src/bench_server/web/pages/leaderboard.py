@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
+from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
 from ...answers import leaderboard, queries
 from ...answers.filters import BoardFilters
-from ...answers.types import Board, BoardRow
+from ...answers.types import Board, BoardRow, HardwareScore
 from ...ranking.figures import TIERS, Tier
+from ..dots import DotPlot, Row, Value, dot_plot
 from .common import Choice, address, hardware_choices
 
 ROWS_WITH_ALL_WORKLOADS = 10
@@ -44,6 +46,8 @@ HEADINGS: dict[Tier, str] = {
     "several": "Measured by three or more owners",
     "provisional": "Provisional: measured by fewer than three owners",
 }
+# Vendors with a colour of their own (site.css).
+VENDORS = ("apple", "nvidia", "amd", "intel")
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
 
 
@@ -60,6 +64,8 @@ class LeaderboardPage:
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
     ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
+    ``scores`` and ``chart``: all hardware by score, where all workloads are shown; ``searched``:
+    the rows are those of some hardware, with their ranks on the whole board.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
 
@@ -74,23 +80,30 @@ class LeaderboardPage:
     next_href: str | None
     filters: BoardFilters
     boards: tuple[Board, ...]
+    scores: tuple[HardwareScore, ...]
+    chart: DotPlot | None
     sections: tuple[tuple[Section, ...], ...]
     workloads: tuple[Choice, ...]
     groups: tuple[Choice, ...]
     frameworks: tuple[str, ...]
     narrowed: bool
+    searched: bool
     figure_asked: str
     any_results: bool
     nobody_yet: bool
     boxes: bool
 
 
-def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage:
+def leaderboard_page(
+    session: Session, filters: BoardFilters, of_operator: str | None = None
+) -> LeaderboardPage:
     chosen = filters.model_dump(exclude_defaults=True)
     if filters.workload is None:
         most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
         filters = filters.model_copy(update={"limit": most})
-    shown = leaderboard.leaderboard(session, filters)
+    shown, scores = leaderboard.leaderboard(session, filters, of_operator)
+    if filters.workload is not None:
+        scores = ()
     rows = [row for board in shown for row in board.rows]
     if filters.group == "setup":
         tickable = {row.result_id for row in rows}
@@ -119,6 +132,8 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         else None,
         filters=filters,
         boards=shown,
+        scores=scores,
+        chart=_chart(scores, filters.q),
         sections=tuple(_sections(board.rows) for board in shown),
         workloads=tuple(
             Choice(_with(chosen, "workload", name), label, (filters.workload or "") == name)
@@ -132,6 +147,7 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         narrowed=bool(
             chosen.keys() - {"workload", "group", "baseline", "sort", "energy_scope", "limit"}
         ),
+        searched=bool(filters.q or filters.hardware),
         figure_asked=NOT_ALL_HAVE.get(filters.sort or "", ""),
         any_results=any_results,
         nobody_yet=not any_results and not chosen.keys() - {"limit"},
@@ -143,6 +159,39 @@ def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
     """A board's rows, which are in the order of their tiers, by tier."""
     parts = [tuple(part) for _, part in groupby(rows, key=lambda row: row.tier or TIERS[-1])]
     return tuple(Section(_heading(part) if len(parts) > 1 else None, part) for part in parts)
+
+
+def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
+    """All hardware by score. What ``q`` names is ringed."""
+    named = (q or "").casefold()
+    rows = [
+        Row(
+            label=one.hardware,
+            href=f"/hardware/{one.hardware_slug}",
+            values=(
+                Value(
+                    one.score.value,
+                    one.score.low,
+                    one.score.high,
+                    _vendor(one.hardware),
+                    f"{one.hardware}: {people.ratio(one.score.value)}",
+                    hollow=not one.score.complete,
+                ),
+            ),
+            text=people.ratio(one.score.value),
+            note="" if not one.score.missing else f"{one.score.covered} of {one.score.terms}",
+            ringed=bool(named) and named in one.hardware.casefold(),
+        )
+        for one in scores
+        if one.score.value is not None
+    ]
+    return dot_plot("How many times as fast each hardware trains", rows)
+
+
+def _vendor(hardware: str) -> str:
+    """The class of a vendor's colour."""
+    first = hardware.split(maxsplit=1)[0].casefold()
+    return first if first in VENDORS else "other"
 
 
 def _heading(rows: Sequence[BoardRow]) -> str:

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from ...answers.comparison import compare
 from ...answers.filters import compared_ids
 from .. import cards
-from .compare import AnyAcross, Ids, prices
+from .compare import AMode, AnyAcross, Ids, prices
 from .deps import Reading, SettingsDep
 from .hardware import MachineId, Slug
 
@@ -35,8 +35,9 @@ def compare_card(
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Ids,
     across: AnyAcross = None,
+    mode: AMode = None,
 ) -> Response:
-    answer = compare(session, compared_ids(ids), priced, across)
+    answer = compare(session, compared_ids(ids), priced, across, mode)
     return _png(cards.compare_card(answer), settings)
 
 

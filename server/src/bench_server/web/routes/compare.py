@@ -7,7 +7,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from ...answers.comparison import compare
 from ...answers.filters import compared_ids
-from ...answers.types import Across, CompareAnswer
+from ...answers.types import Across, CompareAnswer, Mode
 from ...errors import InvalidQuery
 from .deps import Reading, problems
 
@@ -35,6 +35,16 @@ AnyAcross = Annotated[
     Query(
         description="compare set-ups or results that differ in this axis; the answer says so",
         examples=["batch_size"],
+    ),
+]
+
+
+AMode = Annotated[
+    Mode | None,
+    Query(
+        description="best: each hardware or machine in its place on each board (the default); "
+        "same_software: rows of equal framework and recipe",
+        examples=["same_software"],
     ),
 ]
 
@@ -71,5 +81,6 @@ def comparison(
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Ids,
     across: AnyAcross = None,
+    mode: AMode = None,
 ) -> CompareAnswer:
-    return compare(session, compared_ids(ids), priced, across)
+    return compare(session, compared_ids(ids), priced, across, mode)

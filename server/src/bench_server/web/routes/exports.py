@@ -14,8 +14,8 @@ from ...answers.filters import BoardFilters, HistoryFilters, ResultFilters, comp
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
-from .compare import PRICE_PARAMETER, AnyAcross, Ids, prices
-from .deps import StoreDep, problems
+from .compare import PRICE_PARAMETER, AMode, AnyAcross, Ids, prices
+from .deps import SettingsDep, StoreDep, problems
 from .hardware import MachineId
 
 router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
@@ -72,10 +72,16 @@ def results(
     responses=FILES | problems(404, 422),
 )
 def leaderboard(
-    store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]
+    store: StoreDep,
+    settings: SettingsDep,
+    form: AnyFormat,
+    filters: Annotated[BoardFilters, Query()],
 ) -> StreamingResponse:
     return _file(
-        store, form, "leaderboard", lambda session: export_rows.leaderboard(session, filters)
+        store,
+        form,
+        "leaderboard",
+        lambda session: export_rows.leaderboard(session, filters, settings.baseline),
     )
 
 
@@ -91,13 +97,14 @@ def comparison(
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Ids,
     across: AnyAcross = None,
+    mode: AMode = None,
 ) -> StreamingResponse:
     chosen = compared_ids(ids)
     return _file(
         store,
         form,
         "compare",
-        lambda session: export_rows.compare(compare(session, chosen, priced, across)),
+        lambda session: export_rows.compare(compare(session, chosen, priced, across, mode)),
     )
 
 

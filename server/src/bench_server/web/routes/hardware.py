@@ -32,7 +32,7 @@ def hardware_page(
 def hardware(
     session: Reading, settings: SettingsDep, slug: Slug
 ) -> hardware_answers.HardwareAnswer:
-    return hardware_answers.hardware(session, slug, settings.score_baseline)
+    return hardware_answers.hardware(session, slug, settings.baseline)
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")

@@ -9,7 +9,7 @@ from ...answers.filters import BoardFilters
 from ...answers.leaderboard import leaderboard
 from ...answers.types import LeaderboardAnswer, flat
 from ...projection import position
-from .deps import Reading, problems
+from .deps import Reading, SettingsDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])
 ANSWER = TypeAdapter(LeaderboardAnswer)
@@ -21,8 +21,11 @@ ANSWER = TypeAdapter(LeaderboardAnswer)
     response_model=LeaderboardAnswer,
     responses=problems(404, 422),
 )
-def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> Response:
+def boards(
+    session: Reading, settings: SettingsDep, filters: Annotated[BoardFilters, Query()]
+) -> Response:
     as_of = position.read(session.connection()).next_index
-    answer = flat(leaderboard(session, filters), as_of)
+    found = leaderboard(session, filters, settings.baseline)
+    answer = flat(found.boards, found.scores, as_of)
     # FastAPI would validate each of the rows again, for a quarter of the time of the answer.
     return Response(ANSWER.dump_json(answer), media_type="application/json")

@@ -7,7 +7,7 @@ from fastapi.responses import HTMLResponse
 
 from ...answers import studies
 from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
-from ...answers.types import Across
+from ...answers.types import Across, Mode
 from .. import render
 from ..pages import compare as comparing
 from ..pages import docs as api
@@ -25,19 +25,24 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 def leaderboard(
-    request: Request, session: Reading, filters: Annotated[BoardPageFilters, Query()]
+    request: Request,
+    session: Reading,
+    settings: SettingsDep,
+    filters: Annotated[BoardPageFilters, Query()],
 ) -> HTMLResponse:
-    return render.page(request, "leaderboard.html", leaderboards.leaderboard_page(session, filters))
+    context = leaderboards.leaderboard_page(session, filters, settings.baseline)
+    return render.page(request, "leaderboard.html", context)
 
 
 @router.get("/workloads/{name}")
-def workload(request: Request, session: Reading, name: str) -> HTMLResponse:
-    return render.page(request, "workload.html", hardware_pages.workload_page(session, name))
+def workload(request: Request, session: Reading, settings: SettingsDep, name: str) -> HTMLResponse:
+    context = hardware_pages.workload_page(session, name, settings.baseline)
+    return render.page(request, "workload.html", context)
 
 
 @router.get("/hardware/{slug}")
 def hardware(request: Request, session: Reading, settings: SettingsDep, slug: Slug) -> HTMLResponse:
-    context = hardware_pages.hardware_page(session, slug, settings.score_baseline)
+    context = hardware_pages.hardware_page(session, slug, settings.baseline)
     return render.page(request, "hardware.html", context)
 
 
@@ -64,10 +69,11 @@ def compare(
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Annotated[list[str] | None, Query(max_length=100)] = None,
     across: Across | None = None,
+    mode: Mode | None = None,
     q: Words = "",
 ) -> HTMLResponse:
     chosen = compared_ids(",".join(ids), at_least=0) if ids else ()
-    context = comparing.compare_page(session, chosen, priced, across, q)
+    context = comparing.compare_page(session, chosen, priced, across, mode, q)
     return render.page(request, "compare.html", context)
 
 

@@ -1,0 +1,133 @@
+"""Board, score and comparison give one number for the same two machines, and ranks survive a
+search."""
+
+from math import prod
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+from bench_server.ranking import score
+from bench_server.ranking.compare import Comparison
+
+MAC, BOX = "apple-m4-max-40-core-gpu", "nvidia-geforce-rtx-4090"
+M4 = results.make_machine("Apple M4 Max", ("metal", "Apple M4 Max", 40), seed=1)
+RTX = results.make_machine("AMD Ryzen 9 7950X", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=2)
+METAL, CUDA = Device(kind="metal"), Device(kind="cuda")
+# Nanoseconds a step by workload and set-up: only TensorFlow is on both.
+TIMES = {
+    "mnist-cnn": {
+        (MAC, "tensorflow", "tuned"): 400_000,
+        (MAC, "mlx", "tuned"): 200_000,
+        (BOX, "tensorflow", "tuned"): 210_000,
+        (BOX, "torch", "tuned"): 100_000,
+    },
+    "fashion-mlp": {
+        (MAC, "tensorflow", "naive"): 900_000,
+        (MAC, "mlx", "naive"): 300_000,
+        (BOX, "tensorflow", "naive"): 450_000,
+        (BOX, "torch", "tuned"): 50_000,
+    },
+}
+BEST = {"mnist-cnn": 2.0, "fashion-mlp": 6.0}
+
+
+@pytest.fixture
+def fleet(post: Poster) -> Poster:
+    for workload, times in TIMES.items():
+        for (slug, framework, recipe), step_ns in times.items():
+            machine, device = (M4, METAL) if slug == MAC else (RTX, CUDA)
+            for run in (1, 2, 3):
+                cell = results.make_cell(
+                    workload, framework=framework, recipe=recipe, device=device
+                )
+                post.made(
+                    cell=cell,
+                    machine=machine,
+                    step_ns=step_ns + run,
+                    run_id=f"{run:032x}",
+                )
+    return post
+
+
+def get(post: Poster, path: str) -> Any:
+    answer = post.http.get(f"/api/v1{path}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+def test_board_score_and_comparison_agree(fleet: Poster) -> None:
+    rows = get(fleet, f"/leaderboard?baseline={MAC}")["rows"]
+    on_boards = {row["workload"]: row["speed_up"] for row in rows if row["hardware_slug"] == BOX}
+    assert on_boards == pytest.approx(BEST, rel=1e-4)
+    compared = get(fleet, f"/compare?ids={MAC},{BOX}")
+    assert compared["mode"] == "best"
+    in_rows = {row["workload"]: row["cells"][1]["speed_up"] for row in compared["rows"]}
+    assert in_rows == on_boards
+    assert [cell["framework"] for cell in compared["rows"][0]["cells"]] == ["mlx", "torch"]
+    thing = compared["things"][1]
+    assert thing["speed_up"] == pytest.approx(prod(BEST.values()) ** 0.5, rel=1e-4)
+    (scored,) = (
+        one["score"]
+        for one in get(fleet, f"/leaderboard?baseline={MAC}")["scores"]
+        if one["hardware_slug"] == BOX
+    )
+    assert scored["value"] == thing["speed_up"]
+    assert (scored["low"], scored["high"]) == (thing["low"], thing["high"])
+    assert scored["low"] < scored["value"] < scored["high"]
+    # Without a choice the baseline is the same on every board, on the hardware's page and at home.
+    page = get(fleet, f"/hardware/{BOX}")["score"]
+    (own,) = (one for one in get(fleet, "/leaderboard")["scores"] if one["hardware_slug"] == BOX)
+    assert page == own["score"]
+
+
+def test_the_other_mode_compares_the_same_software(fleet: Poster) -> None:
+    compared = get(fleet, f"/compare?ids={MAC},{BOX}&mode=same_software")
+    common = [row for row in compared["rows"] if row["common"]]
+    assert {row["framework"] for row in common} == {"tensorflow"}
+    assert compared["things"][1]["speed_up"] == pytest.approx((400 / 210 * 2) ** 0.5, rel=1e-3)
+    result = get(fleet, "/results")["results"][0]["id"]
+    answer = fleet.http.get(f"/api/v1/compare?ids={MAC},{result}&mode=best")
+    assert (answer.status_code, answer.json()["field"]) == (422, "mode")
+
+
+@pytest.mark.parametrize("search", ["q=4090", f"hardware={MAC}", "q=apple"])
+def test_a_search_leaves_ranks_alone(fleet: Poster, search: str) -> None:
+    board = "/leaderboard?workload=mnist-cnn"
+    ranks = {row["hardware_slug"]: row["rank"] for row in get(fleet, board)["rows"]}
+    assert ranks == {BOX: 1, MAC: 2}
+    (row,) = get(fleet, f"{board}&{search}")["rows"]
+    assert row["rank"] == ranks[row["hardware_slug"]]
+    # What changes the question ranks again.
+    (row,) = get(fleet, f"{board}&device=metal")["rows"]
+    assert row["rank"] == 1
+
+
+def test_machines_that_are_searched_for_have_no_rank(fleet: Poster) -> None:
+    board = "/leaderboard?workload=mnist-cnn&group=machine"
+    assert [row["rank"] for row in get(fleet, board)["rows"]] == [1, 2]
+    assert [row["rank"] for row in get(fleet, f"{board}&q=apple")["rows"]] == [None]
+
+
+def test_the_baseline_stays_through_filters_and_has_no_interval(fleet: Poster) -> None:
+    whole = get(fleet, "/leaderboard?workload=mnist-cnn")
+    (baseline,) = whole["baselines"]
+    own = next(r for r in whole["rows"] if r["hardware_slug"] == baseline["hardware_slug"])
+    assert (own["speed_up"], own["speed_up_low"], own["speed_up_high"]) == (1, None, None)
+    for chosen in ("device=cuda", "framework=torch", "q=4090", "group=setup"):
+        assert get(fleet, f"/leaderboard?workload=mnist-cnn&{chosen}")["baselines"] == [baseline]
+
+
+def test_the_bounds_of_a_mean_of_speed_ups() -> None:
+    def one(speed_up: float, low: float | None, high: float | None) -> Comparison:
+        return Comparison(speed_up, low, high, 0.01, 0.01, 3, 3, "runs", "machines", "faster", "")
+
+    found = score.overall([one(2, 1.5, 3), one(8, 6, 12)])
+    assert found is not None
+    assert (found.speed_up, found.low, found.high) == pytest.approx((4, 3, 6))
+    bounds = score.overall([one(2, 1.5, 3), one(8, None, None)])
+    assert bounds is not None
+    assert (bounds.low, bounds.high) == (None, None)
+    assert score.overall([]) is None
