@@ -386,5 +386,5 @@ def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
 def test_one_thing_alone_gets_the_chooser(http: TestClient, query: str) -> None:
     answer = http.get(f"/compare?{query}", headers={"Accept": "text/html"})
     assert answer.status_code == 200
-    assert "Tick at least two different things" in answer.text
+    assert "Choose at least two different things" in answer.text
     assert http.get(f"/api/v1/compare?{query.split('&')[0]}").status_code == 422

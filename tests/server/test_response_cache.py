@@ -24,13 +24,13 @@ BOARD = "/api/v1/leaderboard"
 def worked_out(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Grows by one each time that boards are worked out."""
     calls: list[Any] = []
-    boards_of = leaderboard.boards_of
+    standings = leaderboard.standings
 
-    def counting(session: Any, workloads: Any, filters: Any) -> Any:
+    def counting(session: Any, workloads: Any, *asked: Any) -> Any:
         calls.append(workloads)
-        return boards_of(session, workloads, filters)
+        return standings(session, workloads, *asked)
 
-    monkeypatch.setattr(leaderboard, "boards_of", counting)
+    monkeypatch.setattr(leaderboard, "standings", counting)
     return calls
 
 

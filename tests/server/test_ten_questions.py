@@ -40,7 +40,9 @@ def test_ten_questions(live_server: str, store: Store) -> None:
             cell = results.make_cell(device=metal)
             measurement = results.make_measurement(cell, 250_000 + 100 * run, energy=energy)
             post.made(cell=cell, machine=m2, run_id=f"{run:032x}", measurement=measurement)
-        post.made(cell=results.make_cell(device=metal, recipe="tuned"), machine=m2, step_ns=200_000)
+        tuned = results.make_cell(device=metal, recipe="tuned")
+        for run in (1, 2, 3):
+            post.made(cell=tuned, machine=m2, run_id=f"{run:032x}", step_ns=199_998 + run)
         post.made(cell=results.make_cell(device=metal, batch_size=256), machine=m2, step_ns=400_000)
     done = ask(settled(live_server))
     assert (done.returncode, done.stderr) == (0, "")
@@ -50,7 +52,7 @@ def test_ten_questions(live_server: str, store: Store) -> None:
         (
             "Apple M2 Max (30-core GPU): 320,000 samples/s",
             "is 5.01 times as fast as Intel Core i7-8700",
-            "faster on these two machines, 95 % CI",
+            "times as fast on these two machines (95 % CI",
             "samples/s for each unit of money",
             "Apple M2 Max (30-core GPU): 7 J (soc)",
             "tensorflow tuned on Apple M2 Max (30-core GPU), ahead of tensorflow naive",

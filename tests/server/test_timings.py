@@ -12,6 +12,7 @@ from tests.fakes.client import Poster
 from tests.server.test_figures import SETUP, repeat
 from tests.server.test_reindex import derived
 
+from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import timing_kind
 from bench_protocol.result import Measurement
 from bench_protocol.witness import LastBlock
@@ -83,18 +84,26 @@ def test_a_place_prefers_long_timings_after_real_data() -> None:
     assert place((100, SHORT), (90, SHORT._replace(recipe="tuned"))) == (90, 2)
 
 
-def test_the_score_counts_long_timings_only() -> None:
-    def covered(setup: Setup) -> int:
-        tuned = setup._replace(recipe="tuned")
-        repeats = [
-            made._replace(subject=made.subject._replace(workload=workload))
-            for workload, batch_size in score.TERMS.items()
-            for owner in "abc"
-            for made in [repeat(100, owner, owner, setup=tuned._replace(batch_size=batch_size))]
-        ]
-        return score.score(figures(repeats)).covered
+def test_scores_compare_like_timings() -> None:
+    """A short timing of one hardware is never set against a long one of another."""
 
-    assert (covered(SETUP), covered(SHORT)) == (3, 0)
+    def of(name: str, *made: tuple[int, Setup]) -> dict[str, score.Bests]:
+        made_figures = figures(
+            repeat(ns, owner, owner, name, setup=setup) for ns, setup in made for owner in "abc"
+        )
+        digest = workload_named("mnist-cnn").digest
+        return score.best_of(
+            one._replace(subject=one.subject._replace(workload_digest=digest))
+            for one in made_figures
+        )
+
+    fast, slow = of("fast", (50, SHORT)), of("slow", (100, SETUP))
+    alone = score.score(fast, slow)
+    assert (alone.value, alone.covered, alone.terms) == (None, 0, 1)
+    both = score.score(fast, of("slow", (100, SETUP), (80, SHORT)))
+    assert (both.value, both.covered) == (pytest.approx(1.6), 1)
+    least = score.score(of("fast", (50, SHORT), (40, SETUP)), of("slow", (100, SETUP), (80, SHORT)))
+    assert least.value == pytest.approx(2.5)
 
 
 def test_the_last_block_counts_and_a_failure_is_short() -> None:

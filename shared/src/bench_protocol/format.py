@@ -56,6 +56,12 @@ def times(value: float) -> str:
     return f"{value:.3f}" if value < 1.0995 else _three(value)
 
 
+def ordinal(number: int) -> str:
+    """``1st``, ``12th``, ``23rd``."""
+    last = number % 10 if number % 100 not in (11, 12, 13) else 0
+    return f"{number}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+
+
 def percent(share: float) -> str:
     """A share of one: ``2.3 %``, ``568 %``."""
     return f"{share * 100:.1f} %" if abs(share) <= 1 else f"{share * 100:,.0f} %"

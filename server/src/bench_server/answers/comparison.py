@@ -4,10 +4,10 @@ only rows that all things have enter the overall figure.
 A thing is a hardware, a machine, a result, a published figure, or a set-up: ``setup-ID`` is all
 ranked results of the hardware of result ID, on its workload and in its set-up, like a board's row.
 
-Hardware and machines are compared each at its best: a row is a workload, and each thing is in its
-place on that board, so that the overall figure is the quotient of their scores. Or on the same
-software: a row is a cell, which consists of workload, framework, recipe, batch size, precision,
-data and timing.
+Hardware and machines are compared each at its best: a row is a workload, and each thing has its
+fastest set-up there, of one kind of data and timing, as scores have them. Or on the same software:
+a row is a cell, which consists of workload, framework, recipe, batch size, precision, data and
+timing.
 
 If no thing is a hardware or a machine, each is one set-up, and the question may be which framework
 or recipe is faster on one machine. Then a cell omits framework and recipe (null), and the names of
@@ -29,7 +29,7 @@ from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
-from ..ranking.score import best_of, overall
+from ..ranking.score import alike, best_of, overall, place
 from . import queries
 from .types import (
     Across,
@@ -58,8 +58,8 @@ class CellKey(NamedTuple):
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str | None
-    timing: str | None
+    data: str
+    timing: str
 
 
 def compare(
@@ -90,7 +90,7 @@ def compare(
     left_out = _left_out(kinds, across)
     mode = _mode(kinds, mode)
     if mode == "best":
-        sides = [_at_best(figures) for _, figures in things_found]
+        sides = _at_best([figures for _, figures in things_found])
     else:
         sides = [_without(_side(figures), left_out) for _, figures in things_found]
     names = _names([thing for thing, _ in things_found])
@@ -190,13 +190,21 @@ def _side(figures: Iterable[Figure]) -> Side:
     return side
 
 
-def _at_best(figures: Iterable[Figure]) -> Side:
-    """The places of a hardware or machine by workload."""
-    best = best_of(figures)
-    return {
-        _key(figure)._replace(framework=None, recipe=None, data=None, timing=None): figure
-        for figure in best.values()
-    }
+def _at_best(figures: Sequence[Sequence[Figure]]) -> list[Side]:
+    """Each thing at its best by workload, all in figures of one kind where they have a common one,
+    else each in its own place."""
+    bests = [best_of(of_thing) for of_thing in figures]
+    sides: list[Side] = [{} for _ in figures]
+    for workload in CATALOGUE:
+        of_workload = [best.get(workload.name) for best in bests]
+        having = [best for best in of_workload if best]
+        common = alike(having) if len(having) == len(sides) else None
+        chosen = iter(common or [place(best) for best in having])
+        for side, best in zip(sides, of_workload, strict=True):
+            if best:
+                figure = next(chosen)
+                side[_key(figure)._replace(framework=None, recipe=None)] = figure
+    return sides
 
 
 def _mode(kinds: set[ThingKind], mode: Mode | None) -> Mode | None:
@@ -243,12 +251,7 @@ def _row(
         _cell(side.get(key), base, price, found, first=place == 0)
         for place, (side, price) in enumerate(zip(sides, prices, strict=True))
     )
-    agreed = {
-        name: next(iter(values)) if len(values) == 1 else None
-        for name in ("data", "timing")
-        for values in [{getattr(cell, name) for cell in cells if cell}]
-    }
-    return ComparedRow(**key._asdict() | agreed, common=None not in cells, cells=cells)
+    return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
 
 
 def _cell(

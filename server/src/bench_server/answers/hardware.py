@@ -16,6 +16,7 @@ from ..ranking.score import Score, best_of, score
 from . import queries
 from .baseline import baseline_slug
 from .filters import ListFilters
+from .places import MachinePlace, places_of
 from .types import FigureAnswer, figure_fields
 
 
@@ -81,8 +82,8 @@ class MachinePage:
 
 @dataclass(frozen=True)
 class MachineAnswer:
-    """One machine: its latest description and every figure. Its history is by cell. ``name``: its
-    main hardware."""
+    """One machine: its latest description, where it stands, and every figure. Its history is by
+    cell. ``name``: its main hardware."""
 
     machine_id: str
     name: str
@@ -91,6 +92,7 @@ class MachineAnswer:
     machine: dict[str, Any]
     environment: dict[str, Any]
     newest_at: datetime
+    places: tuple[MachinePlace, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -206,6 +208,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
         signed.machine.model_dump(mode="json"),
         signed.environment.model_dump(mode="json"),
         newest.newest_at,
+        places_of(session, figures),
         _in_catalogue_order(figures),
     )
 

@@ -16,7 +16,7 @@ from ..ranking import compare as ranking
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
 from ..ranking.peaks import peak_flops
-from ..ranking.score import Score, score
+from ..ranking.score import Bests, Score, bests, kind_of, place, score
 from . import cursors, leaderboard_sql, queries, unranked
 from .baseline import baseline_slug
 from .filters import BoardFilters
@@ -51,12 +51,12 @@ class Leaderboard(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """All rows of a workload's board, and the baseline's place. By energy the rows are of one of
-    the ``energy_scopes``, the most common one if none was asked for."""
+    """All rows of a workload's board, and the baseline's best figures. By energy the rows are of
+    one of the ``energy_scopes``, the most common one if none was asked for."""
 
     workload: Workload
     rows: Sequence[RankedRow]
-    baseline: Figure | None
+    baseline: Bests
     energy_scope: str | None
     energy_scopes: tuple[str, ...]
 
@@ -74,14 +74,14 @@ def leaderboard(
         NotFound: the requested baseline is no known hardware.
     """
     workloads = asked_for(filters)
-    standings = _standings(session, workloads, filters, of_operator)
+    found = standings(session, workloads, filters, of_operator)
     unranked_rows = {} if filters.cursor else unranked.unranked_rows(session, workloads, filters)
     boards = tuple(
         _board(session, standing, filters, unranked_rows.get(standing.workload.digest, ()))
-        for standing in standings
+        for standing in found
     )
     by_hardware = filters.group in (None, "hardware") and filters.sort != "energy"
-    return Leaderboard(boards, _scores(standings) if by_hardware else ())
+    return Leaderboard(boards, _scores(found) if by_hardware else ())
 
 
 def board(
@@ -92,12 +92,13 @@ def board(
     return leaderboard(session, filters, of_operator).boards[0]
 
 
-def _standings(
+def standings(
     session: Session,
     workloads: Sequence[Workload],
     filters: BoardFilters,
-    of_operator: str | None,
+    of_operator: str | None = None,
 ) -> list[Standing]:
+    """All rows of the workloads' boards; see :func:`leaderboard`."""
     if filters.baseline and not queries.is_hardware(session, filters.baseline):
         raise NotFound(
             f"no hardware {filters.baseline!r} has a figure",
@@ -115,7 +116,7 @@ def _standings(
         _standing(
             workload,
             figures.get(workload.digest, ()),
-            _best(baselines.get(workload.digest, ())),
+            bests(baselines.get(workload.digest, ())),
             filters,
         )
         for workload in workloads
@@ -125,7 +126,7 @@ def _standings(
 def _standing(
     workload: Workload,
     figures: Sequence[Figure],
-    baseline: Figure | None,
+    baseline: Bests,
     filters: BoardFilters,
 ) -> Standing:
     scopes = _energy_scopes(figures) if filters.sort == "energy" else ()
@@ -162,10 +163,12 @@ def _board(
     unranked_rows: tuple[UnrankedRow, ...],
 ) -> Board:
     """A workload's board."""
-    workload, rows, baseline, scope, scopes = standing
+    workload, rows, baselines, scope, scopes = standing
+    baseline = place(baselines) if baselines else None
     by_result = filters.group == "result"
     if by_result:
-        results = leaderboard_sql.results(session, workload, filters)
+        of_scope = filters.model_copy(update={"energy_scope": scope})
+        results = leaderboard_sql.results(session, workload, of_scope)
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
     else:
@@ -178,7 +181,7 @@ def _board(
         baseline=baseline.hardware if baseline else None,
         baseline_slug=baseline.hardware_slug if baseline else None,
         baseline_setup=baseline.setup.words if baseline else None,
-        rows=tuple(_row(row, baseline) for row in page),
+        rows=tuple(_row(row, baselines.get(kind_of(row.figure))) for row in page),
         row_count=None if by_result else len(rows),
         ranked_count=None if by_result else sum(row.rank is not None for row in standing.rows),
         unranked=unranked_rows,
@@ -192,16 +195,16 @@ def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
     """Scores of the hardware on boards, the best first. A rank needs a place on every board that
     the baseline is on, else the best rank could be had by measuring one workload alone; and no
     provisional place, else one owner could take it."""
-    places: defaultdict[tuple[str, str, bool], dict[str, Figure]] = defaultdict(dict)
-    baseline: dict[str, Figure] = {}
+    best: defaultdict[tuple[str, str, bool], dict[str, Bests]] = defaultdict(dict)
+    baseline: dict[str, Bests] = {}
     for standing in standings:
         for row in standing.rows:
             figure = row.figure
             key = (figure.hardware_slug, figure.hardware, figure.published)
-            places[key][standing.workload.name] = figure
-        if standing.baseline is not None:
+            best[key][standing.workload.name] = bests([figure, *row.others])
+        if standing.baseline:
             baseline[standing.workload.name] = standing.baseline
-    scored = [(*key, score(best, baseline)) for key, best in places.items()]
+    scored = [(*key, score(of_hardware, baseline)) for key, of_hardware in best.items()]
     scored = sorted((one for one in scored if one[3].value), key=_score_order)
     ranks = count(1)
     return tuple(
@@ -245,14 +248,14 @@ def _page(rows: list[RankedRow], filters: BoardFilters) -> tuple[list[RankedRow]
     """The rows after the cursor, at most ``limit``, and the cursor of the next page."""
     value = SORTS[filters.sort or "time"]
 
-    def place(row: RankedRow) -> tuple[int, float, str]:
+    def at(row: RankedRow) -> tuple[int, float, str]:
         return section(row.figure), float(value(row.figure) or 0), row.figure.id
 
     if filters.cursor is not None:
         last = cursors.read(filters.cursor, int, float, str)
-        rows = [row for row in rows if place(row) > last]
+        rows = [row for row in rows if at(row) > last]
     page = rows[: filters.limit]
-    return page, cursors.write(*place(page[-1])) if len(rows) > len(page) else None
+    return page, cursors.write(*at(page[-1])) if len(rows) > len(page) else None
 
 
 def _peak_use(figure: Figure) -> float | None:
@@ -290,14 +293,9 @@ def _baseline_filters(filters: BoardFilters, slug: str) -> BoardFilters:
     return BoardFilters.model_validate({"hardware": slug} | chosen)
 
 
-def _best(figures: Sequence[Figure]) -> Figure | None:
-    """The place of one hardware, from its figures in a workload."""
-    rows = ranked(figures, one_each=True)
-    return rows[0].figure if rows else None
-
-
 def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
-    """A row of the board. The baseline's own row has no interval."""
+    """A row of the board, against the baseline's figure of the same kind. Its own row has no
+    interval."""
     workload = workload_named(row.figure.subject.workload)
     found = ranking.compare(row.figure, baseline) if baseline else None
     bounded = found if baseline and row.figure.id != baseline.id else None

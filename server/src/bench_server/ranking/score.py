@@ -1,25 +1,30 @@
 """The score: one number for a hardware, the same on its page, on the home page and in a comparison.
 
 Version 3 is each hardware at its best: for each workload of the catalogue, at its batch size in
-float32, the place that it has on that board (:func:`.compare.ranked`). The score is the geometric
-mean (Fleming and Wallace, How not to lie with statistics, 1986) of the speed-ups over the
-baseline's places, over all workloads that both have.
+float32, the fastest set-up of the best evidence, on both sides of one kind: the same kind of data
+and of timing (:func:`alike`). The score is the geometric mean (Fleming and Wallace, How not to lie
+with statistics, 1986) of the speed-ups over the baseline, over all workloads in which both have a
+kind in common.
 
 Version 2 compared equal recipes in three workloads, version 1 any recipe with a published figure.
 Neither agreed with the boards (docs/adr/0012).
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 
 from bench_protocol.catalogue import CATALOGUE
 
-from .compare import Comparison, compare, ranked, section
+from .compare import Comparison, compare, section
 from .figures import TIERS, Figure, Tier
 
 VERSION = 3
 PRECISION = "float32"
+# Kind of data and of timing.
+Kind = tuple[str, str]
+Bests = dict[Kind, Figure]
 
 
 @dataclass(frozen=True)
@@ -57,35 +62,69 @@ class Score:
         return not self.missing and self.tier in TIERS[:-1]
 
 
-def best_of(figures: Iterable[Figure]) -> dict[str, Figure]:
-    """A hardware's or machine's places by workload, in the catalogue's order, from all of its
-    figures."""
-    fastest_first = sorted(figures, key=lambda figure: (figure.ns_per_sample, figure.id))
-    best = {}
-    for workload in CATALOGUE:
-        usual = [
-            figure
-            for figure in fastest_first
-            if figure.subject.workload_digest == workload.digest
-            and figure.setup.batch_size == workload.batch_size
-            and figure.setup.precision == PRECISION
-        ]
-        if usual:
-            best[workload.name] = ranked(usual, one_each=True)[0].figure
-    return best
+def kind_of(figure: Figure) -> Kind:
+    """Its kind of data and of timing."""
+    return figure.setup.data, figure.setup.timing
 
 
-def score(best: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
+def bests(figures: Iterable[Figure]) -> Bests:
+    """The best figure of each kind: of its best tier the fastest."""
+    found: Bests = {}
+    for figure in sorted(figures, key=lambda f: (section(f), f.ns_per_sample, f.id)):
+        found.setdefault(kind_of(figure), figure)
+    return found
+
+
+def best_of(figures: Iterable[Figure]) -> dict[str, Bests]:
+    """A hardware's or machine's best figures by workload, in the catalogue's order, at the
+    workload's batch size in float32, from all of its figures."""
+    groups: defaultdict[tuple[str, int], list[Figure]] = defaultdict(list)
+    for figure in figures:
+        if figure.setup.precision == PRECISION:
+            groups[figure.subject.workload_digest, figure.setup.batch_size].append(figure)
+    return {
+        workload.name: bests(groups[key])
+        for workload in CATALOGUE
+        if (key := (workload.digest, workload.batch_size)) in groups
+    }
+
+
+def place(best: Bests) -> Figure:
+    """The figure that a board shows (:func:`.compare.ranked`): of the best tier, then on real data,
+    then of a long timing."""
+    return min(best.values(), key=lambda figure: (section(figure), *_last(kind_of(figure))))
+
+
+def alike(sides: Sequence[Bests]) -> list[Figure] | None:
+    """One figure a side, all of one kind: of the kinds that all sides have, the one with most
+    evidence on its weakest side, then as a place prefers them; None without such a kind."""
+    common = [kind for kind in sides[0] if all(kind in side for side in sides)]
+    if not common:
+        return None
+    best = min(common, key=lambda kind: (max(section(side[kind]) for side in sides), *_last(kind)))
+    return [side[best] for side in sides]
+
+
+def _last(kind: Kind) -> tuple[bool, bool]:
+    data, timing = kind
+    return data != "real", timing != "long"
+
+
+def score(best: Mapping[str, Bests], baseline: Mapping[str, Bests]) -> Score:
     """Score a hardware.
 
     Args:
-        best, baseline: places by workload, of the hardware and of the baseline.
+        best, baseline: :func:`best_of` the hardware and of the baseline.
     """
-    both = [workload for workload in baseline if workload in best]
-    found = overall([compare(best[workload], baseline[workload]) for workload in both])
-    first = next(iter(baseline.values()), None)
-    places = [best[workload] for workload in both] or [*best.values()]
-    itself = first is not None and {f.id for f in places} <= {f.id for f in baseline.values()}
+    pairs = [
+        (workload, pair)
+        for workload, base in baseline.items()
+        if workload in best and (pair := alike([best[workload], base]))
+    ]
+    found = overall([compare(own, base) for _, (own, base) in pairs])
+    itself = all(own.id == base.id for _, (own, base) in pairs)
+    covered = {workload for workload, _ in pairs}
+    first = next((place(one) for one in baseline.values()), None)
     return Score(
         VERSION,
         found.speed_up if found else None,
@@ -93,10 +132,10 @@ def score(best: Mapping[str, Figure], baseline: Mapping[str, Figure]) -> Score:
         None if itself or not found else found.high,
         first.hardware if first else None,
         first.hardware_slug if first else None,
-        _least(places),
-        len(both),
+        _least([own for _, (own, _) in pairs]),
+        len(covered),
         len(baseline),
-        tuple(workload for workload in baseline if workload not in best),
+        tuple(workload for workload in baseline if workload not in covered),
     )
 
 

@@ -44,6 +44,7 @@ def environment() -> Environment:
         rate=people.rate,
         ratio=people.ratio,
         faster=people.faster,
+        ordinal=people.ordinal,
         percent=people.percent,
         attribute=_attribute,
         size=people.size,

@@ -76,8 +76,7 @@ class ComparedRow:
 
     The device is not part of a cell: it follows from the hardware, which is compared.
     ``framework`` and ``recipe`` are null where things may differ in them: in the mode ``best``, and
-    where only set-ups are compared; ``batch_size`` in a comparison across batch sizes. ``data`` and
-    ``timing`` are null where the things at their best differ in them.
+    where only set-ups are compared; ``batch_size`` in a comparison across batch sizes.
     """
 
     workload: str
@@ -85,18 +84,18 @@ class ComparedRow:
     recipe: str | None
     batch_size: int | None
     precision: str
-    data: str | None
-    timing: str | None
+    data: str
+    timing: str
     common: bool
     cells: tuple[ComparedCell | None, ...]
 
 
 @dataclass(frozen=True)
 class CompareAnswer:
-    """Things as columns, workloads and set-ups as rows. ``mode``: ``best`` has a row a workload and
-    each thing in its place on that board, as scores have; ``same_software`` has a row for each
-    framework and recipe, where generated data never meet real data, nor short timings long ones.
-    Null where set-ups or results are compared.
+    """Things as columns, workloads and set-ups as rows. ``mode``: ``best`` has a row a workload,
+    each thing in its fastest set-up, as scores have; ``same_software`` has a row for each framework
+    and recipe; null where set-ups or results are compared. Generated data never meet real data, nor
+    short timings long ones.
     ``across`` names the axis in which compared cells differ, if the query names one.
     ``comparisons``: for how many the verdicts are corrected. ``as_of``: the number of log entries
     that the answer follows from."""

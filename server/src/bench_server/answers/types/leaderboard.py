@@ -91,11 +91,10 @@ class FigureAnswer:
 class BoardRow(FigureAnswer):
     """A row with its rank on the whole board, whatever hardware is searched for; a published figure
     has none, nor have machines and results that were searched for. ``speed_up`` is against the
-    board's baseline, null where that has no figure, with its 95 % interval where there are enough
-    runs on both sides. ``setups``: among
-    how many set-ups of the same tier, data and timing the row's is the first; the fastest of
-    several is too fast by chance. ``others``: further set-ups of the hardware, faster ones of a
-    lower tier included."""
+    board's baseline on the same kind of data and timing, null where that has no figure, with its
+    95 % interval where there are enough runs on both sides. ``setups``: among how many set-ups of
+    the same tier, data and timing the row's is the first; the fastest of several is too fast by
+    chance. ``others``: further set-ups of the hardware, faster ones of a lower tier included."""
 
     workload: str
     rank: int | None

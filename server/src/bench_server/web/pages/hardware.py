@@ -67,6 +67,7 @@ class MachinePage:
     """
 
     title: str
+    heading: str
     json_href: str
     badge_href: str
     answer: hardware.MachineAnswer
@@ -118,6 +119,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
+        heading=_standing(answer),
         json_href=api,
         badge_href=f"{here}/badge.svg",
         answer=answer,
@@ -135,6 +137,15 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
             for f in answer.figures
         ),
     )
+
+
+def _standing(answer: hardware.MachineAnswer) -> str:
+    """Its best rank in words: ``15th of 47 on mnist-cnn``; else the hardware's name."""
+    with_rank = [place for place in answer.places if place.rank is not None]
+    if not with_rank:
+        return answer.name
+    best = min(with_rank, key=lambda place: ((place.rank or 0) / place.ranked, place.workload))
+    return f"{best.hardware}: {people.ordinal(best.rank or 0)} of {best.ranked} on {best.workload}"
 
 
 def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:

@@ -1,0 +1,91 @@
+"""Where a machine stands: the rank of its hardware on each board, and the machine among the
+machines of that hardware."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Integer, cast, func, select
+from sqlmodel import Session
+
+from bench_protocol.catalogue import CATALOGUE
+
+from ..ranking.compare import RankedRow
+from ..ranking.figures import Figure
+from ..ranking.rows import TABLE
+from ..ranking.score import best_of, place
+from . import leaderboard, queries
+from .filters import BoardFilters
+
+
+@dataclass(frozen=True)
+class MachinePlace:
+    """A machine in a workload, in its fastest set-up that counts at the default batch size.
+
+    ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
+    ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
+    ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
+    them are slower than it.
+    """
+
+    workload: str
+    hardware: str
+    hardware_slug: str
+    framework: str
+    device: str
+    recipe: str
+    data: str
+    timing: str
+    samples_per_second: float
+    rank: int | None
+    ranked: int
+    of_hardware: float | None
+    machines: int
+    slower: int
+
+
+def places_of(session: Session, figures: Sequence[Figure]) -> tuple[MachinePlace, ...]:
+    """A machine's places by workload, in the catalogue's order, from all of its figures."""
+    best = {workload: place(of_kinds) for workload, of_kinds in best_of(figures).items()}
+    if not best:
+        return ()
+    boards = {
+        standing.workload.name: standing.rows
+        for standing in leaderboard.standings(session, CATALOGUE, BoardFilters.model_validate({}))
+    }
+    return tuple(
+        _place(session, workload, figure, boards[workload]) for workload, figure in best.items()
+    )
+
+
+def _place(
+    session: Session, workload: str, figure: Figure, rows: Sequence[RankedRow]
+) -> MachinePlace:
+    row = next((row for row in rows if row.figure.hardware_slug == figure.hardware_slug), None)
+    setup = figure.setup
+    in_setup = [
+        TABLE.c.hardware_slug == figure.hardware_slug,
+        TABLE.c.workload_digest == figure.subject.workload_digest,
+        *(TABLE.c[name] == value for name, value in setup._asdict().items()),
+    ]
+    same = queries.figures_where(session, TABLE.c.level == "hardware", *in_setup)
+    slower = cast(TABLE.c.ns_per_sample > figure.ns_per_sample, Integer)
+    counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
+        TABLE.c.level == "machine", *in_setup
+    )
+    machines, slower_ones = session.connection().execute(counts).one()
+    return MachinePlace(
+        workload=workload,
+        hardware=figure.hardware,
+        hardware_slug=figure.hardware_slug,
+        framework=setup.framework,
+        device=setup.device,
+        recipe=setup.recipe,
+        data=setup.data,
+        timing=setup.timing,
+        samples_per_second=1e9 / figure.ns_per_sample,
+        rank=row.rank if row else None,
+        ranked=sum(row.rank is not None for row in rows),
+        of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
+        machines=machines,
+        slower=int(slower_ones),
+    )
