@@ -58,8 +58,8 @@ def test_ten_questions(live_server: str, store: Store) -> None:
             "tensorflow tuned on Apple M2 Max (30-core GPU), ahead of tensorflow naive",
             "is 5.01 times as fast as Intel Core i7-8700",
             "batch 256: 640,000 samples/s",
-            "1 runs on 1 machines of 1 owners, trust level",
-            "no change in 1 results",
+            "3 runs on 1 machines of 1 owners, trust level",
+            "no change in 3 results",
         ),
         strict=True,
     ):
