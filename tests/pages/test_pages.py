@@ -88,7 +88,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.get_by_role("button", name="Compare ticked")).to_have_count(0)
     page.get_by_role("link", name="Compare its set-ups").click()
     expect(page.locator(".board-foot")).to_contain_text(
-        "Speed-up against Intel Core i7-8700, mlx naive."
+        "Speed-up against Intel Core i7-8700, tensorflow tuned."
     )
     expect(page.locator(".explain")).to_contain_text("Level 1 means signed by a known key")
     page.get_by_label("Compare Intel Core i7-8700, tensorflow tuned").check()
