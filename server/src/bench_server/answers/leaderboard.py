@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.peaks import peak_flops
 from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery, NotFound
@@ -13,7 +14,6 @@ from ..ranking import compare as ranking
 from ..ranking import published
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
-from ..ranking.peaks import peak_flops
 from . import cursors, leaderboard_sql, queries, unranked
 from .filters import BoardFilters
 from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, workload_answer
