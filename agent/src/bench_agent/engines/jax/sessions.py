@@ -20,6 +20,7 @@ from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
 from ..loop import SlicedLoop, host_batches
 from ..seam import Data, Dropped
 from . import model
+from .products import synchronize
 
 BATCHES_AHEAD = 2
 
@@ -77,9 +78,7 @@ class JaxSession(ABC):
         self._begin()
 
     def sync(self) -> None:
-        import jax
-
-        jax.block_until_ready((self._state, self._loss))
+        synchronize((self._state, self._loss))
 
     def loss(self) -> float:
         return float(self._loss)
@@ -223,6 +222,14 @@ class FedSession(JaxSession):
             self._loss = self._read(loss)
             del batch  # freed, so that the next batch reuses its memory, which is in the caches
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import jax
+
+        # A compiled step copies its NumPy arguments as any compiled function does.
+        received = jax.jit(lambda x: x)
+        batches = [received(x) for x, _ in islice(self._batches, count)]
+        return [np.asarray(batch) for batch in batches]
+
 
 def _on_device(weights: Weights) -> model.Parameters:
     import jax.numpy as jnp
@@ -279,6 +286,13 @@ class TunedSession(SlicedLoop, JaxSession):
             **mixed_settings(precision),
         }
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import jax
+
+        gather = jax.jit(self._batch)
+        batches = [gather((self._x, self._y, self._order), step) for step in range(count)]
+        return [np.asarray(x) for x, _ in batches]
+
     def _reorder(self, order: NDArray[np.int32]) -> None:
         import jax.numpy as jnp
 
@@ -302,17 +316,22 @@ class TunedSession(SlicedLoop, JaxSession):
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train step ``numbers[0]`` of the epoch; ``numbers[1]``: all steps trained before."""
+        step, trained = numbers
+        x, y = self._batch(data, step)
+        return self._step(state, frozen, x, y, key, trained + 1)
+
+    def _batch(self, data: Any, step: Any) -> Any:
+        """Pictures and labels of a step of the epoch, gathered on the device."""
         import jax
         import jax.numpy as jnp
 
         data_x, data_y, order = data
-        step, trained = numbers
         batch = self._batch_size
         rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
         x, y = data_x[rows], data_y[rows]
         if x.dtype == jnp.uint8:
             x = x.astype(jnp.float32) / 255
-        return self._step(state, frozen, x, y, key, trained + 1)
+        return x, y
 
     def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""
