@@ -154,7 +154,7 @@ def test_each_precision_is_told_from_the_others(precision: Precision) -> None:
         ((10, 21, 39), MOST_LEFT, True),
         ((10, 20, 40), MOST_LEFT + 0.01, False),
         ((10, 10, 10), 0.0, False),
-        ((20, 25, 40), 0.0, False),
+        ((20, 22, 30), 0.0, False),
         ((1, 2, 40), 0.0, True),
     ],
 )

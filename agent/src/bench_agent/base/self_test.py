@@ -18,7 +18,7 @@ MULTIPLES = (1, 2, 4)
 # that waits for a part. There is no upper limit: other programs let short readings pass and disturb
 # long ones (1.4 was seen, the most that the slope can be), and no fault needs one, because what is
 # not waited for is left. Figures are in docs/methodology.md.
-LEAST_GROWTH = 0.7
+LEAST_GROWTH = 0.6
 # The share of the work that may be left after the synchronisation: as in worker/steps_after.py.
 MOST_LEFT = 0.2
 # The server's tolerance for what a device's bound leaves out.
