@@ -17,7 +17,7 @@ from bench_agent.output.ab_table import AbDisplay, document, lines
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import Selection
 from bench_agent.run import ab
-from bench_agent.run.worker_process import Listener
+from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol import doubt_text, doubts
 from bench_protocol.result import Failed, Measured
 
@@ -30,6 +30,9 @@ HERE = {
 MLX = Selection(workloads=("fashion-mlp",), frameworks=("mlx",))
 
 
+Command = tuple[str, ...]
+
+
 def a_side(name: str, *assignments: str, base: Selection = MLX) -> ab.Side:
     choice = ab.choose(base, list(assignments), sys.executable)
     frameworks = choice.selection.frameworks
@@ -39,7 +42,9 @@ def a_side(name: str, *assignments: str, base: Selection = MLX) -> ab.Side:
 def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:
     """Each recipe takes its time; ``ran`` gets the recipes in their order."""
 
-    def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+    def run_job(
+        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
+    ) -> Answer:
         ran.append(job.cell.recipe)
         measurement = make_measurement(job.cell, step_ns[job.cell.recipe] + 100 * len(ran))
         return Answer(outcome=Measured(measurement=measurement), environment=None)
@@ -65,7 +70,9 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     """Neither fake worker requests its turn, and no process waits for that."""
     commands: list[tuple[str, ...]] = []
 
-    def run_job(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+    def run_job(
+        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
+    ) -> Answer:
         commands.append(command)
         measurement = make_measurement(job.cell, 1_000_000)
         return Answer(outcome=Measured(measurement=measurement), environment=None)
@@ -75,6 +82,25 @@ def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
     assert [command[-2] for command in commands] == ["--turns"] * 4
     addresses = [command[-1] for command in commands]
     assert addresses[0] == addresses[1] != addresses[2] == addresses[3]
+
+
+def test_each_worker_gets_the_limits_of_both_sides(tmp_path: Path) -> None:
+    given: list[Limits] = []
+
+    def run_job(
+        job: Job, log: Path, limits: Limits, listener: Listener, command: Command
+    ) -> Answer:
+        given.append(limits)
+        measurement = make_measurement(job.cell, 1_000_000)
+        return Answer(outcome=Measured(measurement=measurement), environment=None)
+
+    limits = Limits(silence_seconds=3600.0)
+    list(ab.pairs(a_side("A"), a_side("B"), 1, tmp_path, run_job=run_job, limits=limits))
+    assert given == [limits, limits]
+
+
+def test_a_chosen_interpreter_is_the_sides_own() -> None:
+    assert a_side("A").planned.python == sys.executable
 
 
 def test_real_workers_time_in_turns(tmp_path: Path) -> None:
@@ -129,7 +155,9 @@ def test_how_long_it_takes_is_said_before_the_first_pair() -> None:
 
 
 def test_a_run_that_fails_ends_it(tmp_path: Path) -> None:
-    def crash(job: Job, log: Path, listener: Listener, command: tuple[str, ...]) -> Answer:
+    def crash(
+        job: Job, log: Path, limits: Limits, listener: Listener, command: tuple[str, ...]
+    ) -> Answer:
         return Answer(outcome=Failed(kind="crashed", phase="import"), environment=None)
 
     with pytest.raises(ab.RunFailed) as caught:

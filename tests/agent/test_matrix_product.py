@@ -1,16 +1,29 @@
 """The matrix product of a process: its size, and what waiting for a core does to it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
+from tests.fakes.engine import FakeClock, FakeEngine, FakeProducts, FakeSession
 
+from bench_agent.engines.seam import Products
 from bench_agent.worker import matrix_product
 from bench_protocol.matrix import PRODUCTS
 
 FLOPS = 200e9
 WAIT_NS = 25_000_000
+
+
+@dataclass
+class WaitingProducts(FakeProducts):
+    """Their synchronisation waits for a core as well."""
+
+    waits_ns: Iterator[int]
+
+    def sync(self) -> None:
+        super().sync()
+        self.clock.now_ns += next(self.waits_ns)
 
 
 class BusyEngine(FakeEngine):
@@ -19,16 +32,12 @@ class BusyEngine(FakeEngine):
     def __init__(self, share_of_waits: float, flops: float = FLOPS) -> None:
         super().__init__(FakeClock(), FakeSession(FakeClock()))
         self._waits = np.random.default_rng(seed=3).random(1_000) < share_of_waits
-        self._calls = 0
         self._flops = flops
 
-    def gemm(self, size: int) -> Callable[[], None]:
-        def product() -> None:
-            self.clock.now_ns += round(2e9 * size**3 / self._flops)
-            self.clock.now_ns += WAIT_NS * int(self._waits[self._calls])
-            self._calls += 1
-
-        return product
+    def products(self, size: int) -> Products:
+        product_ns = round(2e9 * size**3 / self._flops)
+        waits_ns = (WAIT_NS * int(waits) for waits in self._waits)
+        return WaitingProducts(self.clock, product_ns, waits_ns)
 
     def timed(self, action: Callable[[], object]) -> int:
         began_ns = self.clock.now_ns

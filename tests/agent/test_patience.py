@@ -4,16 +4,20 @@ from pathlib import Path
 
 import pytest
 from tests.agent.test_resume import OPEN, Quiet, measure
-from tests.fakes.results import make_measurement
+from tests.fakes.results import make_machine, make_measurement
 
 from bench_agent.base.home import Home
-from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
+from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, SelfTestAnswer
+from bench_agent.base.self_test import SelfTestJob
+from bench_agent.plan.estimates import MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
 from bench_agent.plan.presets import PRESETS
-from bench_agent.run import calibration, journal
-from bench_agent.run.patience import PTX_SECONDS
+from bench_agent.run import calibration, journal, self_test
+from bench_agent.run.patience import PTX_SECONDS, Place, limits_for, limits_in_turns, why_silent
 from bench_agent.run.run import run_plan
-from bench_agent.run.worker_process import Limits, Listener
+from bench_agent.run.self_test import SelfTests
+from bench_agent.run.worker_process import IN_TURNS, Limits, Listener
+from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Measured
 from bench_protocol.seeded import DEFAULT_SEED
 
@@ -78,5 +82,51 @@ def test_a_calibration_may_compile_too(tmp_path: Path) -> None:
     calibration.calibrate(
         cells, Home(tmp_path), lines.append, run_job, look=lambda device: Conditions()
     )
+    assert silences == [PTX_SECONDS]
+    assert any("PTX" in line for line in lines)
+
+
+TENSORFLOW = Place("tensorflow", Device(kind="cuda"), None)
+
+
+def times_under(python: str | None) -> MeasuredTimes:
+    """The times of one repeat under an interpreter."""
+    planned = plan_on("cuda", "tensorflow").cells[0]
+    measurement, timing = make_measurement(planned.cell), planned.timing
+    times = cell_times_of(planned.cell, planned.workload, measurement, timing, 20.0, python)
+    return MeasuredTimes(cells={planned.cell.digest: times})
+
+
+def test_a_first_process_under_another_interpreter_may_compile_again() -> None:
+    other = TENSORFLOW._replace(python="/other/bin/python")
+    for known, unknown in ((TENSORFLOW, other), (other, TENSORFLOW)):
+        times = times_under(known.python)
+        assert why_silent(known, times) is None
+        assert limits_for(known, 0.0, times).silence_seconds == Limits().silence_seconds
+        assert limits_for(unknown, 0.0, times).silence_seconds == PTX_SECONDS
+    assert "/other/bin/python" in str(why_silent(other, MeasuredTimes()))
+
+
+def test_sides_of_ab_wait_as_long_as_a_run() -> None:
+    """While one side compiles, the other is stopped."""
+    slow, quick = plan_on("cuda", "tensorflow").cells[0], plan_on("cuda", "torch").cells[0]
+    first = limits_in_turns((quick, slow), MeasuredTimes())
+    assert first.silence_seconds == PTX_SECONDS
+    assert first.total_seconds > PTX_SECONDS
+    assert first.stall_seconds == IN_TURNS.stall_seconds
+    for sides, times in (((quick, slow), times_under(None)), ((quick, quick), MeasuredTimes())):
+        assert limits_in_turns(sides, times) == IN_TURNS
+
+
+def test_a_self_test_may_compile_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    silences: list[float] = []
+
+    def run(job: SelfTestJob, log: Path, limits: Limits, command: list[str]) -> SelfTestAnswer:
+        silences.append(limits.silence_seconds)
+        return SelfTestAnswer(figures=None)
+
+    monkeypatch.setattr(self_test, "run_self_test", run)
+    lines: list[str] = []
+    SelfTests(Home(tmp_path), make_machine(), lines.append).outcome(TENSORFLOW, "float32")
     assert silences == [PTX_SECONDS]
     assert any("PTX" in line for line in lines)

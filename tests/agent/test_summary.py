@@ -16,6 +16,7 @@ from bench_agent.output.report.remarks import accuracy_lines, doubt_lines
 from bench_agent.output.summary import show_end, summary_table, what_next
 from bench_agent.run.run import RunSummary
 from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import TUNED_ON_CUDA, Device
 from bench_protocol.result import Evaluation, Measured, Warn
 
 
@@ -34,6 +35,19 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         f"({tuned}, the worst of them)",
         f"Warning, 1 of 3 measurements: only 3 blocks timed ({tuned})",
     ]
+
+
+def test_a_loop_that_we_could_not_measure_is_told_once() -> None:
+    cuda = Device(kind="cuda")
+    cells = [make_cell(recipe=recipe, device=cuda) for recipe in ("naive", "tuned", "tuned")]
+    report = report_of([make_result(cell=cell) for cell in cells])
+    assert report.doubts.count(TUNED_ON_CUDA) == 1
+    naive = report_of([make_result(cell=cell) for cell in cells[:1]])
+    assert TUNED_ON_CUDA not in naive.doubts
+    stream = io.StringIO()
+    summary = RunSummary(results=[make_result(cell=cell) for cell in cells])
+    show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
+    assert TUNED_ON_CUDA in stream.getvalue()
 
 
 def test_an_accuracy_pass_is_told_with_its_band() -> None:

@@ -338,7 +338,7 @@ def test_an_evaluation_that_fails_keeps_the_figures(
 
 
 def test_a_failing_matrix_product_is_a_warning(engine: FakeEngine) -> None:
-    engine.gemm_error = RuntimeError("planted")
+    engine.product_error = RuntimeError("planted")
     ended, _ = answer(engine)
     assert isinstance(ended.outcome, Measured)
     assert ended.outcome.measurement.gemm is None

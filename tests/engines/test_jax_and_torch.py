@@ -115,6 +115,30 @@ def test_a_program_of_one_step_and_a_loop_train_the_same(opened: Opener) -> None
     assert looped.loss() == pytest.approx(single.loss(), rel=1e-5)
 
 
+def test_any_length_of_a_block_trains_the_same_with_two_programs(opened: Opener) -> None:
+    """Blocks over an epoch's end too, which has 32 steps; nothing is compiled after the first."""
+    from jax import monitoring
+
+    workload = small(workload_named("mnist-dense"), 32 * 16)
+    one_by_one, blocks = (opened("jax", workload, "tuned", 16) for _ in range(2))
+    assert blocks.settings["steps_per_call"] == "16"
+    for session in (one_by_one, blocks):
+        session.train_block(1)
+    compiled: list[str] = []
+    monitoring.register_event_duration_secs_listener(lambda event, *_, **__: compiled.append(event))
+    for steps in (15, 16, 17, 31, 7, 48, 3):
+        blocks.train_block(steps)
+        blocks.sync()
+        for _ in range(steps):
+            one_by_one.train_block(1)
+        assert blocks.loss() == pytest.approx(one_by_one.loss(), rel=1e-4), steps
+    assert blocks.step_count() == one_by_one.step_count() == 138
+    assert not [event for event in compiled if "compile" in event]
+    weights = zip(blocks.trained_parameters(), one_by_one.trained_parameters(), strict=True)
+    for trained, expected in weights:
+        np.testing.assert_allclose(trained, expected, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("recipe", ["naive", "pipeline", "tuned"])
 def test_torch_copies_without_waiting_only_to_cuda(
     opened: Opener, monkeypatch: pytest.MonkeyPatch, recipe: str

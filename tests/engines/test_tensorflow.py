@@ -58,14 +58,14 @@ def test_a_matrix_product_is_waited_for_by_reading_a_value(
     import tensorflow as tf
 
     opened("tensorflow", TINY)
-    product = engine_named("tensorflow").gemm(64)
-    product()
+    products = engine_named("tensorflow").products(64)
+    products.request(1)
     read = []
     tensor = type(tf.constant(0.0))
     numpy = tensor.numpy
     monkeypatch.setattr(tensor, "numpy", lambda self: read.append(self) or numpy(self))
     monkeypatch.setattr(tf.test.experimental, "sync_devices", lambda: None)
-    product()
+    products.sync()
     assert len(read) == 1
 
 

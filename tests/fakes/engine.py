@@ -1,6 +1,6 @@
 """A fake engine and a fake clock: training takes exactly the given time."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Literal
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench_agent.base.messages import FoundDevice
-from bench_agent.engines.seam import Data, Dropped
+from bench_agent.engines.seam import Data, Dropped, Products
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
 from bench_protocol.seeded import Weights
@@ -93,11 +93,33 @@ class FakeSession:
     def through_dropout(self, x: NDArray[np.float32], ahead: int) -> list[Dropped]:
         return self.dropped[ahead]
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        raise AssertionError("only the self-test asks for it")
+
     def rewind(self, weights: Weights) -> None:
         self.rewinds += 1
 
     def close(self) -> None:
         self.closed = True
+
+
+@dataclass
+class FakeProducts:
+    """Each product keeps the device busy for ``product_ns``; ``sync`` lets it pass."""
+
+    clock: FakeClock
+    product_ns: int
+
+    def request(self, count: int) -> None:
+        self.clock.busy_ns += count * self.product_ns
+
+    def sync(self) -> None:
+        self.clock.now_ns += self.clock.busy_ns
+        self.clock.busy_ns = 0
+
+    def read(self) -> float:
+        self.sync()
+        return 0.0
 
 
 @dataclass
@@ -108,7 +130,7 @@ class FakeEngine:
     session: FakeSession
     load_error: Exception | None = None
     open_error: Exception | None = None
-    gemm_error: Exception | None = None
+    product_error: Exception | None = None
     import_ns: int = 7
     name: str = "fake"
     import_name: str = "fake"
@@ -137,14 +159,10 @@ class FakeEngine:
     def settings(self) -> dict[str, str]:
         return {"fake_threads": "2"}
 
-    def gemm(self, size: int) -> Callable[[], None]:
-        if self.gemm_error:
-            raise self.gemm_error
-
-        def product() -> None:
-            self.clock.now_ns += size**3 // 100
-
-        return product
+    def products(self, size: int) -> Products:
+        if self.product_error:
+            raise self.product_error
+        return FakeProducts(self.clock, size**3 // 100)
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> FakeSession:
         if self.open_error:

@@ -1,5 +1,6 @@
 """The API: boards, comparisons, pages of results, OpenAPI examples."""
 
+import html
 import re
 from typing import Any
 
@@ -9,7 +10,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.matrix import Device
+from bench_protocol.matrix import TUNED_ON_CUDA, Device
 from bench_server.answers import cursors
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
@@ -154,6 +155,21 @@ def test_set_ups_that_differ_in_more_have_names_of_their_own(post: Poster) -> No
     names = [thing["name"] for thing in answer["things"]]
     assert "batch 64, generated data, on cpu" in names[0]
     assert "batch 256" in names[1]
+
+
+def test_a_loop_that_we_could_not_measure_is_marked(post: Poster) -> None:
+    for kind, recipe, marked in (
+        ("cuda", "tuned", True),
+        ("cuda", "naive", False),
+        ("cpu", "tuned", False),
+    ):
+        cell = results.make_cell(recipe=recipe, device=Device(kind=kind))
+        made = post.made(cell=cell)
+        page = post.http.get(f"/results/{made}").text
+        assert (">loop not measured by us</span>" in page) is marked
+        assert (TUNED_ON_CUDA in html.unescape(page)) is marked
+    board = post.http.get("/?workload=mnist-cnn").text
+    assert board.count(">loop not measured by us</span>") == 1
 
 
 def test_unsteady_rows_are_marked_and_ranked(post: Poster) -> None:

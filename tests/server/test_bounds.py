@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from tests.fakes import results
 
+from bench_protocol import device_bounds
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.layers import Dense, Flatten, Residual
 from bench_protocol.matrix import PRODUCTS, Device
@@ -14,7 +15,6 @@ from bench_protocol.witness import LastBlock
 from bench_protocol.workloads import Workload
 from bench_server.ingest import bounds, columns, result_checks
 from bench_server.ingest.verdicts import CheckVerdict
-from bench_server.ranking import device_bounds
 
 WORKLOAD = workload_named("mnist-cnn")
 

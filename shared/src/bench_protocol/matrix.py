@@ -20,6 +20,12 @@ PRODUCTS: dict[Precision, str] = {
 }
 
 
+TUNED_ON_CUDA = (
+    "`tuned` on CUDA was not measured by us: it may be slower than an expert's loop "
+    "(docs/methodology.md, Recipes)"
+)
+
+
 class Device(Wire):
     """A device to train on: its kind, and its index within the kind."""
 
@@ -52,6 +58,11 @@ class Cell(Wire):
             f"{self.workload} {self.framework} {self.device} {self.recipe} "
             f"batch {self.batch_size} {self.precision} {self.data}"
         )
+
+
+def caveat(recipe: str, kind: str) -> str | None:
+    """What a reader must know of a recipe on a kind of device, or None."""
+    return TUNED_ON_CUDA if (recipe, kind) == ("tuned", "cuda") else None
 
 
 def why_not(workload: Workload, batch_size: int) -> str | None:

@@ -11,10 +11,12 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter
 
 from bench_protocol.machine import Environment
-from bench_protocol.matrix import Cell, DeviceKind
-from bench_protocol.result import Outcome, Phase, Seed, Trace, Warn
+from bench_protocol.matrix import Cell, Device, DeviceKind
+from bench_protocol.result import Failed, Outcome, Phase, Seed, Trace, Warn
 from bench_protocol.units import DurationNs, PositiveCount, Wire
 from bench_protocol.workloads import Workload
+
+from .self_test import Figures
 
 
 class Timing(Wire):
@@ -86,6 +88,10 @@ class FoundDevice(Wire):
     architecture: str | None = None
     python: str | None = None
 
+    @property
+    def device(self) -> Device:
+        return Device(kind=self.kind, index=self.index)
+
 
 class Probe(Wire):
     """Answer of ``bench_agent.worker --probe FRAMEWORK``: the framework's devices and software."""
@@ -105,7 +111,14 @@ class TraceAnswer(Wire):
     problem: str | None = None
 
 
-Message = Annotated[
-    PhaseBegan | BlockDone | Answer | Probe | TraceAnswer, Field(discriminator="event")
-]
-MESSAGE: TypeAdapter[PhaseBegan | BlockDone | Answer | Probe | TraceAnswer] = TypeAdapter(Message)
+class SelfTestAnswer(Wire):
+    """Answer of ``bench_agent.worker --self-test``: the figures, or why there are none."""
+
+    event: Literal["self_tested"] = "self_tested"
+    figures: Figures | None
+    failed: Failed | None = None
+
+
+LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer
+Message = Annotated[PhaseBegan | BlockDone | LastMessage, Field(discriminator="event")]
+MESSAGE: TypeAdapter[PhaseBegan | BlockDone | LastMessage] = TypeAdapter(Message)

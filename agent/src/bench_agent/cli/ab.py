@@ -16,6 +16,7 @@ from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
 from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, compare_sides, pairs, side
+from ..run.patience import limits_in_turns, place_of, why_silent
 from ..run.probe import probe_with
 from ..run.run_lock import alone
 from .exits import Exit, stop
@@ -65,12 +66,22 @@ def ab(
     side_a, side_b = _side("A", chosen_a, home), _side("B", chosen_b, home)
     count = selection.repeats or PAIRS
     done: list[Pair] = []
+    times, sides = estimates.load(home.measured_times), (side_a.planned, side_b.planned)
+    for reason in dict.fromkeys(why_silent(place_of(planned), times) for planned in sides):
+        if reason:
+            typer.echo(reason, err=True)
     before = doubts.of_conditions(idle_gate.look(side_a.cell.device))
     try:
         console = Console(stderr=as_json)
         with alone(home), AbDisplay(console, side_a, side_b, count) as display:
             runs = pairs(
-                side_a, side_b, count, home.logs / "ab", display.heard, whole_runs=whole_runs
+                side_a,
+                side_b,
+                count,
+                home.logs / "ab",
+                display.heard,
+                limits=limits_in_turns(sides, times),
+                whole_runs=whole_runs,
             )
             for pair in runs:
                 done.append(pair)

@@ -27,11 +27,22 @@ def devices(as_json: Json = False) -> None:
 
 def doctor(
     only: Annotated[list[str], typer.Option("--only", help="Only this check; repeatable.")] = [],
+    deep: Annotated[
+        bool,
+        typer.Option(
+            "--deep",
+            help="Also test each framework on each device: does its synchronisation wait, does it "
+            "compute in its precisions, do batches arrive. Some seconds each.",
+        ),
+    ] = False,
     server: Server = None,
     as_json: Json = False,
 ) -> None:
     """Say what runs here, what does not and why, and the command that fixes it."""
-    findings = list(examine(Surroundings(find_home(), server), tuple(only)))
+    surroundings = Surroundings(
+        find_home(), server, deep=deep, say=lambda line: typer.echo(line, err=True)
+    )
+    findings = list(examine(surroundings, tuple(only)))
     if as_json:
         print_json(show.document(findings))
     else:

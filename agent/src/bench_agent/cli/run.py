@@ -16,7 +16,7 @@ from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..doctor.unfit import refuse_unfit
-from ..machine import read_facts
+from ..machine import read_facts, read_machine
 from ..output import documents
 from ..output.documents import LONG_PLAN_SECONDS, left_out, plan_warnings, summary_document
 from ..output.events import EventLines
@@ -33,6 +33,7 @@ from ..run.interrupt import gentle_interrupt
 from ..run.journal import Journal, begin, unfinished
 from ..run.run import run_plan
 from ..run.run_lock import alone
+from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
 from .options import Json, Like, PresetName, Server, choosing_cells
@@ -114,7 +115,17 @@ def run(
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
             gate = IdleGate(wait_seconds, strict)
             token = token_for(server, os.environ, named=True) if server else None
-            summary = run_plan(journal, home, server, reporter, stop_asked, gate=gate, token=token)
+            tests = SelfTests(home, read_machine(home), reporter.note)
+            summary = run_plan(
+                journal,
+                home,
+                server,
+                reporter,
+                stop_asked,
+                gate=gate,
+                token=token,
+                self_test=tests.refusal,
+            )
     if events:
         lines.summary(summary_document(summary))
     elif as_json:

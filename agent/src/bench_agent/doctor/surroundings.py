@@ -5,7 +5,7 @@ import platform
 import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +23,9 @@ from ..run import interpreters
 from ..run.energy import MeterProblem, meter_for
 from ..run.interpreters import Interpreter
 from ..run.probe import Answers, merged, probe_each
+from ..run.self_test import SelfTests
 from . import diagnose
+from .deep import Tested, to_test
 from .frameworks import FrameworkProbe
 from .network import ServerAnswer, offset_seconds
 from .nvidia import INSTALL_DRIVER, Nvidia
@@ -32,19 +34,32 @@ from .storage import DataSet, Folder, Secret
 from .versions import release
 
 SERVER_TIMEOUT_SECONDS = 10.0
+# Bounds of devices do not depend on which machine it is.
+NO_HASH = "0" * 64
 
 
 class Surroundings:
-    """This machine for doctor's checks. Reading it leaves no files except the probes' logs.
+    """This machine for doctor's checks. Reading it leaves no files except logs of workers, and the
+    outcomes of self-tests.
 
     Args:
         home: the agent's folder, which may be unusable.
         server: address to check, or None.
+        deep: run self-tests.
+        say: shows a line to the user while they run.
     """
 
     def __init__(
-        self, home: Home, server: str | None = None, environ: Mapping[str, str] = os.environ
+        self,
+        home: Home,
+        server: str | None = None,
+        environ: Mapping[str, str] = os.environ,
+        *,
+        deep: bool = False,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
+        self.deep = deep
+        self.say = say
         self.home = home
         self.server = server
         self.environ = environ
@@ -87,11 +102,35 @@ class Surroundings:
     @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
         """Each framework over all interpreters. Frameworks that none has are not started."""
-        answers = probe_each(self.logs, self.interpreters)
         by_path = {interpreter.path: interpreter for interpreter in self.interpreters}
         return {
-            name: seen(probe, answers, name, by_path) for name, probe in merged(answers).items()
+            name: seen(probe, self.answers, name, by_path)
+            for name, probe in merged(self.answers).items()
         }
+
+    @cached_property
+    def answers(self) -> Answers:
+        """What each framework of each interpreter says of its devices."""
+        return probe_each(self.logs, self.interpreters)
+
+    @cached_property
+    def self_tests(self) -> tuple[Tested, ...] | None:
+        """A self-test of every framework, device and precision now; None unless ``deep``."""
+        if not self.deep:
+            return None
+        # Where the agent's folder cannot be used nothing is kept.
+        home = self.home if self.folder.problem is None else Home(self.logs)
+        tests = SelfTests(home, machine.make_machine(self.facts, NO_HASH), self.say)
+        software = {each.path: software_of(each) for each in self.interpreters}
+        return tuple(
+            Tested(
+                place,
+                precision,
+                tests.outcome(place, precision, again=True),
+                software[place.python],
+            )
+            for place, precision in to_test(merged(self.answers))
+        )
 
     def software(self, framework: str) -> Software:
         """The packages of the interpreter that a framework's workers start under.

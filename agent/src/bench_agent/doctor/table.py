@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from ..base.errors import UsageProblem
-from . import apple, frameworks, network, nvidia, python, quiet, software, storage
+from . import apple, deep, frameworks, network, nvidia, python, quiet, software, storage
 from .finding import Finding
 from .surroundings import Surroundings
 
@@ -58,6 +58,7 @@ CHECKS: tuple[Check, ...] = (
         "cuda-mlx",
         lambda s: nvidia.check_cuda_mlx(s.nvidia, s.frameworks.get("mlx")),
     ),
+    Check("self-test", lambda s: deep.check_self_tests(s.self_tests, s.environ)),
     Check("data", lambda s: storage.check_data(s.data_sets, s.reachable)),
     Check("server", lambda s: network.check_server(s.answer)),
     Check("clock", lambda s: network.check_clock(s.answer, s.system)),

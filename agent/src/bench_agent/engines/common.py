@@ -1,5 +1,6 @@
 """Shared by all engines: legal devices, pictures as floats, evaluation batches, the score."""
 
+import math
 import os
 import platform
 import sys
@@ -43,6 +44,15 @@ def why_not_here(
     if precision not in precisions:
         return f"this framework has no {precision} here yet"
     return why_no_precision(device, precision, tf32_on_metal=tf32_on_metal)
+
+
+def product_scale(size: int) -> float:
+    """The largest entry of a random square matrix that keeps the size of what it multiplies.
+
+    Entries between it and its negative have the variance 1/size, so a chain of products neither
+    grows nor vanishes.
+    """
+    return math.sqrt(3 / size)
 
 
 def available_cores() -> int:

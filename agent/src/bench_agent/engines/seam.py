@@ -5,7 +5,7 @@ framework, because the parent process reads names, recipes and distributions fro
 import ``time``; only :mod:`bench_agent.worker.stopwatch` reads the clock.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -101,6 +101,17 @@ class Session(Protocol):
         Trains nothing. ``ahead`` 0: with the masks of the next step; 1: of the step after it.
         """
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        """The first ``count`` batches of the first epoch as the device has them.
+
+        They are copied there as the training loop does, and all are sent before one is read back.
+        The memory of a batch is free for the next one as soon as the loop leaves it. Trains
+        nothing; called before the first step.
+
+        Returns:
+            Pictures, float32 of shape (batch, *sample_shape).
+        """
+
     def rewind(self, weights: Weights) -> None:
         """Go back to the start: an empty optimiser state, the first step of the first epoch, no
         step counted. Compiled programs, data on the device and random numbers stay.
@@ -111,6 +122,20 @@ class Session(Protocol):
 
     def close(self) -> None:
         """End helper threads and free memory."""
+
+
+class Products(Protocol):
+    """A chain of square matrix products on the device and in the precision that were loaded."""
+
+    def request(self, count: int) -> None:
+        """Request ``count`` products, each of the last result. May return before they are done."""
+
+    def sync(self) -> None:
+        """Return when the device has finished: by the function that ends the sessions' blocks."""
+
+    def read(self) -> float:
+        """A value of the last result, copied to the host: it cannot be there before it is
+        computed, whatever :meth:`sync` does."""
 
 
 class Engine(Protocol):
@@ -140,16 +165,13 @@ class Engine(Protocol):
     def settings(self) -> dict[str, str]:
         """Active options that change speed, such as thread counts. Not environment variables."""
 
-    def gemm(self, size: int) -> Callable[[], None]:
-        """A product of two square matrices, ``size`` rows, on the loaded device and in the
-        precision it was loaded for.
-
-        Each call computes it once and returns when it is done.
-        """
+    def products(self, size: int) -> Products:
+        """Products of square matrices of ``size`` rows."""
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         """Build model and loop from the workload's layer list. Trains nothing yet.
 
         Raises:
+            LookupError: the engine lacks one of the workload's layers.
             WrongResult: the device computes this workload's layers wrongly, in every form we know.
         """

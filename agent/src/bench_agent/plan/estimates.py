@@ -39,7 +39,7 @@ class CellTimes(Wire):
     long its blocks took to settle, None if the budget ended first; ``tried_to_settle`` is false if
     whole epochs were timed, or the budget was too short for enough blocks. ``warnings``: of a
     calibration on a busy or hot machine; it counts until the next repeat of its framework and
-    device.
+    device. ``python``: the worker's interpreter; None for the agent's own.
     """
 
     framework: str
@@ -51,6 +51,7 @@ class CellTimes(Wire):
     tried_to_settle: bool
     settled_seconds: Finite | None = Field(default=None, gt=0)
     warnings: tuple[Warn, ...] = ()
+    python: str | None = None
 
     def seconds_of_step(self, flops: float) -> float:
         """Expected seconds of a step of ``flops`` operations on the same device."""
@@ -132,13 +133,19 @@ def step_flops(cell: Cell, workload: Workload) -> float:
 
 
 def cell_times_of(
-    cell: Cell, workload: Workload, measurement: Measurement, timing: Timing, wall_seconds: float
+    cell: Cell,
+    workload: Workload,
+    measurement: Measurement,
+    timing: Timing,
+    wall_seconds: float,
+    python: str | None = None,
 ) -> CellTimes:
     """The times of a repeat, for estimates.
 
     Args:
         timing: the repeat's stopping rule.
         wall_seconds: length of the whole repeat, from before its process started.
+        python: the worker's interpreter; None for the agent's own.
     """
     blocks = measurement.blocks
     timed_seconds = blocks.total_ns / 1e9
@@ -152,6 +159,7 @@ def cell_times_of(
         overhead_seconds=max(0.0, wall_seconds - timed_seconds - blocks.warm_up_ns / 1e9),
         tried_to_settle=timing.epochs is None and enough,
         settled_seconds=timed_seconds if blocks.stop_reason == "settled" else None,
+        python=python,
     )
 
 

@@ -30,7 +30,7 @@ from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
 from ..worker.lockstep import Lockstep
-from .worker_process import IN_TURNS, Listener, run_job, worker_command
+from .worker_process import IN_TURNS, Limits, Listener, run_job, worker_command
 
 PAIRS = 8  # an even number: each side begins as often
 SECONDS = 3.0
@@ -53,7 +53,7 @@ AXES = {
     "data": "data",
 }
 
-RunJob = Callable[[Job, Path, Listener, tuple[str, ...]], Answer]
+RunJob = Callable[[Job, Path, Limits, Listener, tuple[str, ...]], Answer]
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,8 @@ def side(
         raise UsageProblem(f"side {name} cannot run here: {why}")
     if len(cells) > 1:
         raise UsageProblem(_several(name, [planned.cell for planned in cells]))
-    return Side(name, cells[0], choice.command(cells[0].python))
+    planned = cells[0].model_copy(update={"python": choice.python or cells[0].python})
+    return Side(name, planned, choice.command(planned.python))
 
 
 def _several(name: str, cells: list[Cell]) -> str:
@@ -205,16 +206,18 @@ def pairs(
     count: int,
     logs: Path,
     listener: Callable[[PhaseBegan | BlockDone], None] = lambda message: None,
-    run_job: RunJob = lambda job, log, listener, command: run_job(
-        job, log, limits=IN_TURNS, listener=listener, command=command
+    run_job: RunJob = lambda job, log, limits, listener, command: run_job(
+        job, log, limits=limits, listener=listener, command=command
     ),
     *,
+    limits: Limits = IN_TURNS,
     whole_runs: bool = False,
 ) -> Iterator[Pair]:
     """Run pairs and yield each when it is done.
 
     Args:
         listener: receives the messages of both workers, in a thread of each.
+        limits: of each worker; see :func:`.patience.limits_in_turns`.
         whole_runs: alternate whole runs, A B, B A, ...; otherwise alternate blocks.
 
     Raises:
@@ -230,7 +233,7 @@ def pairs(
             seed=DEFAULT_SEED,
             timing=planned.timing,
         )
-        outcome = run_job(job, log, listener, (*side.command, *arguments)).outcome
+        outcome = run_job(job, log, limits, listener, (*side.command, *arguments)).outcome
         if isinstance(outcome, Failed):
             raise RunFailed(side, outcome, log)
         return outcome.measurement

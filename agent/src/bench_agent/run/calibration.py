@@ -18,7 +18,7 @@ from ..base.messages import Answer, Job, Timing
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from . import idle_gate
-from .patience import limits_for, why_silent
+from .patience import limits_for, place_of, why_silent
 from .worker_process import Limits, run_job, worker_command
 
 # For shorter plans calibration would cost more time than it saves.
@@ -65,7 +65,7 @@ def calibrate(
         cell = planned.cell
         show(f"calibrating: {cell.framework} on {cell.device}")
         measured_times = estimates.load(home.measured_times)
-        if reason := why_silent(cell, measured_times):
+        if reason := why_silent(place_of(planned), measured_times):
             show(reason)
         job = Job(workload=planned.workload, cell=cell, seed=DEFAULT_SEED, timing=SHORT)
         log = home.logs / "calibration" / f"{cell.framework}-{cell.device.kind}.log"
@@ -73,12 +73,12 @@ def calibrate(
             w for w in doubts.of_conditions(look(cell.device)) if w.code in idle_gate.IDLE_AND_COOL
         ]
         began = clock()
-        limits = limits_for(cell, planned.estimate_seconds, measured_times)
+        limits = limits_for(place_of(planned), planned.estimate_seconds, measured_times)
         measurement = run_job(job, log, limits, planned.python).outcome.measurement
         if measurement:
             wall_seconds = clock() - began
             times = estimates.cell_times_of(
-                cell, planned.workload, measurement, SHORT, wall_seconds
+                cell, planned.workload, measurement, SHORT, wall_seconds, planned.python
             )
             times = times.model_copy(update={"warnings": tuple(doubts_before)})
             estimates.note(home.measured_times, cell, times)

@@ -18,7 +18,7 @@ from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.messages import Job
 from ..plan.plan import Plan
-from .patience import limits_for
+from .patience import limits_for, place_of
 from .worker_process import run_traces, worker_command
 
 
@@ -46,7 +46,7 @@ def check(plan: Plan, logs: Path) -> Iterator[CheckedCell]:
         answer = run_traces(
             job,
             logs / "conformance" / f"{number}.log",
-            limits_for(planned.cell, planned.estimate_seconds),
+            limits_for(place_of(planned), planned.estimate_seconds),
             worker_command(planned.python),
         )
         conformance = None

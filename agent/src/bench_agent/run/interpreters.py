@@ -131,6 +131,18 @@ def ask(path: str, here: Interpreter, *, packages: bool = False) -> Interpreter:
     return Interpreter(path, description, problem, hint)
 
 
+def describe(path: str | None) -> Description | None:
+    """What an interpreter has, with all its packages; None if it gives no answer.
+
+    Args:
+        path: None for the agent's own.
+    """
+    if path is None:
+        return own(packages=True).description
+    description = _description(path, packages=True)
+    return None if isinstance(description, str) else description
+
+
 def require(paths: Iterable[str]) -> None:
     """Check that workers can start under the interpreters of a run that goes on.
 

@@ -1,9 +1,14 @@
-"""How long a repeat may take and be silent, and why a first one may be silent for long."""
+"""How long a worker may take and be silent, and why a first one may be silent for long."""
 
-from bench_protocol.matrix import Cell
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import NamedTuple
+
+from bench_protocol.matrix import Device
 
 from ..plan.estimates import MeasuredTimes
-from .worker_process import Limits
+from ..plan.plan import PlannedCell
+from .worker_process import IN_TURNS, Limits
 
 LEAST_TOTAL_SECONDS = 600.0
 ESTIMATE_FACTOR = 10
@@ -11,38 +16,68 @@ ESTIMATE_FACTOR = 10
 PTX_SECONDS = 3600.0
 
 
-def may_compile_kernels(cell: Cell, measured_times: MeasuredTimes) -> bool:
+class Place(NamedTuple):
+    """Where a worker computes: a framework of an interpreter (None: the agent's own), a device."""
+
+    framework: str
+    device: Device
+    python: str | None
+
+    def __str__(self) -> str:
+        return f"{self.framework} on {self.device}"
+
+
+def place_of(planned: PlannedCell) -> Place:
+    return Place(planned.cell.framework, planned.cell.device, planned.python)
+
+
+def may_compile_kernels(place: Place, measured_times: MeasuredTimes) -> bool:
     """Whether the driver may first have to compile the framework's GPU kernels.
 
     TensorFlow's wheels contain machine code up to compute capability 8.9, and PTX for newer GPUs.
-    The driver compiles PTX in the first process and keeps the result in its cache.
+    The driver compiles PTX in the first process and keeps the result in a cache of the user, keyed
+    by the PTX itself. So a first process under another interpreter finds it there only if its
+    TensorFlow is the same build, which the agent cannot know. Waiting for longer is harmless;
+    ending a process that compiles is not.
     """
-    place = (cell.framework, cell.device)
-    first = all((times.framework, times.device) != place for times in measured_times.cells.values())
-    return cell.framework == "tensorflow" and cell.device.kind == "cuda" and first
+    if place.framework != "tensorflow" or place.device.kind != "cuda":
+        return False
+    earlier = measured_times.cells.values()
+    return all(Place(each.framework, each.device, each.python) != place for each in earlier)
 
 
-def why_silent(cell: Cell, measured_times: MeasuredTimes) -> str | None:
-    """What to tell the user before a repeat that may be silent for long, or None."""
-    if not may_compile_kernels(cell, measured_times):
+def why_silent(place: Place, measured_times: MeasuredTimes) -> str | None:
+    """What to tell the user before a worker that may be silent for long, or None."""
+    if not may_compile_kernels(place, measured_times):
         return None
+    under = f" under {place.python}" if place.python else ""
     return (
-        f"{cell.framework} on {cell.device}: the driver may compile its GPU kernels in the first "
-        f"process of this machine (PTX); up to {PTX_SECONDS / 60:.0f} minutes without a sign are "
-        "normal"
+        f"{place}: the driver may compile its GPU kernels in the first process of this "
+        f"machine{under} (PTX); up to {PTX_SECONDS / 60:.0f} minutes without a sign are normal"
     )
 
 
 def limits_for(
-    cell: Cell, estimate_seconds: float, measured_times: MeasuredTimes = MeasuredTimes()
+    place: Place, estimate_seconds: float, measured_times: MeasuredTimes = MeasuredTimes()
 ) -> Limits:
-    """The limits of one repeat.
+    """The limits of one worker.
 
     Args:
-        estimate_seconds: expected length of the repeat; 0 if unknown.
-        measured_times: without them a repeat may be the machine's first.
+        estimate_seconds: expected length of its work; 0 if unknown.
+        measured_times: without them a worker may be the machine's first.
     """
     total_seconds = max(LEAST_TOTAL_SECONDS, ESTIMATE_FACTOR * estimate_seconds)
-    if may_compile_kernels(cell, measured_times):
+    if may_compile_kernels(place, measured_times):
         return Limits(silence_seconds=PTX_SECONDS, total_seconds=total_seconds + PTX_SECONDS)
     return Limits(total_seconds=total_seconds)
+
+
+def limits_in_turns(sides: Iterable[PlannedCell], measured_times: MeasuredTimes) -> Limits:
+    """The limits of workers that time in turns: each is also silent while another one works."""
+    each = [limits_for(place_of(s), s.estimate_seconds, measured_times) for s in sides]
+    silences = (limits.silence_seconds for limits in each)
+    return replace(
+        IN_TURNS,
+        silence_seconds=max(IN_TURNS.silence_seconds, *silences),
+        total_seconds=max(IN_TURNS.total_seconds, sum(limits.total_seconds for limits in each)),
+    )

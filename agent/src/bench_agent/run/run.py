@@ -24,7 +24,7 @@ from .interrupt import Stop
 from .journal import Journal, end
 from .keep_awake import awake
 from .monitor import Monitor
-from .patience import limits_for, why_silent
+from .patience import limits_for, place_of, why_silent
 from .sign import RunClock, RunIdentity, make_result, sign
 from .telemetry import Reading
 from .worker_process import Limits, Listener, run_job, worker_command
@@ -83,6 +83,7 @@ def run_plan(
     run_job: RunJob | None = None,
     gate: IdleGate = IdleGate(),
     token: str | None = None,
+    self_test: Callable[[PlannedCell], Answer | None] = lambda planned: None,
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
 
@@ -93,6 +94,8 @@ def run_plan(
         gate: waits for an idle and cool machine before the first repeat, and for a cool one
             before the others.
         token: the server's read token, where it is private.
+        self_test: the answer in place of a repeat whose device fails its self-test, or None; see
+            :meth:`.self_test.SelfTests.refusal`.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
@@ -121,20 +124,26 @@ def run_plan(
                     summary.results.append(done.result())
                     reporter.skipped(planned)
                     continue
+                refusal = self_test(planned)
                 wait_for = COOL if measured_here else IDLE_AND_COOL
-                before = gate.wait(planned.cell.device, wait_for, reporter.note, stop)
+                before = (
+                    Conditions()
+                    if refusal
+                    else gate.wait(planned.cell.device, wait_for, reporter.note, stop)
+                )
                 if stop and stop.requested:
                     raise KeyboardInterrupt
                 run = post.bound(run)
                 measured_times = estimates.load(home.measured_times)
-                if reason := why_silent(planned.cell, measured_times):
+                if reason := why_silent(place_of(planned), measured_times):
                     reporter.note(reason)
-                limits = limits_for(planned.cell, planned.estimate_seconds, measured_times)
+                seconds = planned.estimate_seconds
+                limits = limits_for(place_of(planned), seconds, measured_times)
                 reporter.started(repeat, planned)
                 log = home.logs / run.run_id / f"{number:04d}.log"
-                runs = run_job or in_worker(planned)
+                runs = answering(refusal) if refusal else run_job or in_worker(planned)
                 result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
-                measured_here = True
+                measured_here = measured_here or refusal is None
                 outbox.put(result, sign(result, key))
                 _note_times(home, planned, result)
                 summary.results.append(result)
@@ -159,6 +168,11 @@ def in_worker(planned: PlannedCell) -> RunJob:
     return lambda job, log, limits, listener: run_job(
         job, log, limits=limits, listener=listener, command=command
     )
+
+
+def answering(answer: Answer) -> RunJob:
+    """Starts no worker: this is the answer."""
+    return lambda job, log, limits, listener: answer
 
 
 def _one_repeat(
@@ -192,7 +206,12 @@ def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:
     if measurement := result.measurement:
         wall_seconds = (result.clocks.finished_ns - result.clocks.started_ns) / 1e9
         times = estimates.cell_times_of(
-            planned.cell, planned.workload, measurement, planned.timing, wall_seconds
+            planned.cell,
+            planned.workload,
+            measurement,
+            planned.timing,
+            wall_seconds,
+            planned.python,
         )
         estimates.note(home.measured_times, planned.cell, times)
 

@@ -22,7 +22,18 @@ from bench_protocol.result import Failed, FailureKind, Phase
 
 from ..base.errors import HomeProblem
 from ..base.home import FREE_SPACE, private_folder
-from ..base.messages import MESSAGE, Answer, BlockDone, Job, PhaseBegan, Probe, TraceAnswer
+from ..base.messages import (
+    MESSAGE,
+    Answer,
+    BlockDone,
+    Job,
+    LastMessage,
+    PhaseBegan,
+    Probe,
+    SelfTestAnswer,
+    TraceAnswer,
+)
+from ..base.self_test import SelfTestJob
 from ..worker.environment import worker_environment
 from . import exit_cause
 
@@ -140,6 +151,18 @@ def run_traces(
     return TraceAnswer(traces=(), environment=None, problem=why)
 
 
+def run_self_test(
+    job: SelfTestJob, log: Path, limits: Limits | None = None, command: Sequence[str] | None = None
+) -> SelfTestAnswer:
+    """Test a device in a fresh process. ``failed``: how the worker ended if it has no figures."""
+    command = [*(command or worker_command()), "--self-test"]
+    last = run_worker(command, job.model_dump_json().encode(), log, limits or Limits())
+    if isinstance(last, SelfTestAnswer):
+        return last
+    failed = last if isinstance(last, Failed) else _failed("crashed", "start", "WrongAnswer")
+    return SelfTestAnswer(figures=None, failed=failed)
+
+
 def run_worker(
     command: Sequence[str],
     job: bytes,
@@ -147,7 +170,7 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
-) -> Answer | Probe | TraceAnswer | Failed:
+) -> LastMessage | Failed:
     """Start a worker, send its job, and listen until its last message, its end, or a time limit.
 
     Raises:
@@ -169,7 +192,7 @@ def _run_worker(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | TraceAnswer | Failed:
+) -> LastMessage | Failed:
     with _new_log(log) as log_file, ExitStack() as resources:
         try:
             selector = resources.enter_context(selectors.DefaultSelector())
@@ -235,7 +258,7 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
-) -> Answer | Probe | TraceAnswer | Failed:
+) -> LastMessage | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
     heard = clock()
@@ -260,7 +283,7 @@ def _listen(
                 message = MESSAGE.validate_json(line)
             except ValidationError:
                 return _failed("crashed", progress.phase, "GarbledAnswer")
-            if isinstance(message, Answer | Probe | TraceAnswer):
+            if isinstance(message, LastMessage):
                 return message
             if isinstance(message, PhaseBegan):
                 progress.phase = message.phase

@@ -41,18 +41,22 @@ FOLDERS = re.compile(r"[^\s=:,;]*[/\\](?=[^/\\]|$)")
 def describe(engine: Engine, environ: Mapping[str, str] = os.environ) -> Environment:
     """Environment of this process. The engine must have been loaded."""
     settings = {name: without_folders(value) for name, value in engine.settings().items()}
-    variables = {
-        name: without_folders(value)
-        for name, value in sorted(environ.items())
-        if CHANGES_SPEED.fullmatch(name)
-    }
-    settings = dict(list({**settings, **variables}.items())[:MOST_SETTINGS])
+    settings = dict(list({**settings, **speed_settings(environ)}.items())[:MOST_SETTINGS])
     return Environment(
         python=platform.python_version(),
         packages=packages((*engine.distributions, *COMMON_DISTRIBUTIONS)),
         libraries={name: without_folders(value) for name, value in engine.libraries().items()},
         settings=settings,
     )
+
+
+def speed_settings(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that change speed, without folders."""
+    return {
+        name: without_folders(value)
+        for name, value in sorted(environ.items())
+        if CHANGES_SPEED.fullmatch(name)
+    }
 
 
 def worker_environment(environ: Mapping[str, str] = os.environ) -> dict[str, str]:

@@ -15,13 +15,23 @@ from collections.abc import Callable, Sequence
 from bench_protocol.machine import Environment
 from bench_protocol.result import Failed
 
-from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, TraceAnswer
+from ..base.messages import (
+    Answer,
+    BlockDone,
+    Job,
+    LastMessage,
+    PhaseBegan,
+    Probe,
+    SelfTestAnswer,
+    TraceAnswer,
+)
+from ..base.self_test import SelfTestJob
 from ..engines import engine_named
-from . import conformance_trace, environment, failures, parent_watch
+from . import conformance_trace, environment, failures, parent_watch, self_test
 from .lockstep import LockstepClock
 from .repeat import Repeat
 
-Tell = Callable[[PhaseBegan | BlockDone | Answer | Probe | TraceAnswer], None]
+Tell = Callable[[PhaseBegan | BlockDone | LastMessage], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -31,6 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--answer-fd", type=int, required=True, metavar="N")
     parser.add_argument("--probe", metavar="FRAMEWORK")
     parser.add_argument("--trace", action="store_true", help="train the job's traces only")
+    parser.add_argument("--self-test", action="store_true", help="test a device")
     parser.add_argument("--turns", metavar="ADDRESS", help="time in turns with other workers")
     options = parser.parse_args(arguments)
     parent_watch.die_with(options.parent)
@@ -38,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     in_turn = LockstepClock(clock, options.turns) if options.turns else None
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
-        def tell(message: PhaseBegan | BlockDone | Answer | Probe | TraceAnswer) -> None:
+        def tell(message: PhaseBegan | BlockDone | LastMessage) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
             if in_turn and message == PhaseBegan(phase="timing"):
@@ -46,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         if options.probe:
             tell(probe(options.probe))
+            return 0
+        if options.self_test:
+            tell(tested(SelfTestJob.model_validate_json(sys.stdin.buffer.read()), clock))
             return 0
         job = Job.model_validate_json(sys.stdin.buffer.read())
         tell(traced(job) if options.trace else work(job, tell, in_turn or clock))
@@ -84,6 +98,27 @@ def traced(job: Job) -> TraceAnswer:
         traceback.print_exc()
         problem = f"{type(error).__name__}: {environment.without_folders(str(error))}"[:1000]
         return TraceAnswer(traces=(), environment=software, problem=problem)
+
+
+def tested(job: SelfTestJob, clock: Callable[[], int]) -> SelfTestAnswer:
+    """Test the job's device. Never raises."""
+
+    def timed(action: Callable[[], object]) -> int:
+        began = clock()
+        action()
+        return clock() - began
+
+    try:
+        engine = engine_named(job.framework)
+        return SelfTestAnswer(figures=self_test.measure(engine, job, timed))
+    except Exception as error:
+        traceback.print_exc()
+        failed = Failed(
+            kind=failures.kind_of(error, "start"),
+            phase="start",
+            exception_class=failures.class_of(error),
+        )
+        return SelfTestAnswer(figures=None, failed=failed)
 
 
 def probe(framework: str) -> Probe:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.peaks import peak_flops
 from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery, NotFound
 from ..ranking import compare as ranking
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
-from ..ranking.peaks import peak_flops
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
 from . import cursors, leaderboard_sql, queries, unranked
 from .baseline import baseline_slug

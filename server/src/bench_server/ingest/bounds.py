@@ -1,12 +1,12 @@
 """Bounds of speed: of any device, of this device, of its own matrix product in the process."""
 
+from bench_protocol import device_bounds
 from bench_protocol.hardware import hardware_name
 from bench_protocol.layers import Conv2D, Layer, PlainLayer, Residual
 from bench_protocol.matrix import PRODUCTS
 from bench_protocol.result import Gemm
 from bench_protocol.workloads import Workload
 
-from ..ranking import device_bounds
 from .case import Case
 from .verdicts import Effect, Finding
 

@@ -12,10 +12,10 @@ from bench_protocol import figures, strict_json
 from bench_protocol import result as wire
 from bench_protocol.catalogue import workload_named
 from bench_protocol.hardware import hardware_name, slug
+from bench_protocol.peaks import mfu
 from bench_protocol.result import Failed, Result
 
 from ..db.environments import environment_id, framework_version
-from ..ranking.peaks import mfu
 
 LARGEST = 2**63 - 1
 # Columns that are null if nothing was measured, or not all of it.

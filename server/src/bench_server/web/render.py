@@ -13,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol import doubt_text, doubts
 from bench_protocol import format as people
+from bench_protocol.matrix import caveat
 
 from .plots import flops
 
@@ -59,6 +60,7 @@ def environment() -> Environment:
     )
     env.globals["static"] = _static
     env.globals["UNSTEADY"] = UNSTEADY
+    env.globals["caveat"] = caveat
     return env
 
 

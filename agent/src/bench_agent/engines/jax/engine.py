@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Any
 
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
@@ -12,7 +11,7 @@ from bench_protocol.workloads import Workload
 from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import available_cores, why_not_here
-from ..seam import Data, Engine, Session
+from ..seam import Data, Engine, Products, Session
 
 
 class Jax:
@@ -114,18 +113,10 @@ class Jax:
             "jax_enable_x64": str(bool(jax.config.jax_enable_x64)).lower(),
         }
 
-    def gemm(self, size: int) -> Callable[[], None]:
-        import jax
-        import jax.numpy as jnp
+    def products(self, size: int) -> Products:
+        from .products import JaxProducts
 
-        matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-1.0, maxval=1.0)
-        matrix = matrix.astype(self._compute)
-        multiply = jax.jit(jnp.matmul)
-
-        def product() -> None:
-            multiply(matrix, matrix).block_until_ready()
-
-        return product
+        return JaxProducts(size, self._compute)
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         from .sessions import FedSession, TunedSession

@@ -20,8 +20,12 @@ from ..common import FRAMEWORK_SEED, Score, evaluation_batches, resident
 from ..loop import SlicedLoop, host_batches
 from ..seam import Data, Dropped
 from . import model
+from .products import synchronize
 
 BATCHES_AHEAD = 2
+# Steps of a loop of known length. Where the length is a traced value, XLA on a GPU reads back after
+# each step whether the loop goes on. A program for each length would be compiled in timed blocks.
+STEPS_PER_CALL = 16
 
 
 class JaxSession(ABC):
@@ -77,9 +81,7 @@ class JaxSession(ABC):
         self._begin()
 
     def sync(self) -> None:
-        import jax
-
-        jax.block_until_ready((self._state, self._loss))
+        synchronize((self._state, self._loss))
 
     def loss(self) -> float:
         return float(self._loss)
@@ -223,6 +225,14 @@ class FedSession(JaxSession):
             self._loss = self._read(loss)
             del batch  # freed, so that the next batch reuses its memory, which is in the caches
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import jax
+
+        # A compiled step copies its NumPy arguments as any compiled function does.
+        received = jax.jit(lambda x: x)
+        batches = [received(x) for x, _ in islice(self._batches, count)]
+        return [np.asarray(batch) for batch in batches]
+
 
 def _on_device(weights: Weights) -> model.Parameters:
     import jax.numpy as jnp
@@ -241,7 +251,10 @@ def _put_ahead(batches: Iterator[Any]) -> Iterator[Any]:
 
 
 class TunedSession(SlicedLoop, JaxSession):
-    """Data on the device, batches gathered there; one program for any number of steps.
+    """Data on the device, batches gathered there.
+
+    One program trains ``STEPS_PER_CALL`` steps, and is compiled when the session is built. Another
+    one trains any number of steps: the rest of a block.
 
     A convolution inside an XLA loop is twenty times slower on a CPU (JAX 0.10). On a CPU each step
     is therefore a separate program, and Python runs ahead of it.
@@ -271,13 +284,23 @@ class TunedSession(SlicedLoop, JaxSession):
         self._looped = not (convolves and on_cpu)
         program = self._steps if self._looped else self._single
         self._program = jax.jit(program, donate_argnums=0)
+        many = self._looped and self._steps_per_epoch >= STEPS_PER_CALL
+        self._many_steps = self._ready(self._many) if many else None
         self.settings = {
             "loop": "lax.fori_loop" if self._looped else "jit of a step",
+            "steps_per_call": str(STEPS_PER_CALL) if many else "1",
             "input": "gather on the device",
             "data_on_device": str(self._x.dtype),
             "large_convolutions": "matrix products" if on_cpu else "XLA's",
             **mixed_settings(precision),
         }
+
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import jax
+
+        gather = jax.jit(self._batch)
+        batches = [gather((self._x, self._y, self._order), step) for step in range(count)]
+        return [np.asarray(x) for x, _ in batches]
 
     def _reorder(self, order: NDArray[np.int32]) -> None:
         import jax.numpy as jnp
@@ -285,34 +308,52 @@ class TunedSession(SlicedLoop, JaxSession):
         self._order = jnp.asarray(order)
 
     def _train(self, first: int, count: int) -> None:
-        if self._looped:
-            self._run(first, self._trained, count)
-        else:
+        rest = count % STEPS_PER_CALL if self._many_steps else count
+        for offset in range(0, count - rest, STEPS_PER_CALL):
+            self._run(self._many_steps, first + offset, self._trained + offset)
+        done = count - rest
+        if not self._looped:
             for offset in range(count):
-                self._run(first + offset, self._trained + offset)
+                self._run(self._program, first + offset, self._trained + offset)
+        elif rest:
+            self._run(self._program, first + done, self._trained + done, rest)
 
-    def _run(self, *numbers: int) -> None:
-        self._state, self._loss = self._program(
-            self._state,
-            self._frozen,
-            (self._x, self._y, self._order),
-            self._key,
-            np.array(numbers, np.int32),
-        )
+    def _run(self, program: Any, *numbers: int) -> None:
+        self._state, self._loss = program(*self._arguments(*numbers))
+
+    def _arguments(self, *numbers: int) -> tuple[Any, ...]:
+        data = self._x, self._y, self._order
+        return self._state, self._frozen, data, self._key, np.array(numbers, np.int32)
+
+    def _ready(self, program: Any) -> Any:
+        """The program, compiled now: its first call may come in a timed block."""
+        import jax
+
+        return jax.jit(program, donate_argnums=0).lower(*self._arguments(0, 0)).compile()
 
     def _single(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train step ``numbers[0]`` of the epoch; ``numbers[1]``: all steps trained before."""
+        step, trained = numbers
+        x, y = self._batch(data, step)
+        return self._step(state, frozen, x, y, key, trained + 1)
+
+    def _batch(self, data: Any, step: Any) -> Any:
+        """Pictures and labels of a step of the epoch, gathered on the device."""
         import jax
         import jax.numpy as jnp
 
         data_x, data_y, order = data
-        step, trained = numbers
         batch = self._batch_size
         rows = jax.lax.dynamic_slice(order, (step * batch,), (batch,))
         x, y = data_x[rows], data_y[rows]
         if x.dtype == jnp.uint8:
             x = x.astype(jnp.float32) / 255
-        return self._step(state, frozen, x, y, key, trained + 1)
+        return x, y
+
+    def _many(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
+        """As :meth:`_steps`, ``STEPS_PER_CALL`` steps."""
+        first, trained = numbers
+        return self._steps(state, frozen, data, key, (first, trained, STEPS_PER_CALL))
 
     def _steps(self, state: Any, frozen: Any, data: Any, key: Any, numbers: Any) -> Any:
         """Train ``numbers[2]`` steps, the first as :meth:`_single` does."""

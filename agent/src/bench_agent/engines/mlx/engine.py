@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
@@ -15,7 +15,7 @@ from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import available_cores, why_not_here
 from ..cpu import blas
 from ..cpu import chains as cpu_chains
-from ..seam import Data, Engine, Session
+from ..seam import Data, Engine, Products, Session
 
 
 class Mlx:
@@ -101,19 +101,14 @@ class Mlx:
     def settings(self) -> dict[str, str]:
         return {"blas_threads": str(self._blas_threads)} if self._blas_threads else {}
 
-    def gemm(self, size: int) -> Callable[[], None]:
+    def products(self, size: int) -> Products:
         import mlx.core as mx
+
+        from .products import MlxProducts
 
         if self._blas_threads:
             blas.set_threads(available_cores())  # no chains here: one product uses all cores
-        matrix = mx.random.uniform(-1.0, 1.0, (size, size)).astype(getattr(mx, self._compute))
-        mx.eval(matrix)
-
-        def product() -> None:
-            mx.eval(matrix @ matrix)
-            mx.synchronize()
-
-        return product
+        return MlxProducts(size, getattr(mx, self._compute))
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import mlx.core as mx

@@ -24,6 +24,7 @@ from ..cpu import malloc
 from ..loop import SlicedLoop, host_batches
 from ..seam import Data, Dropped
 from . import model as mlx_model
+from .products import synchronize
 
 # Rare evaluation lets the device run behind Python; no evaluation would build one graph per block.
 STEPS_PER_EVALUATION = 8
@@ -67,8 +68,7 @@ class MlxSession(ABC):
         self._begin()
 
     def sync(self) -> None:
-        mx.eval(self._model.parameters(), self._optimizer.state, self._loss)
-        mx.synchronize()
+        synchronize(self._model.parameters(), self._optimizer.state, self._loss)
 
     def loss(self) -> float:
         return float(self._loss.item())
@@ -172,6 +172,10 @@ class FedSession(MlxSession):
                 mx.eval(self._model.parameters(), self._optimizer.state)
                 self._loss.item()
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        batches = [x for x, _ in islice(self._batches, count)]
+        return [np.array(batch) for batch in batches]
+
 
 def _on_device(batch: tuple[NDArray[np.float32], NDArray[np.int32]]) -> tuple[Any, Any]:
     """Copy arrays to the device. NumPy's are freed at once: the next batch reuses their memory."""
@@ -248,9 +252,13 @@ class TunedSession(SlicedLoop, MlxSession):
             if (step + 1) % STEPS_PER_EVALUATION == 0:
                 mx.eval(self._state, self._loss)
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        rows = mx.split(self._order[: count * self._batch_size], count)
+        batches = [_pictures(self._x, some) for some in rows]
+        return [np.array(batch) for batch in batches]
+
     def sync(self) -> None:
-        mx.eval(self._state, self._loss)
-        mx.synchronize()
+        synchronize(self._state, self._loss)
 
     def _plain_step(self, data_x: Any, data_y: Any, rows: Any) -> Any:
         parts, trained = [], self._model.trainable_parameters()
@@ -258,9 +266,7 @@ class TunedSession(SlicedLoop, MlxSession):
             self._streams, mx.split(rows, len(self._streams)), strict=True
         ):
             with mx.stream(stream):
-                x, y = data_x[stream_rows], data_y[stream_rows]
-                if x.dtype == mx.uint8:
-                    x = x.astype(mx.float32) / 255
+                x, y = _pictures(data_x, stream_rows), data_y[stream_rows]
                 parts.append(self._loss_and_gradients(x, y))
                 # Every stream starts with the trained parameters, not with another's.
                 self._model.update(trained)
@@ -269,3 +275,9 @@ class TunedSession(SlicedLoop, MlxSession):
             loss, gradients = tree_map(lambda *values: sum(values) / len(values), *parts)
         self._optimizer.update(self._model, gradients)
         return loss
+
+
+def _pictures(data: Any, rows: Any) -> Any:
+    """Some samples of the data on the device, as floats."""
+    x = data[rows]
+    return x.astype(mx.float32) / 255 if x.dtype == mx.uint8 else x

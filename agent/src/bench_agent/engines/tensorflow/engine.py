@@ -2,7 +2,6 @@
 
 import os
 import sys
-from collections.abc import Callable
 from typing import Any, Literal
 
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
@@ -12,7 +11,7 @@ from bench_protocol.workloads import Workload
 from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import why_not_here
-from ..seam import Data, Engine, Session
+from ..seam import Data, Engine, Products, Session
 from . import units
 
 THREADS = "TF_NUM_INTRAOP_THREADS"
@@ -118,24 +117,11 @@ class TensorFlow:
             ).lower(),
         }
 
-    def gemm(self, size: int) -> Callable[[], None]:
-        import tensorflow as tf
+    def products(self, size: int) -> Products:
+        from .products import TensorFlowProducts
 
-        with tf.device(self._place):
-            matrix = tf.cast(tf.random.uniform((size, size), -1.0, 1.0), self._compute)
-
-        @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
-        def rows() -> list[Any]:
-            # As many parts as cores share a step.
-            return [tf.matmul(part, matrix) for part in tf.split(matrix, self._chains)]
-
-        def product() -> None:
-            with tf.device(self._place):
-                # Reading a value waits for the device. Plug-ins such as Metal's have no kernel for
-                # TensorFlow's sync_devices, which then returns at once (sync_ops.cc).
-                rows()[0][0, 0].numpy()
-
-        return product
+        # As many parts as cores share a step.
+        return TensorFlowProducts(size, self._place, self._compute, self._chains)
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import keras

@@ -110,6 +110,19 @@ class FitSession(shared.KerasSession):
                 passes.append(shared.as_host(before, values))
         return passes
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import tensorflow as tf
+
+        first = next(iter(self._arguments()))
+        batches = first["x"]
+        if not isinstance(batches, tf.data.Dataset):
+            # As Keras' adapter of arrays.
+            slices = tf.data.Dataset.from_tensor_slices((batches, first["y"]))
+            batches = slices.batch(first["batch_size"]).prefetch(tf.data.AUTOTUNE)
+        with tf.device(self._place):
+            copies = [tf.identity(x) for x, _ in batches.take(count)]
+        return [copy.numpy() for copy in copies]
+
     def close(self) -> None:
         self._gate.close()
         self._thread.join()

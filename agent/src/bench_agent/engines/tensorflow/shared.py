@@ -20,16 +20,17 @@ def on_cpu() -> bool:
     return not tf.config.get_visible_devices("GPU")
 
 
-def sync(variable: Any) -> None:
+def sync(value: Any) -> None:
     """Return when the device has finished all requested work.
 
-    Reading a small variable waits for its device's stream, also on devices without TensorFlow's
-    own synchronisation.
+    Reading a small value waits for its device's stream, also on devices without TensorFlow's own
+    synchronisation: plug-ins such as Metal's have no kernel for ``sync_devices``, which then
+    returns at once (sync_ops.cc).
     """
     import tensorflow as tf
 
     tf.test.experimental.sync_devices()
-    variable.numpy()
+    value.numpy()
 
 
 def as_host(before: Any, after: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -88,6 +88,14 @@ class StepsSession(SlicedLoop, shared.KerasSession):
         with tf.device(self._place):
             self._order.assign(order)
 
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        import tensorflow as tf
+
+        with tf.device(self._place):
+            rows = tf.split(self._order[: count * self._batch_size], count)
+            batches = [self._floats(some) for some in rows]
+        return [batch.numpy() for batch in batches]
+
     def _train(self, first: int, count: int) -> None:
         import tensorflow as tf
 
@@ -234,10 +242,13 @@ class StepsSession(SlicedLoop, shared.KerasSession):
     def _pictures(self, rows: Any) -> Any:
         import tensorflow as tf
 
+        return tf.cast(self._floats(rows), self._compute)
+
+    def _floats(self, rows: Any) -> Any:
+        import tensorflow as tf
+
         x = tf.gather(self._x, rows)
-        if x.dtype == tf.uint8:
-            x = tf.cast(x, tf.float32) / np.float32(255)
-        return tf.cast(x, self._compute)
+        return tf.cast(x, tf.float32) / np.float32(255) if x.dtype == tf.uint8 else x
 
     def _loss_of(self, logits: Any, rows: Any) -> Any:
         import tensorflow as tf

@@ -1,7 +1,6 @@
 """PyTorch: CUDA, Metal (its MPS backend), CPU."""
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 from bench_protocol.layers import Conv2D
@@ -12,7 +11,7 @@ from bench_protocol.workloads import Workload
 from ...base.messages import FoundDevice
 from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import why_not_here
-from ..seam import Data, Engine, Session
+from ..seam import Data, Engine, Products, Session
 
 PLACE = {"cpu": "cpu", "cuda": "cuda", "metal": "mps"}
 
@@ -105,17 +104,12 @@ class Torch:
             settings["torch_cudnn_tf32"] = str(torch.backends.cudnn.allow_tf32).lower()
         return settings
 
-    def gemm(self, size: int) -> Callable[[], None]:
+    def products(self, size: int) -> Products:
         import torch
 
-        matrix = torch.rand((size, size), device=self._device) * 2 - 1
-        matrix = matrix.to(getattr(torch, self._compute))
+        from .products import TorchProducts
 
-        def product() -> None:
-            result = torch.mm(matrix, matrix)
-            result[0, 0].item()  # waits for the device
-
-        return product
+        return TorchProducts(size, self._device, getattr(torch, self._compute))
 
     def open(self, workload: Workload, cell: Cell, weights: Weights, data: Data) -> Session:
         import torch
@@ -140,8 +134,9 @@ class Torch:
         # Shapes never change, so cuDNN tries its algorithms once.
         torch.backends.cudnn.benchmark = device.type == "cuda"
         convolves = any(isinstance(layer, Conv2D) for layer in workload.layers)
-        # oneDNN is a third faster with it; not yet measured on GPUs in float32.
-        channels_last = convolves and device.type == "cpu"
+        # oneDNN is a third faster with it, and tensor cores take it; not measured on GPUs.
+        tensor_cores = device.type == "cuda" and cell.precision != "float32"
+        channels_last = convolves and (device.type == "cpu" or tensor_cores)
         model = torch_model.build(workload, weights, channels_last=channels_last)
         return TunedSession(
             workload,

@@ -40,6 +40,12 @@ def as_channels_first(pictures: NDArray[Any]) -> NDArray[Any]:
     return np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))
 
 
+def as_pictures(batch: Any) -> NDArray[np.float32]:
+    """A batch of the device, copied to the host: as before :func:`as_channels_first`."""
+    samples: NDArray[np.float32] = batch.cpu().numpy()
+    return samples if samples.ndim != 4 else samples.transpose(0, 2, 3, 1)
+
+
 def build(workload: Workload, weights: Weights, *, channels_last: bool = False) -> Any:
     """Build the model: ``torch.nn.Sequential`` from (batch, ...) to logits (batch, classes).
 

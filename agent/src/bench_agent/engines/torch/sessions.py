@@ -19,6 +19,7 @@ from ..loop import SlicedLoop
 from ..seam import Data, Dropped
 from . import model as torch_model
 from .optimizer import optimizer, own_step_count
+from .products import synchronize
 
 
 class TorchSession(ABC):
@@ -66,12 +67,7 @@ class TorchSession(ABC):
         self._begin()
 
     def sync(self) -> None:
-        import torch
-
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        elif self._device.type == "mps":
-            torch.mps.synchronize()
+        synchronize(self._device)
 
     def loss(self) -> float:
         return float(self._loss)
@@ -206,17 +202,24 @@ class FedSession(TorchSession):
         self._batches = self._epochs()
 
     def train_block(self, steps: int) -> None:
-        # Only from pinned memory. On Metal such a copy can read memory that was released
-        # (pytorch issue 189690).
-        beside = self._pipeline and self._device.type == "cuda"
-        for x, y in islice(self._batches, steps):
-            x, y = (part.to(self._device, non_blocking=beside) for part in (x, y))
+        for x, y in islice(map(self._on_device, self._batches), steps):
             self._optimizer.zero_grad()
             loss = self._criterion(self._logits(x), y)
             self._backward(loss)
             self._optimizer.step()
             self._trained += 1
             self._loss = loss.detach() if self._pipeline else loss.item()
+
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        batches = [x for x, _ in islice(map(self._on_device, self._batches), count)]
+        return [torch_model.as_pictures(batch) for batch in batches]
+
+    def _on_device(self, batch: Any) -> tuple[Any, ...]:
+        """A batch on the device, copied while the device computes where that is safe."""
+        # Only from pinned memory. On Metal such a copy can read memory that was released
+        # (pytorch issue 189690).
+        beside = self._pipeline and self._device.type == "cuda"
+        return tuple(part.to(self._device, non_blocking=beside) for part in batch)
 
     def close(self) -> None:
         self._batches = iter(())
@@ -291,13 +294,21 @@ class TunedSession(SlicedLoop, TorchSession):
         for rows in self._order[first * batch : (first + count) * batch].split(batch):
             self._step(rows)
 
-    def _step(self, rows: Any) -> None:
+    def copied_batches(self, count: int) -> list[NDArray[np.float32]]:
+        rows = self._order[: count * self._batch_size].split(self._batch_size)
+        batches = [self._pictures(some) for some in rows]
+        return [torch_model.as_pictures(batch) for batch in batches]
+
+    def _pictures(self, rows: Any) -> Any:
         import torch
+
+        x = self._x.index_select(0, rows)
+        return x.float() / 255 if x.dtype == torch.uint8 else x
+
+    def _step(self, rows: Any) -> None:
         from torch.nn import functional
 
-        x, y = self._x.index_select(0, rows), self._y.index_select(0, rows)
-        if x.dtype == torch.uint8:
-            x = x.float() / 255
+        x, y = self._pictures(rows), self._y.index_select(0, rows)
         loss = functional.cross_entropy(self._logits(x), y)
         self._optimizer.zero_grad(set_to_none=True)
         self._backward(loss)

@@ -15,7 +15,7 @@ from bench_protocol.matrix import Cell
 from bench_protocol.result import Failed, Measured, Measurement, Result
 
 from ..live import failure
-from .remarks import doubt_lines
+from .remarks import caveat_lines, doubt_lines
 
 Item = TypeVar("Item")
 # The meaning of a question mark after a figure.
@@ -109,7 +109,7 @@ def report_of(results: Sequence[Result]) -> Report:
         cells=tuple(_figures(first.machine, cell, repeats) for cell, repeats in measured.items()),
         failed=tuple((cell, _why(r)) for cell, r in by_cell.items() if cell not in measured),
         results=tuple(results),
-        doubts=tuple(doubt_lines(results)),
+        doubts=(*caveat_lines(results), *doubt_lines(results)),
     )
 
 

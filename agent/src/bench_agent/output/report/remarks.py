@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from bench_protocol import doubt_text
 from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
+from bench_protocol.matrix import caveat
 from bench_protocol.result import Result
 
 from ...plan.presets import corrections
@@ -25,6 +26,13 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
 def published_lines(preset: str | None) -> list[str]:
     """One line for each difference between a ``--like`` run and its source."""
     return [f"otherwise than published: {correction}" for correction in corrections(preset)]
+
+
+def caveat_lines(results: Sequence[Result]) -> list[str]:
+    """What a reader must know of the recipes, each once."""
+    cells = (result.cell for result in results)
+    caveats = (caveat(cell.recipe, cell.device.kind) for cell in cells)
+    return list(dict.fromkeys(line for line in caveats if line))
 
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:

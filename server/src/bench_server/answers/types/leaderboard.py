@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from bench_protocol.peaks import mfu
 from bench_protocol.workloads import Workload
 
 from ...ranking.figures import Figure, Tier
-from ...ranking.peaks import mfu
 from ...ranking.score import Score
 
 UnrankedState = Literal["kept", "hidden", "withdrawn"]

@@ -6,9 +6,9 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from bench_protocol.workloads import Workload
+from .workloads import Workload
 
-FILE = Path(__file__).resolve().parent / "data" / "peaks.json"
+FILE = Path(__file__).resolve().parent / "peaks.json"
 # A hardware name of Apple's GPUs: chip and cores (bench_protocol.hardware).
 APPLE_GPU = re.compile(r"(Apple M\d+(?: \w+)?) \((\d+)-core GPU\)")
 

@@ -2,7 +2,7 @@
 
 A peak is what a vendor states of a device; a bound only holds, and may lie far above. Peaks are
 used where there is one. Otherwise a bound is units times operations a cycle times clock; figures
-and their sources are in ``data/peaks.json``.
+and their sources are in ``peaks.json``.
 """
 
 import math
@@ -11,11 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from bench_protocol.hardware import clean, hardware_name
-from bench_protocol.machine import Gpu, Machine
-from bench_protocol.matrix import Device, Precision
-
 from . import peaks
+from .hardware import clean, hardware_name
+from .machine import Gpu, Machine
+from .matrix import Device, Precision
 
 # Of the M5's GPU on, matrix units compute in half precision.
 APPLE_CHIP = re.compile(r"Apple M([1-5])(?: Pro| Max| Ultra)?$")

@@ -1,0 +1,75 @@
+"""Self-tests in doctor's findings: one for each framework, device and precision."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from bench_protocol.matrix import Precision
+
+from .. import engines
+from ..base.messages import Probe
+from ..base.precisions import ALL_PRECISIONS, too_old
+from ..run.patience import Place
+from ..run.self_test import Outcome, recipes_for
+from .finding import Finding
+from .frameworks import reinstall
+from .software import Software
+
+# Variables that change a precision whatever the framework was told.
+OVERRIDES = (
+    "NVIDIA_TF32_OVERRIDE",
+    "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE",
+    "ONEDNN_DEFAULT_FPMATH_MODE",
+)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """A device in a precision, the outcome of its self-test, and its framework's packages."""
+
+    place: Place
+    precision: Precision
+    outcome: Outcome
+    software: Software
+
+
+def to_test(probes: Mapping[str, Probe]) -> Iterator[tuple[Place, Precision]]:
+    """Every framework on the first device of each kind, in each precision that it has there."""
+    for framework in engines.names():
+        for device in probes[framework].devices if framework in probes else ():
+            if device.index:
+                continue
+            place = Place(framework, device.device, device.python)
+            for precision in ALL_PRECISIONS:
+                possible = recipes_for(framework, device.kind, precision)
+                if possible and not too_old(device, precision):
+                    yield place, precision
+
+
+def check_self_tests(
+    tests: Sequence[Tested] | None, environ: Mapping[str, str]
+) -> Iterator[Finding]:
+    """One finding for each self-test.
+
+    Args:
+        tests: None if none was asked for.
+    """
+    if not tests:
+        why = "only doctor --deep runs it" if tests is None else "no framework sees a device"
+        yield Finding("self-test", "skip", why)
+    for tested in tests or ():
+        place = tested.place
+        check = f"self-test.{place.framework}-{place.device.kind}-{tested.precision}"
+        what = f"{place} in {tested.precision}"
+        if tested.outcome.problems:
+            sentence = f"{what} cannot be measured: {tested.outcome.words}"
+            yield Finding(check, "fail", sentence, _fix(tested, environ))
+        else:
+            yield Finding(check, "ok", f"{what} waits, computes and copies as it says")
+
+
+def _fix(tested: Tested, environ: Mapping[str, str]) -> str:
+    """Unset what overrides precisions; else write the framework's files again."""
+    chosen = [name for name in OVERRIDES if name in environ]
+    if chosen:
+        return f"unset {' '.join(chosen)}"
+    return reinstall(tested.place.framework, tested.software)

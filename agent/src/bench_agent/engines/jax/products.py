@@ -1,0 +1,40 @@
+"""JAX's synchronisation, and its matrix products."""
+
+from typing import Any
+
+from ..common import product_scale
+
+
+def synchronize(arrays: Any) -> None:
+    """Return when the device has computed these arrays, and so all that they follow from.
+
+    Args:
+        arrays: an array, or any nesting of arrays.
+    """
+    import jax
+
+    jax.block_until_ready(arrays)
+
+
+class JaxProducts:
+    """See :class:`..seam.Products`."""
+
+    def __init__(self, size: int, dtype: str) -> None:
+        import jax
+        import jax.numpy as jnp
+
+        most = product_scale(size)
+        matrix = jax.random.uniform(jax.random.key(0), (size, size), minval=-most, maxval=most)
+        self._matrix = self._result = matrix.astype(dtype)
+        self._multiply: Any = jax.jit(jnp.matmul)
+
+    def request(self, count: int) -> None:
+        self._result = self._matrix
+        for _ in range(count):
+            self._result = self._multiply(self._result, self._matrix)
+
+    def sync(self) -> None:
+        synchronize(self._result)
+
+    def read(self) -> float:
+        return float(self._result[0, 0])
