@@ -11,6 +11,7 @@ from tests.fakes.results import key_id, private_key
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
 from bench_agent.remote.client import Client, ServerRefused, utc_text
+from bench_agent.remote.standing import Standing, standing
 from bench_protocol import envelope, statement
 
 Handler = Callable[[httpx.Request], httpx.Response]
@@ -67,25 +68,57 @@ def test_times_are_written_in_utc_with_microseconds() -> None:
     assert utc_text(moment) == "2026-11-21T03:42:00.000005Z"
 
 
+def place(
+    workload: str, rank: int | None, ranked: int, of_hardware: float = 1.0, machines: int = 1
+) -> dict[str, Any]:
+    """A machine's place, as the server tells it."""
+    return {
+        "workload": workload,
+        "rank": rank,
+        "ranked": ranked,
+        "of_hardware": of_hardware,
+        "machines": machines,
+    }
+
+
 @pytest.mark.parametrize(
-    ("answer", "on_board"),
+    "answer",
     [
-        (httpx.Response(200, json={"id": "r1", "status": "measured"}), True),
-        (httpx.Response(200, json={"id": "r1", "status": "pending", "trust_level": None}), False),
-        (problem(422, "invalid_query"), False),  # a server that knows no such parameter
-        (httpx.Response(503), False),
-        (httpx.Response(200, text="<html>a captive portal</html>"), False),
+        httpx.Response(200, json={"id": "r1", "status": "pending", "trust_level": None}),
+        problem(422, "invalid_query"),  # a server that knows no such parameter
+        httpx.Response(503),
+        httpx.Response(200, text="<html>a captive portal</html>"),
     ],
-    ids=["projected", "pending", "older", "away", "no server"],
+    ids=["pending", "older", "away", "no server"],
 )
-def test_whether_a_result_is_on_its_board_is_asked_once(
-    answer: httpx.Response, on_board: bool
-) -> None:
+def test_a_result_on_no_board_gives_no_standing(answer: httpx.Response) -> None:
     asked: list[str] = []
 
     def server(request: httpx.Request) -> httpx.Response:
         asked.append(str(request.url))
         return answer
 
-    assert client(server).is_on_board("r1") is on_board
+    assert standing(client(server), "r1") is None
     assert asked == ["http://bench.test/api/v1/results/r1?wait=5"]
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ([], None),
+        ([place("mnist-cnn", None, 47)], None),
+        (
+            [place("fashion-mlp", 30, 47), place("mnist-cnn", 15, 47, 1.0189, 5)],
+            "15th of 47 on mnist-cnn, 1.02 times the median of this hardware",
+        ),
+        ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
+        ("nonsense", None),
+    ],
+)
+def test_where_a_machine_stands(places: Any, words: str | None) -> None:
+    def server(request: httpx.Request) -> httpx.Response:
+        if "results" in request.url.path:
+            return httpx.Response(200, json={"status": "measured", "machine_id": "m1"})
+        return httpx.Response(200, json={"places": places})
+
+    assert standing(client(server), "r1") == Standing("http://bench.test/machines/m1", words)

@@ -14,6 +14,7 @@ from bench_agent.output.report import page, tables
 from bench_agent.output.report.figures import report_of
 from bench_agent.output.report.remarks import accuracy_lines, doubt_lines
 from bench_agent.output.summary import show_end, summary_table, what_next
+from bench_agent.remote.standing import Standing
 from bench_agent.run.run import RunSummary
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import TUNED_ON_CUDA, Device
@@ -76,8 +77,8 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     assert row.split()[-1] == "2.00×"
     assert text.count("2.00×") == 12
     for line in (
-        f"  {older}\n",
-        f"  {address} (not on its board yet)\n",
+        f"  {address} (not on its board)\n",
+        "Not worth sharing: 1 of 24 figures, because something else slowed this machine down.",
         "failed: fashion-lstm tensorflow cpu naive batch 128 float32 generated: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, within this run 3.",
         "Warning, 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
@@ -143,8 +144,12 @@ def test_what_waits_for_a_server_names_it() -> None:
     assert "submit --server http://server.test sends them." in stream.getvalue()
 
 
-def test_the_page_of_a_result_that_boards_count_is_named_alone() -> None:
-    address = "http://server.test/results/0f1e2d3c4b5a6978"
-    summary = RunSummary(sent=1, addresses=[address], newest_on_board=True)
-    assert f"  {address}" in what_next(summary, Home(Path("/h")))
-    assert summary_document(summary)["newest_on_board"] is True
+def test_a_run_ends_with_where_the_machine_stands_and_one_address() -> None:
+    page = "http://server.test/machines/0f1e2d3c4b5a6978"
+    summary = RunSummary(sent=1, addresses=["http://server.test/results/1"])
+    summary.standing = Standing(page, "15th of 47 on mnist-cnn")
+    lines = what_next(summary, Home(Path("/h")))
+    assert lines[-2:] == ["This machine is 15th of 47 on mnist-cnn.", f"  {page}"]
+    assert not any("/results/" in line for line in lines)
+    document = summary_document(summary)
+    assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")

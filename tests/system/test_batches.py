@@ -230,7 +230,9 @@ def test_a_run_sends_every_repeat_and_ends_with_a_page_on_a_board(
 ) -> None:
     summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)
     assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
-    assert summary.newest_on_board
+    assert summary.standing is not None
+    assert "1st of 1 on " in (summary.standing.words or "")
+    assert httpx.get(summary.standing.address).status_code == 200
     identity = summary.addresses[-1].rsplit("/", 1)[1]
     assert identity in ids(Outbox(home.outbox))
     assert httpx.get(summary.addresses[-1]).status_code == 200

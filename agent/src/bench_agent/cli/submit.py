@@ -7,9 +7,11 @@ import typer
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine
 from ..output import documents
-from ..output.summary import page_line
+from ..output.report.figures import SLOWED
+from ..output.summary import standing_lines
 from ..remote.client import Client
 from ..remote.outbox import Outbox
+from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
 from .exits import Exit, stop
@@ -27,15 +29,16 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     outbox = Outbox(home.outbox)
     sent: list[Delivery] = []
     refused: list[Delivery] = []
-    on_board = False
+    place: Standing | None = None
     waiting = len(list(outbox.pending()))
     client = open_client(server, home)
     try:
         if waiting:
             ask_consent(client, outbox, yes)
+            _ask_about_disturbed(outbox, yes)
             for delivery in post(client, outbox, read_machine(home).machine_hash):
                 (sent if delivery.state == "sent" else refused).append(delivery)
-            on_board = bool(sent) and client.is_on_board(sent[-1].result_id)
+            place = standing(client, sent[-1].result_id) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
         stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} waiting in the outbox")
@@ -50,8 +53,10 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
             typer.echo(note)
         for problem in problems:
             typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
-        if sent:
-            typer.echo(page_line(sent[-1].address(client.server), on_board))
+        if place:
+            typer.echo("\n".join(standing_lines(place)))
+        elif sent:
+            typer.echo(f"{sent[-1].address(client.server)} (not on its board)")
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -99,6 +104,23 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
         yes,
     )
     witness.agree(offered)
+
+
+def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
+    """At a terminal, ask again before figures are sent that something else slowed down; the server
+    would mark them. Elsewhere say so and go on."""
+    warnings = [entry.result().warnings for entry in outbox.pending()]
+    slowed = [bool(SLOWED & {warn.code for warn in of_result}) for of_result in warnings]
+    if yes or not any(slowed):
+        return
+    note = (
+        f"{sum(slowed)} of {len(slowed)} results are not worth sharing: something else slowed this "
+        "machine down while they were measured."
+    )
+    if typer.get_text_stream("stdin").isatty():
+        typer.confirm(f"{note} Send all the same?", abort=True, err=True)
+    else:
+        typer.echo(note, err=True)
 
 
 def status(as_json: Json = False) -> None:

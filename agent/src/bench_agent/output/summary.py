@@ -7,6 +7,7 @@ from rich.table import Table
 from bench_protocol import format as people
 
 from ..base.home import Home
+from ..remote.standing import Standing
 from ..run.run import RunSummary
 from .report.charts import charts_of, unusual_precision
 from .report.figures import MARK_WORDS, MEDIAN_WORDS, Report, marked, report_of, speed_up
@@ -23,7 +24,8 @@ def show_end(console: Console, summary: RunSummary, home: Home, server: str | No
         # In a file the table keeps its full width.
         width = None if console.is_terminal else WIDE_ENOUGH
         console.print(summary_table(report), width=width)
-        lines = [*remarks(report), *lines]
+        advice = disturbed_line(report)
+        lines = [*remarks(report), *lines, *([advice] if advice else [])]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -86,8 +88,10 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
     lines = [
         f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
     ]
-    lines += [f"  {address}" for address in summary.addresses[:-1]]
-    lines += [f"  {page_line(new, summary.newest_on_board)}" for new in summary.addresses[-1:]]
+    if summary.standing:
+        lines += standing_lines(summary.standing)
+    else:
+        lines += [f"  {address} (not on its board)" for address in summary.addresses[-1:]]
     if summary.results:
         lines.append(f"{home.command('report')} writes them as a page with charts.")
     if summary.waiting:
@@ -99,9 +103,21 @@ def what_next(summary: RunSummary, home: Home, server: str | None = None) -> lis
     return lines
 
 
-def page_line(address: str, on_board: bool) -> str:
-    """Where a result can be looked at, and whether boards count it yet."""
-    return address if on_board else f"{address} (not on its board yet)"
+def standing_lines(standing: Standing) -> list[str]:
+    """Where this machine stands, and its page."""
+    words = f"is {standing.words}" if standing.words else "has no rank yet"
+    return [f"This machine {words}.", f"  {standing.address}"]
+
+
+def disturbed_line(report: Report) -> str | None:
+    """What to do about figures that something else slowed down; None without any."""
+    disturbed = [figures for figures in report.cells if figures.slowed]
+    if not disturbed:
+        return None
+    return (
+        f"Not worth sharing: {len(disturbed)} of {len(report.cells)} figures, because something "
+        "else slowed this machine down. Close other programs, let it cool, and run again."
+    )
 
 
 def device_lines(report: Report) -> list[str]:

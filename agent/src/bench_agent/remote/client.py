@@ -254,16 +254,14 @@ class Client:
         """Wait before another post; see :meth:`.Connection.wait`."""
         return self._connection.wait(seconds, waited)
 
-    def is_on_board(self, result_id: str) -> bool:
-        """Whether boards count a result; the server waits up to BOARD_WAIT_SECONDS for that.
+    def result_on_board(self, result_id: str) -> dict[str, Any] | None:
+        """A result once boards have it; None after BOARD_WAIT_SECONDS, for which the server waits.
 
-        False also if the server does not answer.
+        Raises:
+            ServerUnreachable, ServerRefused: the server does not answer, or does not know it.
         """
-        try:
-            answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
-        except (ServerUnreachable, ServerRefused):
-            return False
-        return answer.get("status") != "pending"
+        answer = self.read(f"/api/v1/results/{result_id}?wait={BOARD_WAIT_SECONDS}")
+        return None if answer.get("status") == "pending" else answer
 
     def _meet(self) -> ServerState:
         if self.witness is None:

@@ -18,6 +18,7 @@ from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
+from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
@@ -63,7 +64,7 @@ class RunSummary:
     results: list[Result] = field(default_factory=list)
     sent: int = 0
     addresses: list[str] = field(default_factory=list)  # of the sent results
-    newest_on_board: bool = False  # the server's pages count the result that was sent last
+    standing: Standing | None = None  # of this machine, once boards count the newest result
     refused: int = 0
     waiting: int = 0
     server_unreachable: bool = False
@@ -288,7 +289,7 @@ class Posting:
         if self._summary.server_unreachable and not list(self._outbox.pending()):
             self._summary.server_unreachable = False
         if self._newest:
-            self._summary.newest_on_board = self._client.is_on_board(self._newest)
+            self._summary.standing = standing(self._client, self._newest)
         self._client.close()
 
     def _post(self, client: Client) -> None:

@@ -1,0 +1,44 @@
+"""Where a machine stands on a server, asked when its results are on the boards."""
+
+from typing import Any, NamedTuple
+
+from bench_protocol import format as people
+
+from ..base.errors import ServerUnreachable
+from .client import Client, ServerRefused
+
+
+class Standing(NamedTuple):
+    """The address of a machine's page, and its best rank in words, None without one."""
+
+    address: str
+    words: str | None
+
+
+def standing(client: Client, result_id: str) -> Standing | None:
+    """Where the machine of a result stands, once boards have it. None without a ranked result, and
+    if the server does not answer."""
+    try:
+        answer = client.result_on_board(result_id)
+        machine_id = answer.get("machine_id") if answer else None
+        if not isinstance(machine_id, str):
+            return None
+        places = client.read(f"/api/v1/machines/{machine_id}").get("places")
+    except (ServerUnreachable, ServerRefused):
+        return None
+    return Standing(f"{client.server}/machines/{machine_id}", in_words(places))
+
+
+def in_words(places: Any) -> str | None:
+    """The best of a machine's places: ``15th of 47 on mnist-cnn, 1.02 times the median of this
+    hardware``."""
+    if not isinstance(places, list):
+        return None
+    ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
+    if not ranked:
+        return None
+    best = min(ranked, key=lambda place: (place["rank"] / place["ranked"], place["workload"]))
+    words = f"{people.ordinal(best['rank'])} of {best['ranked']} on {best['workload']}"
+    if best["machines"] > 1 and best["of_hardware"]:
+        words += f", {best['of_hardware']:.3g} times the median of this hardware"
+    return words
