@@ -358,8 +358,8 @@ def test_a_list_is_no_document(http: TestClient, address: str) -> None:
 def test_other_methods(http: TestClient, method: str) -> None:
     answer = http.request(method, "/api/v1/results")
     assert_problem(answer, 405, "method_not_allowed", "method")
-    assert answer.headers["allow"] == "GET, HEAD, POST"
-    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD"
+    assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize(

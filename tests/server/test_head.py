@@ -49,9 +49,9 @@ def test_head_knows_etags(http: TestClient) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "allow"),
     [
-        ("PUT", "/api/v1/workloads", {"GET", "HEAD"}),
-        ("HEAD", "/api/v1/challenges", {"POST"}),
-        ("POST", "/static/site.css", {"GET", "HEAD"}),
+        ("PUT", "/api/v1/workloads", {"GET", "HEAD", "OPTIONS"}),
+        ("HEAD", "/api/v1/challenges", {"POST", "OPTIONS"}),
+        ("POST", "/static/site.css", {"GET", "HEAD", "OPTIONS"}),
     ],
 )
 def test_allow_names_head_where_get_works(

@@ -52,7 +52,7 @@ HINT_OF_STATUS = {
     422: "correct the field; /docs lists every parameter with its limits",
     500: "try again; if it persists, tell the server's operator",
 }
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LOST = "The address may be mistyped, or what it names may be on another server."
 
 
@@ -122,6 +122,8 @@ def install(app: FastAPI) -> None:
             detail = f"nothing is at {request.url.path}"
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods(request))
+            if request.method == "OPTIONS":
+                return Response(status_code=204, headers=headers)
         return answer(request, problem(error.status_code, code, detail[:2000], field), headers)
 
     @app.exception_handler(OperationalError)
@@ -139,7 +141,7 @@ def install(app: FastAPI) -> None:
 
 def _methods(request: Request) -> list[str]:
     """All methods of a path. Each route knows only its own, so all routes are checked. HEAD is
-    allowed with GET."""
+    allowed with GET, OPTIONS everywhere."""
     # In a mounted application the root path is the mount's.
     root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
 
@@ -151,4 +153,5 @@ def _methods(request: Request) -> list[str]:
             if route.matches(dict(scope))[0] == Match.FULL
         )
 
-    return [method for method in METHODS if answers("GET" if method == "HEAD" else method)]
+    asked = {"HEAD": "GET"}
+    return [m for m in METHODS if m == "OPTIONS" or answers(asked.get(m, m))]

@@ -1,6 +1,5 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
-import hashlib
 import re
 from dataclasses import fields
 from functools import cache
@@ -14,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from bench_protocol import doubt_text, doubts
 from bench_protocol import format as people
 
+from . import static_files
 from .plots import flops
 
 # The words of docs/methodology.md.
@@ -55,7 +55,7 @@ def environment() -> Environment:
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
         sentence=lambda text: text[:1].upper() + text[1:],
     )
-    env.globals["static"] = _static
+    env.globals["static"] = static_files.address
     env.globals["UNSTEADY"] = UNSTEADY
     return env
 
@@ -99,11 +99,3 @@ def error_page(request: Request, status: int, title: str, detail: str, hint: str
 def _attribute(name: str) -> str:
     """Words for a differing property: ``machine.os.version`` is ``os version``."""
     return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")
-
-
-@cache
-def _static(name: str) -> str:
-    """Address of a static file; it changes with the content, so that browsers do not use an old
-    one."""
-    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
-    return f"/static/{name}?v={digest}"
