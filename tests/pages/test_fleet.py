@@ -3,7 +3,7 @@
 import re
 import zlib
 from typing import Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 from xml.etree import ElementTree
 
 import httpx
@@ -182,6 +182,44 @@ def test_with_script_the_board_follows_what_is_typed(browser: Browser, fleet: Fl
     expect(page.locator("#found label")).to_have_count(2)
     expect(page.get_by_label("NVIDIA H200", exact=True)).to_be_checked()
     assert problems == []
+    page.close()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: bool) -> None:
+    page = browser.new_page(java_script_enabled=script)
+    page.goto(f"{fleet.address}/?workload=mnist-cnn&where=cores%3E0&where=memory_bytes%3E0")
+    page.get_by_label("Device").select_option("metal")
+    page.get_by_label("Recipe").select_option("tuned")
+    if not script:
+        page.get_by_role("button", name="Show").click()
+    query = "workload=mnist-cnn&device=metal&recipe=tuned&where=cores%3E0&where=memory_bytes%3E0"
+    twin = page.locator('#twins a[href*="device=metal&recipe=tuned"]')
+    expect(twin).to_have_count(1)
+    expect(page).to_have_url(re.compile("device=metal"))
+
+    def parameters(address: str) -> list[tuple[str, str]]:
+        return sorted(parse_qsl(urlsplit(address).query, keep_blank_values=True))
+
+    chosen = parameters(f"?{query}")
+    assert parameters(page.url) == chosen
+    for place, added in (
+        (("Rows", "Every set-up"), ("group", "setup")),
+        (("Figure", "Energy"), ("sort", "energy")),
+    ):
+        navigation, name = place
+        link = page.get_by_role("navigation", name=navigation).get_by_role("link", name=name)
+        assert parameters(link.get_attribute("href") or "") == sorted([*chosen, added])
+    pill = page.get_by_role("navigation", name="Workload").get_by_role("link", name="fashion-mlp")
+    assert ("device", "metal") in parameters(pill.get_attribute("href") or "")
+    for name in ("This page as JSON", "All rows as CSV"):
+        href = page.get_by_role("link", name=name).get_attribute("href") or ""
+        assert parameters(href) == chosen
+    page.get_by_role("navigation", name="Rows").get_by_role("link", name="Every set-up").click()
+    expect(page).to_have_url(re.compile("group=setup"))
+    assert set(page.locator("table.ranking .chip.device").all_inner_texts()) == {"metal"}
+    page.get_by_role("link", name="Clear").click()
+    expect(page).to_have_url(f"{fleet.address}/?workload=mnist-cnn&group=setup")
     page.close()
 
 

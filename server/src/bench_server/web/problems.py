@@ -17,6 +17,7 @@ from starlette.routing import Match, Mount
 from bench_protocol.errors import ProtocolError
 
 from ..errors import InvalidQuery
+from .canonical import Moved
 from .render import error_page
 
 MEDIA_TYPE = "application/problem+json"
@@ -125,6 +126,11 @@ def install(app: FastAPI) -> None:
             if request.method == "OPTIONS":
                 return Response(status_code=204, headers=headers)
         return answer(request, problem(error.status_code, code, detail[:2000], field), headers)
+
+    @app.exception_handler(Moved)
+    def _moved(_request: Request, moved: Moved) -> Response:
+        # Not RedirectResponse: it would quote the address again.
+        return Response(status_code=302, headers={"Location": moved.address})
 
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:

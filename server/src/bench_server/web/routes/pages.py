@@ -9,6 +9,7 @@ from ...answers import studies
 from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
 from ...answers.types import Across
 from .. import render
+from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
 from ..pages import guides
@@ -20,7 +21,7 @@ from .compare import prices
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, Slug
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(canonical)])
 
 
 @router.get("/")
