@@ -24,6 +24,9 @@ PAGES = (
     "/?workload=mnist-cnn&sort=energy",
     "/?workload=mnist-cnn&group=setup&batch_size=any&q=m4+pro",
     "/workloads/mnist-cnn",
+    "/hardware",
+    "/machines?q=m2",
+    "/results?workload=mnist-cnn",
     "/hardware/apple-m2-max-30-core-gpu",
     "/machines/{machine}",
     "/results/{result}",
@@ -364,7 +367,7 @@ def test_pictures_badges_and_feed(fleet: Fleet) -> None:
         assert link is not None
         assert http.get(link.attrib["href"]).status_code == 200
         assert http.get("/results/0123456789abcdef/card.png").status_code == 404
-        assert http.get("/compare/card.png?ids=nvidia-h200,nobody").status_code == 404
+        assert http.get("/compare/card.png?ids=nvidia-h200,nobody").status_code == 422
 
 
 def test_markup_in_names_is_text_in_pictures_feed_and_badges(fleet: Fleet) -> None:

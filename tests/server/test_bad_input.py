@@ -326,7 +326,7 @@ ADDRESSES = [
     ("/api/v1/compare", 422),
     ("/api/v1/compare?ids=a", 422),
     ("/api/v1/compare?ids=" + ",".join(f"a{i}" for i in range(21)), 422),
-    ("/api/v1/compare?ids=a,b", 404),
+    ("/api/v1/compare?ids=a,b", 422),
     ("/api/v1/compare?ids=a,%00", 422),
     ("/static/../app.py", 404),
 ]
@@ -378,7 +378,7 @@ def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
     answer = http.get(address, headers={"Accept": "text/html"})
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"].startswith("text/html")
-    assert "To the leaderboard" in answer.text
+    assert "Back to the leaderboard" in answer.text
     assert "/api/" not in answer.text
 
 

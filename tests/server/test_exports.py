@@ -52,7 +52,7 @@ def filled(post: Poster) -> dict[str, str]:
     ("address", "count"),
     [
         ("/export?", 7),
-        ("/export?rankable=true&device=metal", 3),
+        ("/export?ranked=true&device=metal", 3),
         ("/leaderboard?workload=mnist-cnn", 2),
         ("/leaderboard?group=result", 6),
         ("/compare?ids={ids}&price.intel-core-i7-8700=300", 2),

@@ -47,7 +47,7 @@ ADDRESSES = [
     "/api/v1/compare?ids={hardware},{machine}",
     "/api/v1/compare?ids={result},setup-{result}",
     "/api/v1/results?status=failed",
-    "/api/v1/results?rankable=false",
+    "/api/v1/results?ranked=false",
     "/api/v1/results?workload=resnet50-transfer",
     "/api/v1/results?framework=jax&device=cpu",
     "/api/v1/results?precision=tf32",

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -89,6 +90,9 @@ def create_app(
     app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
     app.state.metrics = registry(lambda: app.state.store)
+    app.state.paths = frozenset(
+        route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
+    )
     for router in ROUTERS:
         app.include_router(router, responses=refused(401, 429))
     app.mount("/static", DigestedFiles(), name="static")

@@ -62,7 +62,7 @@ def compare(
         across: an axis that cells omit, allowed if only set-ups and results are compared.
 
     Raises:
-        NotFound: an id names none of these.
+        InvalidQuery: an id names none of these.
         InvalidQuery: a price names nothing that is compared; ``across`` with hardware or a machine.
     """
     prices = prices or {}
@@ -131,9 +131,9 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, Side]:
     try:
         _, row = queries.result_with_id(session, item.removeprefix(SETUP))
     except NotFound:
-        raise NotFound(
-            f"{item[:100]!r} is no hardware or machine with ranked results, no result, no set-up "
-            "and no published figure",
+        raise InvalidQuery(
+            f"ids: {item[:100]!r} is no hardware or machine with ranked results, no result, no "
+            "set-up and no published figure",
             field="ids",
             hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",

@@ -13,7 +13,7 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
 from ..ranking.score import Score, score
-from . import queries
+from . import known, queries
 from .filters import ListFilters
 from .types import FigureAnswer, figure_fields
 
@@ -154,11 +154,7 @@ def hardware(session: Session, slug: str, score_baseline: str | None = None) -> 
     """
     figures = queries.hardware_figures(session, slug)
     if not figures:
-        raise NotFound(
-            f"no hardware {slug[:100]!r} with results that count",
-            field="slug",
-            hint="GET /api/v1/hardware lists them all",
-        )
+        raise known.no_hardware(session, slug)
     first = figures[0]
     baseline = queries.hardware_figures(session, score_baseline) if score_baseline else ()
     return HardwareAnswer(
@@ -189,7 +185,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
     figures = queries.machine_figures(session, machine_id)
     if not figures:
         raise NotFound(
-            f"no machine {machine_id[:40]!r} with results that count",
+            f"no machine {machine_id[:40]!r} with ranked results",
             field="id",
             hint="GET /api/v1/machines lists them all",
         )

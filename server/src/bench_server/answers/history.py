@@ -82,7 +82,7 @@ class HistoryAnswer:
 
 def history(session: Session, machine_id: str, filters: HistoryFilters) -> HistoryAnswer:
     """Raises:
-    NotFound: the machine has no results that count.
+    NotFound: the machine has no ranked results.
     InvalidQuery: the filters leave none of its cells, or several.
     """
     figure = _cell(session, machine_id, filters)
@@ -118,7 +118,7 @@ def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, s
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     figures = queries.machine_figures(session, machine_id)
     if not figures:
-        raise NotFound(f"no machine {machine_id[:40]!r} with results that count", field="id")
+        raise NotFound(f"no machine {machine_id[:40]!r} with ranked results", field="id")
     wanted = filters.model_dump(exclude_none=True)
     fitting = [
         figure

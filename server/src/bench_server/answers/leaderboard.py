@@ -8,13 +8,13 @@ from sqlmodel import Session
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.workloads import Workload
 
-from ..errors import InvalidQuery, NotFound
+from ..errors import InvalidQuery
 from ..ranking import compare as ranking
 from ..ranking import published
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
 from ..ranking.peaks import peak_flops
-from . import cursors, leaderboard_sql, queries, unranked
+from . import cursors, known, leaderboard_sql, unranked
 from .filters import BoardFilters
 from .types import Board, BoardRow, FigureAnswer, UnrankedRow, figure_fields, workload_answer
 
@@ -34,7 +34,7 @@ def leaderboard(session: Session, filters: BoardFilters) -> tuple[Board, ...]:
     """Boards of one workload or of all.
 
     Raises:
-        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+        InvalidQuery: a cursor is given without a workload.
     """
     return boards_of(session, asked_for(filters), filters)
 
@@ -51,14 +51,9 @@ def boards_of(
     """Boards of workloads. All figures are read at once.
 
     Raises:
-        NotFound: the requested baseline is no known hardware.
+        InvalidQuery: a framework, a hardware or the baseline is unknown.
     """
-    if filters.baseline and not queries.is_hardware(session, filters.baseline):
-        raise NotFound(
-            f"no hardware {filters.baseline!r} has a figure",
-            field="baseline",
-            hint="GET /api/v1/hardware lists it all",
-        )
+    known.require_known(session, filters)
     figures = {}
     if filters.sort == "energy" or filters.group != "result":
         figures = leaderboard_sql.figures(session, workloads, filters)
@@ -160,19 +155,13 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     """The requested workload, or all.
 
     Raises:
-        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+        InvalidQuery: a cursor is given without a workload.
     """
     if filters.cursor and not filters.workload:
         raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
     if filters.workload is None:
         return CATALOGUE
-    matching = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)
-    if not matching:
-        names = ", ".join(workload.name for workload in CATALOGUE)
-        raise InvalidQuery(
-            f"no workload {filters.workload!r}", field="workload", hint=f"choose one of: {names}"
-        )
-    return matching
+    return (workload_named(filters.workload),)
 
 
 def _baselines(filters: BoardFilters) -> BoardFilters:

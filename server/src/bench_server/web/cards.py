@@ -113,7 +113,7 @@ def machine_badge(session: Session, machine_id: str) -> str:
 
 def feed(session: Session) -> tuple[FeedEntry, ...]:
     """The newest ranked results, newest first."""
-    filters = ResultPageFilters.model_validate({"rankable": True, "limit": FEED_ENTRIES})
+    filters = ResultPageFilters.model_validate({"ranked": True, "limit": FEED_ENTRIES})
     rows, _ = queries.results(session, filters)
     return tuple(FeedEntry(row.submission_id, _feed_title(row), row.received_at) for _, row in rows)
 

@@ -77,8 +77,10 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
     return HTMLResponse(html, status)
 
 
-def error_page(request: Request, status: int, title: str, detail: str, hint: str) -> HTMLResponse:
-    """Render a refusal as a page."""
+def error_page(
+    request: Request, status: int, title: str, detail: str, hint: str, near: str | None
+) -> HTMLResponse:
+    """Render a refusal as a page. ``near``: an address that may be the wanted one."""
     html = (
         environment()
         .get_template("error.html")
@@ -89,6 +91,7 @@ def error_page(request: Request, status: int, title: str, detail: str, hint: str
             status=status,
             detail=detail,
             hint=hint,
+            near=near,
             json_href=None,
             as_of=None,
         )

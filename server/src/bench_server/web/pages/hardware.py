@@ -12,8 +12,8 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Environment, Machine
 
-from ...answers import hardware, leaderboard
-from ...answers.filters import BoardFilters, HistoryFilters
+from ...answers import hardware, known, leaderboard
+from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
 from ...answers.history import HistoryAnswer, history
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
@@ -141,8 +141,12 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
     """Fill the context. Raises NotFound if the catalogue has no such workload."""
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
-        names = ", ".join(workload.name for workload in CATALOGUE)
-        raise NotFound(f"no workload {name[:64]!r}", field="name", hint=f"there are {names}")
+        raise NotFound(
+            f"no workload {name[:64]!r}",
+            field="name",
+            hint=f"there are {', '.join(WORKLOADS)}",
+            near=known.nearest(name[:64], WORKLOADS),
+        )
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,

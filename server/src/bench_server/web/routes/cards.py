@@ -3,10 +3,12 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import FileResponse
 
 from ...answers.comparison import compare
 from ...answers.filters import compared_ids
 from .. import cards
+from ..static_files import FOLDER
 from .compare import AnyAcross, Ids, prices
 from .deps import Reading, SettingsDep
 from .hardware import MachineId, Slug
@@ -48,6 +50,16 @@ def hardware_badge(session: Reading, slug: Slug) -> Response:
 @router.get("/machines/{machine_id}/badge.svg")
 def machine_badge(session: Reading, machine_id: MachineId) -> Response:
     return _svg(cards.machine_badge(session, machine_id))
+
+
+@router.get("/favicon.ico")
+def favicon() -> Response:
+    return FileResponse(FOLDER / "favicon.ico", media_type="image/x-icon", headers=SHORT)
+
+
+@router.get("/apple-touch-icon.png")
+def touch_icon() -> Response:
+    return FileResponse(FOLDER / "apple-touch-icon.png", headers=SHORT)
 
 
 @router.get("/feed.atom")

@@ -6,13 +6,20 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import HTMLResponse
 
 from ...answers import studies
-from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
+from ...answers.filters import (
+    BoardPageFilters,
+    HistoryFilters,
+    ListPageFilters,
+    ResultListFilters,
+    Words,
+    compared_ids,
+)
 from ...answers.types import Across
 from .. import render
 from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides
+from ..pages import guides, lists
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import result as results
@@ -34,6 +41,27 @@ def leaderboard(
 @router.get("/workloads/{name}")
 def workload(request: Request, session: Reading, name: str) -> HTMLResponse:
     return render.page(request, "workload.html", hardware_pages.workload_page(session, name))
+
+
+@router.get("/hardware")
+def hardware_list(
+    request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "hardware-list.html", lists.hardware_list(session, filters))
+
+
+@router.get("/machines")
+def machine_list(
+    request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "machine-list.html", lists.machine_list(session, filters))
+
+
+@router.get("/results")
+def result_list(
+    request: Request, session: Reading, filters: Annotated[ResultListFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "result-list.html", lists.result_list(session, filters))
 
 
 @router.get("/hardware/{slug}")

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
-from ...answers import queries
+from ...answers import known, queries
 from ...answers.filters import ResultPageFilters
 from ...answers.types import (
     ReceiptAnswer,
@@ -96,6 +96,7 @@ async def submit(request: Request) -> Response:
 
 @router.get("", summary="Results, newest first, page by page", responses=problems(422))
 def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) -> ResultPageAnswer:
+    known.require_known(session, filters)
     rows, cursor = queries.results(session, filters)
     return ResultPageAnswer(tuple(ResultAnswer(**result_fields(*row)) for row in rows), cursor)
 
