@@ -16,7 +16,7 @@ from .garbage import tune_collector
 from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
-from .web import problems
+from .web import openapi, problems
 from .web.cross_origin import CrossOrigin
 from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.head_requests import HeadRequests
@@ -24,7 +24,6 @@ from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
 from .web.response_cache import FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
-from .web.routes.deps import problems as refused
 from .web.static_files import DigestedFiles
 
 SECURITY_HEADERS = {
@@ -77,6 +76,9 @@ def create_app(
     app = FastAPI(
         title=f"{settings.site_name} API",
         summary="Signed training benchmarks: submit, rank, compare.",
+        description=openapi.DESCRIPTION,
+        openapi_tags=[{"name": name, "description": words} for name, words in openapi.TAGS.items()],
+        generate_unique_id_function=openapi.operation_id,
         version=__version__,
         lifespan=lifespan,
         docs_url=None,  # Swagger's page loads files from another host; /docs is our own page
@@ -94,9 +96,10 @@ def create_app(
         route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
     )
     for router in ROUTERS:
-        app.include_router(router, responses=refused(401, 429))
+        app.include_router(router)
     app.mount("/static", DigestedFiles(), name="static")
     problems.install(app)
+    openapi.install(app)
     # The middleware added last runs first. The cache is outside of tags and compression, so that
     # an answer which is sent again is neither tagged nor compressed again.
     app.add_middleware(EntityTags)

@@ -247,6 +247,11 @@ class ResultFilters(CellFilters):
 class ResultPageFilters(ResultFilters):
     """Parameters of the list of results."""
 
+    verdicts: bool = Field(
+        True,
+        description="false: leave the findings of the checks out, nine tenths of an answer",
+        examples=[False],
+    )
     limit: Limit = 50
     cursor: Annotated[Cursor | None, Empty] = Field(
         None,

@@ -100,7 +100,7 @@ class PublishedAnswer:
     id: str
     source: str
     url: str
-    licence: str
+    license: str
     note: str
     source_table: str
     published_at: datetime
@@ -120,11 +120,13 @@ class PublishedAnswer:
 
 def published_figures(session: Session) -> list[PublishedAnswer]:
     """Every published figure that was imported."""
-    names = [name for name in PublishedAnswer.__dataclass_fields__ if name != "samples_per_second"]
+    derived = ("samples_per_second", "license")
+    names = [name for name in PublishedAnswer.__dataclass_fields__ if name not in derived]
     rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
     return [
         PublishedAnswer(
             **{name: getattr(row, name) for name in names},
+            license=row.licence,
             samples_per_second=1e9 / row.ns_per_sample,
         )
         for row in rows

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol import doubt_text, doubts
@@ -75,6 +75,14 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
         )
     )
     return HTMLResponse(html, status)
+
+
+def text(request: Request, template: str) -> PlainTextResponse:
+    """Render a document in plain text; nothing in it is escaped."""
+    plain = environment().overlay(autoescape=False).get_template(template)
+    origin = str(request.base_url).rstrip("/")
+    name = request.app.state.settings.site_name
+    return PlainTextResponse(plain.render(site_name=name, origin=origin))
 
 
 def error_page(

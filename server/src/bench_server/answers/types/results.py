@@ -53,7 +53,7 @@ class ResultAnswer:
     startup_seconds: float | None
     parameter_count: int | None
     last_loss: float | None
-    verdicts: tuple[CheckVerdict, ...]
+    verdicts: tuple[CheckVerdict, ...] | None
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,10 @@ DERIVED = frozenset(
 )
 
 
-def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`."""
+def result_fields(
+    submission: Submission, row: Measurement, verdicts: bool = True
+) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`; ``verdicts``: whether they are wanted."""
     columns = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
@@ -108,5 +110,5 @@ def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
         "epoch_seconds": None if row.epoch_ns is None else row.epoch_ns / 1e9,
         "startup_seconds": None if row.startup_ns is None else row.startup_ns / 1e9,
         "unsteady": unsteady(row.spread),
-        "verdicts": from_text(row.verdicts),
+        "verdicts": from_text(row.verdicts) if verdicts else None,
     }

@@ -66,7 +66,7 @@ def prices(request: Request) -> dict[str, float]:
     responses=problems(404, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
-def comparison(
+def get_comparison(
     session: Reading,
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Ids,

@@ -21,7 +21,7 @@ ANSWER = TypeAdapter(LeaderboardAnswer)
     response_model=LeaderboardAnswer,
     responses=problems(404, 422),
 )
-def boards(session: Reading, filters: Annotated[BoardFilters, Query()]) -> Response:
+def get_leaderboard(session: Reading, filters: Annotated[BoardFilters, Query()]) -> Response:
     as_of = position.read(session.connection()).next_index
     answer = flat(leaderboard(session, filters), as_of)
     # FastAPI would validate each of the rows again, for a quarter of the time of the answer.

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from ...answers import studies
 from ...answers.filters import (
@@ -153,5 +153,11 @@ def submit(request: Request, settings: SettingsDep) -> HTMLResponse:
 
 
 @router.get("/docs")
-def docs(request: Request) -> HTMLResponse:
-    return render.page(request, "docs.html", api.docs_page(request.app.openapi()))
+def docs(request: Request, session: Reading) -> HTMLResponse:
+    context = api.docs_page(request.app.openapi(), api.sample(session))
+    return render.page(request, "docs.html", context)
+
+
+@router.get("/llms.txt")
+def llms(request: Request) -> PlainTextResponse:
+    return render.text(request, "llms.txt")
