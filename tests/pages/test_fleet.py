@@ -301,9 +301,23 @@ def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet
     page.goto(f"{fleet.address}/machines/{fleet.machine}")
     changes = page.locator(".changes li")
     expect(changes).to_have_count(2)
-    expect(changes.nth(0)).to_contain_text("Changed: tensorflow 2.18.0 → 2.18.1")
-    expect(changes.nth(1)).to_contain_text("Changed: os version 14.6 → 15.5")
-    expect(page.locator("#content .mark")).to_have_count(2)
+    expect(changes.nth(0)).to_contain_text(
+        re.compile(
+            r"^\d+\.\d % faster since 2026-.* \(95 % CI .*\), with tensorflow 2.18.0 to 2.18.1"
+        )
+    )
+    expect(changes.nth(1)).to_contain_text(
+        re.compile(r"^6\.\d % slower since .* \(95 % CI .* %\), with macOS 14.6 to 15.5")
+    )
+    colours = [
+        page.locator(f"#content {place}").nth(n).evaluate(f"e => getComputedStyle(e).{name}")
+        for place, name in ((".mark", "stroke"), (".changes strong", "color"))
+        for n in (0, 1)
+    ]
+    faster, slower = colours[:2]
+    assert colours == [faster, slower, faster, slower]
+    reds = [int(colour.removeprefix("rgb(").split(",")[0]) for colour in (faster, slower)]
+    assert reds[0] < 100 < reds[1]
     page.close()
 
 

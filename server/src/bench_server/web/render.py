@@ -1,6 +1,5 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
-import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -23,7 +22,6 @@ UNSTEADY = (
 ).replace("%", " %")
 # The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
-ATTRIBUTE_GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -44,7 +42,6 @@ def environment() -> Environment:
         rate=people.rate,
         ratio=people.ratio,
         percent=people.percent,
-        attribute=_attribute,
         size=people.size,
         joules=people.joules,
         scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
@@ -105,8 +102,3 @@ def error_page(
         )
     )
     return HTMLResponse(html, status)
-
-
-def _attribute(name: str) -> str:
-    """Words for a differing property: ``machine.os.version`` is ``os version``."""
-    return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")

@@ -18,8 +18,9 @@ from ...answers.history import HistoryAnswer, history
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ...ranking.rows import TABLE
+from ..changes import ChangeWords, in_words
 from ..description_lists import Fact, environment_facts, machine_facts
-from ..plots import Plot, Point, Series, plot
+from ..plots import Mark, Plot, Point, Series, plot
 from .common import Choice, address
 
 MOST_MACHINES = 20
@@ -62,8 +63,9 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot``: of the chosen cell, null without one; ``trends_href``: figures of the
-    cell's hardware by version, null where there are none; ``cells``: addresses of all cells.
+    ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
+    history in words; ``trends_href``: figures of the cell's hardware by version, null where there
+    are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -77,6 +79,7 @@ class MachinePage:
     history_json_href: str | None
     trends_href: str | None
     plot: Plot | None
+    changes: tuple[ChangeWords, ...]
     cells: tuple[Choice, ...]
 
 
@@ -115,6 +118,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     shown = max(fitting, key=lambda figure: figure.repeats)
     cell = _cell(shown)
     machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
+    changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
@@ -129,7 +133,8 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         history=machine_history,
         history_json_href=address(f"{api}/history", cell),
         trends_href=_trends_href(shown, machine_history),
-        plot=_history_plot(machine_history),
+        plot=_history_plot(machine_history, changes),
+        changes=changes,
         cells=tuple(
             Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
             for f in answer.figures
@@ -214,7 +219,7 @@ def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | No
     return address("/trends", {"hardware": shown.hardware_slug, **chosen})
 
 
-def _history_plot(answer: HistoryAnswer) -> Plot:
+def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
     points = tuple(
         Point(
             number,
@@ -232,8 +237,8 @@ def _history_plot(answer: HistoryAnswer) -> Plot:
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
-            (numbers[change.run_id] - 0.5, people.ratio(change.speed_up))
-            for change in answer.changes
+            Mark(numbers[change.run_id] - 0.5, words.label, words.kind)
+            for change, words in zip(answer.changes, changes, strict=True)
         ],
     )
 
