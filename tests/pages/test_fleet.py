@@ -362,8 +362,18 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
 
 def test_pictures_badges_and_feed(fleet: Fleet) -> None:
     with httpx.Client(base_url=fleet.address, timeout=30) as http:
-        for address in (f"/results/{fleet.result}", f"/compare?ids={THREE}"):
+        for address in (
+            "/",
+            "/?workload=mnist-cnn&device=metal",
+            "/workloads/mnist-cnn",
+            "/hardware/apple-m2-max-30-core-gpu",
+            f"/machines/{fleet.machine}",
+            f"/results/{fleet.result}",
+            f"/compare?ids={THREE}",
+        ):
             page = http.get(address).text
+            for name in ('name="description"', 'property="og:title"', 'property="og:description"'):
+                assert re.search(rf'<meta {name} content="[^"]{{5,}}">', page), (address, name)
             match = re.search(r'property="og:image" content="([^"]+)"', page)
             assert match
             picture = http.get(match[1].replace("&amp;", "&"))

@@ -7,7 +7,7 @@ import pytest
 from bench_server.answers.history import Change, Difference
 from bench_server.web.changes import in_words
 
-MACOS = {"os": {"name": "macOS", "version": "15.5"}}
+MACOS = {"os": {"name": "macos", "version": "15.5"}}
 
 
 def change(speed_up: float, low: float | None, high: float | None, *changed: Difference) -> Change:

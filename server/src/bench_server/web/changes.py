@@ -13,6 +13,7 @@ from ..answers.history import Change, Difference
 MOST_CAUSES = 8
 # From this speed-up on, and below its inverse, "times as fast" reads better than a percentage.
 TIMES_FROM = 2.0
+SYSTEMS = {"macos": "macOS", "linux": "Linux"}
 GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 
 
@@ -38,7 +39,8 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
     Args:
         machine: the machine's description, for the name of its system.
     """
-    system = str((machine.get("os") or {}).get("name") or "system")
+    name = str((machine.get("os") or {}).get("name") or "system")
+    system = SYSTEMS.get(name, name)
     interval = None
     if change.low is not None and change.high is not None:
         interval = _interval(change.speed_up, change.low, change.high)

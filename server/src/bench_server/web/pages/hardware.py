@@ -11,6 +11,7 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Environment, Machine
+from bench_protocol.workloads import Workload
 
 from ...answers import hardware, known, leaderboard
 from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
@@ -53,6 +54,7 @@ class HardwarePage:
     title: str
     json_href: str
     badge_href: str
+    image_href: str
     answer: hardware.HardwareAnswer
     groups: tuple[WorkloadFigures, ...]
     machines: tuple[MachineLink, ...]
@@ -71,6 +73,7 @@ class MachinePage:
     title: str
     json_href: str
     badge_href: str
+    image_href: str
     answer: hardware.MachineAnswer
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
@@ -89,6 +92,7 @@ class WorkloadPage:
 
     title: str
     json_href: str
+    image_href: str
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]
     board: Board
@@ -101,6 +105,7 @@ def hardware_page(session: Session, slug: str, score_baseline: str | None = None
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
         badge_href=f"/hardware/{slug}/badge.svg",
+        image_href=f"/hardware/{slug}/card.png",
         answer=answer,
         groups=_groups(answer.figures),
         machines=_machines(session, slug),
@@ -124,6 +129,7 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         title=f"{answer.name}, machine {machine_id[:8]}",
         json_href=api,
         badge_href=f"{here}/badge.svg",
+        image_href=f"{here}/card.png",
         answer=answer,
         groups=_groups(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
@@ -142,8 +148,12 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     )
 
 
-def workload_page(session: Session, name: str) -> WorkloadPage:
-    """Fill the context. Raises NotFound if the catalogue has no such workload."""
+def workload_called(name: str) -> Workload:
+    """A workload of the catalogue.
+
+    Raises:
+        NotFound: there is none of this name.
+    """
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
         raise NotFound(
@@ -152,10 +162,17 @@ def workload_page(session: Session, name: str) -> WorkloadPage:
             hint=f"there are {', '.join(WORKLOADS)}",
             near=known.nearest(name[:64], WORKLOADS),
         )
+    return workload
+
+
+def workload_page(session: Session, name: str) -> WorkloadPage:
+    """Fill the context. Raises NotFound if the catalogue has no such workload."""
+    workload = workload_called(name)
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,
         json_href=address("/api/v1/leaderboard", {"workload": name}),
+        image_href=f"/workloads/{name}/card.png",
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=leaderboard.board(

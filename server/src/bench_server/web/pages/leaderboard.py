@@ -74,6 +74,7 @@ class LeaderboardPage:
     title: str
     json_href: str
     csv_href: str
+    image_href: str
     metric: Metric
     metrics: tuple[Choice, ...]
     scopes: tuple[Choice, ...]
@@ -112,6 +113,9 @@ def leaderboard_page(session: Session, filters: BoardFilters) -> LeaderboardPage
         title=filters.workload or "Leaderboard",
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
+        image_href=address(
+            "/card.png", {name: chosen[name] for name in chosen if name not in ("cursor", "limit")}
+        ),
         metric=METRICS.get(filters.sort or "throughput", METRICS["throughput"]),
         metrics=tuple(
             Choice(

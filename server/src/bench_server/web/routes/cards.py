@@ -2,12 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from ...answers.comparison import compare
-from ...answers.filters import compared_ids
-from .. import cards
+from ...answers.filters import BoardPageFilters, compared_ids
+from .. import cards, share_cards
+from ..pages.hardware import workload_called
 from ..static_files import FOLDER
 from .compare import AnyAcross, Ids, prices
 from .deps import Reading, SettingsDep
@@ -25,9 +26,32 @@ def _svg(text: str) -> Response:
     return Response(text, media_type="image/svg+xml", headers=SHORT)
 
 
+@router.get("/card.png")
+def board_card(
+    session: Reading, settings: SettingsDep, filters: Annotated[BoardPageFilters, Query()]
+) -> Response:
+    return _png(share_cards.board_card(session, filters), settings)
+
+
+@router.get("/workloads/{name}/card.png")
+def workload_card(session: Reading, settings: SettingsDep, name: str) -> Response:
+    filters = BoardPageFilters.model_validate({"workload": workload_called(name).name})
+    return _png(share_cards.board_card(session, filters), settings)
+
+
+@router.get("/hardware/{slug}/card.png")
+def hardware_card(session: Reading, settings: SettingsDep, slug: Slug) -> Response:
+    return _png(share_cards.hardware_card(session, slug), settings)
+
+
+@router.get("/machines/{machine_id}/card.png")
+def machine_card(session: Reading, settings: SettingsDep, machine_id: MachineId) -> Response:
+    return _png(share_cards.machine_card(session, machine_id), settings)
+
+
 @router.get("/results/{result_id}/card.png")
 def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Response:
-    return _png(cards.result_card(session, result_id), settings)
+    return _png(share_cards.result_card(session, result_id), settings)
 
 
 @router.get("/compare/card.png")
