@@ -288,7 +288,9 @@ def test_keyboard_alone_ticks_and_compares(browser: Browser, fleet: Fleet) -> No
         if kind == "checkbox" and ticked < 2:
             page.keyboard.press("Space")
             ticked += 1
-        elif ticked == 2 and page.evaluate("document.activeElement.innerText") == "Compare ticked":
+        elif (
+            ticked == 2 and page.evaluate("document.activeElement.innerText") == "Compare selected"
+        ):
             page.keyboard.press("Enter")
             break
     page.wait_for_url("**/compare?ids=*")

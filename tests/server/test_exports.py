@@ -97,7 +97,7 @@ def test_a_name_is_no_formula(post: Poster) -> None:
         ("/export.csv?colour=red", 422),
         ("/leaderboard.csv?workload=nothing", 422),
         ("/leaderboard.csv?workload=mnist-cnn&cursor=x", 422),
-        ("/compare.csv?ids=a,b", 404),
+        ("/compare.csv?ids=a,b", 422),
         ("/machines/0123456789abcdef/history.csv", 404),
     ],
 )

@@ -37,7 +37,7 @@ def ids(post: Poster) -> dict[str, str]:
 def test_a_result_is_beside_others_in_its_set_up(ids: dict[str, str], store: Store) -> None:
     with store.reading() as session:
         card = share_cards.result_card(session, ids["h200"])
-    assert card.line == "mnist-cnn, torch pipeline, batch 64: 2nd of 2"
+    assert card.line == "mnist-cnn, torch pipeline, batch 64: 2nd of 2 hardware"
     assert [(bar.label, bar.own, bar.setup) for bar in card.bars] == [
         ("NVIDIA GeForce RTX 4090", False, None),
         ("NVIDIA H200", True, None),
@@ -50,7 +50,7 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
     with store.reading() as session:
         card = share_cards.hardware_card(session, H200_SLUG)
         board = share_cards.board_card(session, BoardFilters.model_validate({}))
-    assert card.line == "mnist-cnn, each hardware at its best: 2nd of 3"
+    assert card.line == "mnist-cnn, each hardware at its best: 2nd of 3 hardware"
     shown = [(bar.label.split()[-1], bar.setup, bar.own) for bar in card.bars]
     assert shown == [
         ("4090", "jax tuned", False),
@@ -59,7 +59,8 @@ def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Stor
     ]
     assert [bar.setup for bar in board.bars] == [setup for _, setup, _ in shown]
     assert not any(bar.own for bar in board.bars)
-    assert board.foot == "the first 3 of 3 ranked"
+    assert board.bars[0].label == "1. NVIDIA GeForce RTX 4090"
+    assert board.foot == "the first 3 of 3 on the board"
 
 
 def test_a_machine_is_beside_others_in_its_set_up(

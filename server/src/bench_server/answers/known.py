@@ -89,6 +89,8 @@ def hint_of(near: str | None, otherwise: str) -> str:
 
 
 def _has(session: Session, column: str, value: str) -> bool:
-    """Whether any result has this value, by an index of the column."""
-    query = select(RESULTS.c.submission_id).where(RESULTS.c[column] == value).limit(1)
+    """Whether any result has this value: the newest one, by the column's index of lists."""
+    newest = RESULTS.c.received_at.desc(), RESULTS.c.submission_id.desc()
+    query = select(RESULTS.c.submission_id).where(RESULTS.c[column] == value)
+    query = query.order_by(*newest).limit(1)
     return session.connection().scalar(query) is not None

@@ -46,7 +46,7 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
         interval = _interval(change.speed_up, change.low, change.high)
     return ChangeWords(
         kind="faster" if change.speed_up >= 1 else "slower",
-        label=amount(change.speed_up),
+        label=_label(change.speed_up),
         words=amount(change.speed_up),
         interval=interval,
         started_at=change.started_at,
@@ -63,6 +63,13 @@ def amount(speed_up: float) -> str:
     if speed_up <= 1 / TIMES_FROM:
         return f"{people.ratio(1 / speed_up)} slower"
     return f"{people.percent(abs(speed_up - 1))} {'faster' if speed_up >= 1 else 'slower'}"
+
+
+def _label(speed_up: float) -> str:
+    """``−6.1 %``, ``+12.0 %``, ``2.40×``: short, because marks are close to each other."""
+    if not 1 / TIMES_FROM < speed_up < TIMES_FROM:
+        return people.ratio(speed_up)
+    return f"{100 * (speed_up - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
 
 
 def _interval(speed_up: float, low: float, high: float) -> str:

@@ -51,7 +51,7 @@ HINT_OF_STATUS = {
     410: "its sender can show a hidden result again; a withdrawn one is erased",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
-    422: "correct the field; /docs lists every parameter with its limits",
+    422: "fix this parameter or field; /docs lists all of them with their limits",
     500: "try again; if it persists, tell the server's operator",
 }
 # Titles of pages; a problem document has the phrase of HTTP.

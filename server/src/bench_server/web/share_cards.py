@@ -5,6 +5,7 @@ a board has each hardware at its best, and names the set-up at each bar.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sqlmodel import Session
 
@@ -73,7 +74,7 @@ def hardware_card(session: Session, slug: str) -> Card:
 
 
 def board_card(session: Session, filters: BoardFilters) -> Card:
-    """The first rows of a board, of the first one with rows if no workload is chosen.
+    """The first rows of a board, in its order; of the first one with rows if no workload is chosen.
 
     Raises:
         InvalidQuery: a name in the filters is unknown.
@@ -83,11 +84,16 @@ def board_card(session: Session, filters: BoardFilters) -> Card:
     board = next((board for board in boards if board.rows), boards[0])
     workload = board.workload
     title = "How fast does it train?" if filters.workload is None else workload.name
-    line = f"{workload.name}: the fastest {'set-ups' if filters.group == 'setup' else 'hardware'}"
+    rows = "set-ups" if filters.group == "setup" else "hardware, each at its best"
+    line = rows if filters.workload else f"{workload.name}: {rows}"
     bars = _bars(None, [_bar(row) for row in board.rows])
-    count = f"of {board.row_count:,} ranked" if board.row_count else ""
-    foot = f"the first {len(bars)} {count}" if bars else "nobody has measured it yet"
-    return Card(title, line, bars, foot.strip())
+    bars = tuple(
+        replace(bar, label=f"{row.rank}. {bar.label}" if row.rank else bar.label)
+        for row, bar in zip(board.rows, bars, strict=True)
+    )
+    of = f" of {board.row_count:,}" if board.row_count else ""
+    foot = f"the first {len(bars)}{of} on the board" if bars else "nobody has measured it yet"
+    return Card(title, line, bars, foot)
 
 
 def _first(figures: Sequence[hardware.CellFigure]) -> hardware.CellFigure:
@@ -109,10 +115,10 @@ def _board(session: Session, name: str, same: dict[str, object]) -> tuple[BoardR
 
 
 def _place(rows: Sequence[BoardRow], slug: str) -> str:
-    """``15th of 47``."""
+    """``15th of 47 hardware``."""
     ranked = [row for row in rows if row.rank]
     mine = next((row.rank for row in ranked if row.hardware_slug == slug), None)
-    return f"{ordinal(mine)} of {len(ranked)}" if mine else "not ranked"
+    return f"{ordinal(mine)} of {len(ranked)} hardware" if mine else "not ranked"
 
 
 def ordinal(number: int) -> str:
@@ -140,15 +146,18 @@ def _bar(row: BoardRow, own: bool = False) -> CardBar:
 
 
 def _bars(own: CardBar | None, others: Sequence[CardBar]) -> tuple[CardBar, ...]:
-    """Bars in order of speed, whose ``share`` is a rate until here. A set-up is named where the
-    bars are of several."""
-    every = sorted([*others, *([own] if own else [])], key=lambda bar: -bar.share)
+    """Bars, whose ``share`` is a rate until here, in order of speed where one is ``own``. A set-up
+    is named where the bars are of several."""
+    every = list(others)
+    if own is not None:
+        every = sorted([*others, own], key=lambda bar: -bar.share)
+    most = max((bar.share for bar in every), default=1.0)
     named = (own is None or own.setup is not None) and len({bar.setup for bar in every}) > 1
     return tuple(
         CardBar(
             bar.label,
             f"{people.rate(bar.share)}/s",
-            bar.share / every[0].share,
+            bar.share / most,
             bar.kind,
             bar.setup if named else None,
             bar.own,

@@ -89,7 +89,8 @@ def sample(session: Session) -> str | None:
     (board,) = leaderboard.leaderboard(session, filters)
     if not board.rows:
         return None
-    row = {name: getattr(board.rows[0], name) for name in SAMPLE}
+    values = {name: getattr(board.rows[0], name) for name in SAMPLE}
+    row = {n: round(v, 3) if isinstance(v, float) else v for n, v in values.items()}
     shown = json.dumps({"rows": [row]}, indent=2, ensure_ascii=False)
     return shown.replace("\n    }", ",\n      ...\n    }", 1)
 
