@@ -63,7 +63,7 @@ def prices(request: Request) -> dict[str, float]:
 @router.get(
     "/compare",
     summary="Compare two to twenty hardware, machines, set-ups or results, with intervals",
-    responses=problems(404, 422),
+    responses=problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
 def get_comparison(

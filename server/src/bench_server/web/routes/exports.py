@@ -69,7 +69,7 @@ def export_results(
 @router.get(
     "/leaderboard.{form}",
     summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
-    responses=FILES | problems(404, 422),
+    responses=FILES | problems(422),
 )
 def export_leaderboard(
     store: StoreDep, form: AnyFormat, filters: Annotated[BoardFilters, Query()]
@@ -82,7 +82,7 @@ def export_leaderboard(
 @router.get(
     "/compare.{form}",
     summary="A comparison as CSV, JSON lines or Parquet, a row for each thing and cell",
-    responses=FILES | problems(404, 422),
+    responses=FILES | problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
 def export_comparison(

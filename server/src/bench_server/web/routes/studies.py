@@ -13,7 +13,7 @@ router = APIRouter(prefix="/api/v1", tags=["studies"])
 @router.get(
     "/frameworks",
     summary="Frameworks and recipes on one hardware, at equal batch",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
 def get_frameworks(
     session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
@@ -24,7 +24,7 @@ def get_frameworks(
 @router.get(
     "/cpu-vs-gpu",
     summary="CPU against GPU by the work in a step",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
 def get_cpu_vs_gpu(
     session: Reading, choice: Annotated[studies.PairChoice, Query()]
@@ -35,7 +35,7 @@ def get_cpu_vs_gpu(
 @router.get(
     "/batch-size",
     summary="Speed by batch size on one hardware",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
 def get_batch_sizes(
     session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
