@@ -133,7 +133,7 @@ def does_it_get_slower(api: Api, workload: str) -> str:
     found = api.get(path, workload=workload, precision=row["precision"], **cell)
     lines = [
         f"{change['speed_up']:.3g} times as fast from {change['started_at'][:10]} on: "
-        + ", ".join(f"{name} {old} -> {new}" for name, old, new in change["changed"])
+        + ", ".join(f"{one['name']} {one['before']} -> {one['after']}" for one in change["changed"])
         for change in found["changes"]
     ]
     return "; ".join(lines) or f"no change in {len(found['points'])} results"

@@ -151,7 +151,7 @@ class Runner:
             fault=fault,
             worker=_worker_said(result),
             checks=failed,
-            ranked=bool(row["rankable"]),
+            ranked=bool(row["ranked"]),
             trust=row["trust_level"],
             reason=row["unranked_reason"],
             speed=row["samples_per_second"],

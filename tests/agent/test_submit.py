@@ -376,7 +376,7 @@ def test_an_envelope_with_line_ends_is_one_line(tmp_path: Path) -> None:
 def test_an_answer_before_the_projection_is_taken(tmp_path: Path) -> None:
     """What the projection derives may be null until then, or absent."""
     outbox = outbox_with(tmp_path, 2)
-    derived = dict.fromkeys(("trust_level", "rankable", "unranked_reason", "verdicts"))
+    derived = dict.fromkeys(("trust_level", "ranked", "unranked_reason", "verdicts"))
     documents = iter([{"id": "a", "status": "pending"} | derived, {"id": "b", "status": "pending"}])
     made = client(lambda request: answer(request, lambda raw: (201, next(documents))))
     answers = [delivery.answer for delivery in submit(made, outbox)]

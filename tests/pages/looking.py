@@ -36,6 +36,6 @@ def running_fleet(folder: Path, workloads: Sequence[str] = fakes.WORKLOADS) -> I
         yield Fleet(
             address,
             machine=newest(hardware="apple-m2-max-30-core-gpu")["machine_id"],
-            result=newest(hardware="nvidia-h200", workload="mnist-cnn", rankable="true")["id"],
+            result=newest(hardware="nvidia-h200", workload="mnist-cnn", ranked="true")["id"],
             failed=newest(status="failed")["id"],
         )

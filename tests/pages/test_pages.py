@@ -32,7 +32,7 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     page.get_by_role("link", name="Clear").click()
     page.get_by_label("Compare NVIDIA H200").check()
     page.get_by_label("Compare Apple M2 Max (30-core GPU)").check()
-    page.get_by_role("button", name="Compare ticked").click()
+    page.get_by_role("button", name="Compare selected").click()
     assert "/compare?ids=" in page.url
     expect(page.get_by_role("heading", level=1)).to_have_text(
         re.compile("^NVIDIA H200 trains 2.06 times as fast as Apple M2 Max")
@@ -85,7 +85,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("table.ranking")).to_have_count(1)
     page.goto(empty_site)
     expect(page.locator("input[name=ids]")).to_have_count(0)
-    expect(page.get_by_role("button", name="Compare ticked")).to_have_count(0)
+    expect(page.get_by_role("button", name="Compare selected")).to_have_count(0)
     page.get_by_role("link", name="Compare its set-ups").click()
     expect(page.locator(".board-foot")).to_contain_text(
         "Speed-up against Intel Core i7-8700, tensorflow tuned."
@@ -93,7 +93,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator(".explain")).to_contain_text("Level 1 means signed by a known key")
     page.get_by_label("Compare Intel Core i7-8700, tensorflow tuned").check()
     page.get_by_label("Compare Intel Core i7-8700, mlx tuned").check()
-    page.get_by_role("button", name="Compare ticked").click()
+    page.get_by_role("button", name="Compare selected").click()
     table = page.locator("table.comparison")
     expect(table.locator("thead")).to_contain_text("Intel Core i7-8700, mlx tuned")
     expect(table).to_contain_text("95 % CI")
@@ -141,7 +141,7 @@ def test_result_page_and_its_json_twin_agree(browser: Browser, site: Site) -> No
     answer = httpx.get(f"{site.address}/api/v1/results/{site.measured}").json()
     tiles = page.locator(".tiles dd")
     expect(tiles.nth(0)).to_have_text(people.rate(answer["samples_per_second"]))
-    expect(tiles.nth(1)).to_have_text(people.nanoseconds(answer["epoch_ns"]))
+    expect(tiles.nth(1)).to_have_text(people.seconds(answer["epoch_seconds"]))
     expect(tiles.nth(2)).to_have_text(people.percent(answer["spread"]))
     expect(page.locator("main")).to_contain_text(answer["key_id"])
     expect(page.locator("main")).to_contain_text("A friend")

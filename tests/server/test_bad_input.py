@@ -326,7 +326,7 @@ ADDRESSES = [
     ("/api/v1/compare", 422),
     ("/api/v1/compare?ids=a", 422),
     ("/api/v1/compare?ids=" + ",".join(f"a{i}" for i in range(21)), 422),
-    ("/api/v1/compare?ids=a,b", 404),
+    ("/api/v1/compare?ids=a,b", 422),
     ("/api/v1/compare?ids=a,%00", 422),
     ("/static/../app.py", 404),
 ]
@@ -358,8 +358,8 @@ def test_a_list_is_no_document(http: TestClient, address: str) -> None:
 def test_other_methods(http: TestClient, method: str) -> None:
     answer = http.request(method, "/api/v1/results")
     assert_problem(answer, 405, "method_not_allowed", "method")
-    assert answer.headers["allow"] == "GET, HEAD, POST"
-    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD"
+    assert answer.headers["allow"] == "GET, HEAD, POST, OPTIONS"
+    assert http.request(method, "/static/site.css").headers["allow"] == "GET, HEAD, OPTIONS"
 
 
 @pytest.mark.parametrize(
@@ -378,7 +378,7 @@ def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
     answer = http.get(address, headers={"Accept": "text/html"})
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"].startswith("text/html")
-    assert "To the leaderboard" in answer.text
+    assert "Back to the leaderboard" in answer.text
     assert "/api/" not in answer.text
 
 

@@ -52,7 +52,7 @@ def filled(post: Poster) -> dict[str, str]:
     ("address", "count"),
     [
         ("/export?", 7),
-        ("/export?rankable=true&device=metal", 3),
+        ("/export?ranked=true&device=metal", 3),
         ("/leaderboard?workload=mnist-cnn", 2),
         ("/leaderboard?group=result", 6),
         ("/compare?ids={ids}&price.intel-core-i7-8700=300", 2),
@@ -97,7 +97,7 @@ def test_a_name_is_no_formula(post: Poster) -> None:
         ("/export.csv?colour=red", 422),
         ("/leaderboard.csv?workload=nothing", 422),
         ("/leaderboard.csv?workload=mnist-cnn&cursor=x", 422),
-        ("/compare.csv?ids=a,b", 404),
+        ("/compare.csv?ids=a,b", 422),
         ("/machines/0123456789abcdef/history.csv", 404),
     ],
 )

@@ -97,7 +97,10 @@ def test_history_marks_what_a_driver_changed(post: Poster) -> None:
     assert change["run_id"] == points[9]["run_id"]
     assert change["result_id"] == points[9]["repeats"][0]["result_id"]
     assert change["speed_up"] == pytest.approx(1.25, rel=0.02)
-    assert change["changed"] == [["machine.gpus.0.driver", "550.9", "560.35"]]
+    assert change["low"] < change["speed_up"] < change["high"] < 1.05 * change["low"]
+    assert change["changed"] == [
+        {"name": "machine.gpus.0.driver", "before": "550.9", "after": "560.35"}
+    ]
     post.made(cell=results.make_cell(device=CUDA, recipe="tuned"), machine=machine())
     refused = post.http.get(f"/api/v1/machines/{identity}/history?workload=mnist-cnn")
     assert refused.status_code == 422

@@ -89,7 +89,7 @@ def test_keys(post: Poster, command: Command) -> None:
     assert (key(post)["status"], key(post)["revoked_reason"]) == ("revoked", "stolen")
     assert "revoked " in command("keys", "list").output
     ranks = {i: post.http.get(f"/api/v1/results/{i}").json() for i in (early, late)}
-    assert ranks[early]["rankable"]
+    assert ranks[early]["ranked"]
     assert "stolen" in ranks[late]["unranked_reason"]
     answer = post.raw(results.sealed(results.make_result()))
     assert (answer.status_code, answer.json()["code"]) == (403, "key_not_active")
@@ -139,7 +139,7 @@ def test_results(post: Poster, command: Command) -> None:
         board = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()
         assert (board["rows"], [row["result_id"] for row in board["unranked"]]) == ([], [identity])
     entry(command("results", "restore", identity))
-    assert post.http.get(f"/api/v1/results/{identity}").json()["rankable"]
+    assert post.http.get(f"/api/v1/results/{identity}").json()["ranked"]
 
 
 def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command) -> None:

@@ -208,7 +208,7 @@ def test_a_result_is_pending_until_it_is_projected(unprojected: Poster, store: S
     pending = http.get(f"/api/v1/results/{identity}").json()
     assert pending["status"] == "pending"
     assert pending["samples_per_second"] == 64_000
-    assert (pending["rankable"], pending["trust_level"], pending["verdicts"]) == (None, None, [])
+    assert (pending["ranked"], pending["trust_level"], pending["verdicts"]) == (None, None, [])
     assert http.get(f"/api/v1/results/{identity}/receipt").json()["log_index"] == len(KEYS)
     page = http.get(f"/results/{identity}")
     assert page.status_code == 200

@@ -153,4 +153,4 @@ def test_the_baseline_is_one_for_every_page_of_a_board(post: Poster) -> None:
 
 def test_an_unknown_baseline_is_refused(http: TestClient) -> None:
     answer = http.get("/api/v1/leaderboard", params={"baseline": "no-such"})
-    assert (answer.status_code, answer.json()["field"]) == (404, "baseline")
+    assert (answer.status_code, answer.json()["field"]) == (422, "baseline")

@@ -90,7 +90,7 @@ def test_an_answer_that_has_not_changed_is_not_sent_again(post: Poster) -> None:
         first = post.http.get(address)
         tag = first.headers["etag"]
         assert first.headers["cache-control"] == "no-cache"
-        for tags in (tag, f'"other", W/{tag}', "*"):
+        for tags in (tag, f'"other", W/{tag.removeprefix("W/")}', "*"):
             again = post.http.get(address, headers={"If-None-Match": tags})
             assert (again.status_code, again.content) == (304, b"")
             assert again.headers["etag"] == tag

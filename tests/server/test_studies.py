@@ -105,5 +105,5 @@ def test_nothing_measured_is_no_error(http: TestClient) -> None:
         page = http.get(f"/{study}", headers={"Accept": "text/html"})
         assert page.status_code == 200
         assert 'class="empty"' in page.text
-    assert http.get("/api/v1/frameworks?hardware=nobody").status_code == 404
+    assert http.get("/api/v1/frameworks?hardware=nobody").status_code == 422
     assert http.get("/feed.atom").status_code == 200

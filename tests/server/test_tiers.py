@@ -188,12 +188,12 @@ def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store:
         post.made(key=results.private_key(seed), step_ns=3_000_000 + seed)
     decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(1))))
     ids = [post.made(key=results.private_key(seed), step_ns=1_000_000) for seed in (1, 2)]
-    counted = [post.http.get(f"/api/v1/results/{id}").json()["rankable"] for id in ids]
+    counted = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]
     assert counted == [True, False]
     page = post.http.get(f"/results/{ids[1]}").text
     assert "Held back for review: 3 times the median speed of" in page
     reindex.reindex(store)
-    again = [post.http.get(f"/api/v1/results/{id}").json()["rankable"] for id in ids]
+    again = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]
     assert again == counted
 
 
@@ -224,7 +224,7 @@ def test_a_trust_level_selects_rows(post: Poster, store: Store) -> None:
 def test_level_1_is_not_ranked(post: Poster) -> None:
     identity = post.made(challenge=None)
     answer = post.http.get(f"/api/v1/results/{identity}").json()
-    assert (answer["rankable"], answer["trust_level"]) == (False, 1)
+    assert (answer["ranked"], answer["trust_level"]) == (False, 1)
     assert answer["unranked_reason"] == (
         "trust level 1: measured without a challenge, so it may have been measured at any time"
     )

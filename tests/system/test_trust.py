@@ -224,7 +224,7 @@ def test_rotation_keeps_the_machine_and_revocation_ends_the_key(home: Home, clie
         verify(bundle)
     settled(renewed.server)
     row = json.loads(renewed.fetch(f"/api/v1/results/{second}"))
-    assert not row["rankable"]
+    assert not row["ranked"]
     assert "stolen" in row["unranked_reason"]
     before = json.loads(renewed.fetch(f"/api/v1/results/{first}"))
     assert before["unranked_reason"].startswith("trust level 1: measured without a challenge")

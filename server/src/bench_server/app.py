@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from fastapi import FastAPI
-from fastapi.staticfiles import StaticFiles
+from fastapi.routing import APIRoute
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__
@@ -15,13 +16,15 @@ from .garbage import tune_collector
 from .ingest.inbox import Inbox
 from .log.server_keys import Authority, load_authority
 from .settings import Settings
-from .web import problems, render
+from .web import openapi, problems
+from .web.cross_origin import CrossOrigin
+from .web.entity_tags import ConditionalRequests, EntityTags
 from .web.head_requests import HeadRequests
 from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
-from .web.response_cache import FRESH_SECONDS, Answers, AsOf, EntityTags, ResponseCache
+from .web.response_cache import FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
-from .web.routes.deps import problems as refused
+from .web.static_files import DigestedFiles
 
 SECURITY_HEADERS = {
     "Content-Security-Policy": (
@@ -33,6 +36,14 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+
+GZIP_LEVEL = 6
+# Parquet is compressed already; hashes of tiles are random.
+INCOMPRESSIBLE = (
+    *DEFAULT_EXCLUDED_CONTENT_TYPES,
+    "application/vnd.apache.parquet",
+    "application/octet-stream",
+)
 
 
 def utc_now() -> datetime:
@@ -65,6 +76,9 @@ def create_app(
     app = FastAPI(
         title=f"{settings.site_name} API",
         summary="Signed training benchmarks: submit, rank, compare.",
+        description=openapi.DESCRIPTION,
+        openapi_tags=[{"name": name, "description": words} for name, words in openapi.TAGS.items()],
+        generate_unique_id_function=openapi.operation_id,
         version=__version__,
         lifespan=lifespan,
         docs_url=None,  # Swagger's page loads files from another host; /docs is our own page
@@ -78,17 +92,27 @@ def create_app(
     app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
     app.state.metrics = registry(lambda: app.state.store)
+    app.state.paths = frozenset(
+        route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
+    )
     for router in ROUTERS:
-        app.include_router(router, responses=refused(401, 429))
-    app.mount("/static", StaticFiles(directory=render.FOLDER / "static"), name="static")
+        app.include_router(router)
+    app.mount("/static", DigestedFiles(), name="static")
     problems.install(app)
-    # The middleware added last runs first.
+    openapi.install(app)
+    # The middleware added last runs first. The cache is outside of tags and compression, so that
+    # an answer which is sent again is neither tagged nor compressed again.
+    app.add_middleware(EntityTags)
+    app.add_middleware(
+        GZipMiddleware, compresslevel=GZIP_LEVEL, exclude_content_types=INCOMPRESSIBLE
+    )
     app.add_middleware(ResponseCache, fresh_seconds=fresh_seconds)
     app.add_middleware(AsOf)
-    app.add_middleware(EntityTags)
+    app.add_middleware(ConditionalRequests)
     app.add_middleware(
         AccessLimits, rate=Rate(settings.address_rate), read_token=settings.read_token
     )
+    app.add_middleware(CrossOrigin)
     app.add_middleware(HeadRequests)
     app.add_middleware(Metrics, registry=app.state.metrics)
     app.add_middleware(SecurityHeaders)

@@ -28,9 +28,15 @@ class NotYours(Refusal):
 
 
 class NotFound(Refusal):
-    """There is nothing at this address."""
+    """There is nothing at this address. ``near``: an existing name that is like the wanted one."""
 
     code, status = "not_found", 404
+
+    def __init__(
+        self, detail: str, *, field: str = "", hint: str = "", near: str | None = None
+    ) -> None:
+        super().__init__(detail, field=field, hint=hint)
+        self.near = near
 
 
 class Conflict(Refusal):

@@ -77,9 +77,8 @@ def compare(
         mode: of comparing hardware and machines, ``best`` by default.
 
     Raises:
-        NotFound: an id names none of these.
-        InvalidQuery: a price names nothing that is compared; ``across`` with hardware or a machine,
-            ``mode`` with anything else.
+        InvalidQuery: an id names none of these; a price names nothing that is compared; ``across``
+            with hardware or a machine, ``mode`` with anything else.
     """
     prices = prices or {}
     stranger = next((item for item in prices if item not in ids), None)
@@ -152,9 +151,9 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
     try:
         _, row = queries.result_with_id(session, item.removeprefix(SETUP))
     except NotFound:
-        raise NotFound(
-            f"{item[:100]!r} is no hardware or machine with ranked results, no result, no set-up "
-            "and no published figure",
+        raise InvalidQuery(
+            f"ids: {item[:100]!r} is no hardware or machine with ranked results, no result, no "
+            "set-up and no published figure",
             field="ids",
             hint="GET /api/v1/leaderboard lists hardware_slug, GET /api/v1/results lists id and "
             "machine_id; setup-ID is the set-up of a result",

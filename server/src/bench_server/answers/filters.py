@@ -12,6 +12,7 @@ from pydantic import (
     StringConstraints,
 )
 
+from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.figures import TimingKind
 from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
@@ -35,7 +36,9 @@ def _empty_is_none(value: Any) -> Any:
 
 
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_.-]{0,63}$")]
-HardwareSlug = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,400}$")]
+HardwareSlug = Annotated[
+    str, StringConstraints(min_length=1, max_length=400, pattern=r"^[^\x00-\x1f]*$")
+]
 Words = Annotated[str, StringConstraints(max_length=100, pattern=r"^[^\x00-\x1f]*$")]
 Empty = BeforeValidator(_empty_is_none)
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
@@ -66,9 +69,21 @@ def _condition(text: str) -> str:
 Condition = Annotated[str, StringConstraints(max_length=160), AfterValidator(_condition)]
 
 
+WORKLOADS = tuple(workload.name for workload in CATALOGUE)
+
+
+def _in_catalogue(name: str | None) -> str | None:
+    if name is not None and name not in WORKLOADS:
+        raise ValueError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}")
+    return name
+
+
 # Filters that several queries share; each None if nothing was chosen.
 AWorkload = Annotated[
-    Name | None, Empty, Field(description="name of a workload", examples=["mnist-cnn"])
+    Name | None,
+    Empty,
+    AfterValidator(_in_catalogue),
+    Field(description="name of a workload", examples=["mnist-cnn"]),
 ]
 AFramework = Annotated[
     Name | None, Empty, Field(description="name of a framework", examples=["mlx"])
@@ -215,10 +230,12 @@ class ResultFilters(CellFilters):
 
     batch_size: ABatchSize = None
     precision: APrecision = None
-    status: Literal["measured", "failed"] | None = Field(
+    status: Annotated[Literal["measured", "failed"] | None, Empty] = Field(
         None, description="what a repeat came to", examples=["failed"]
     )
-    rankable: bool | None = Field(None, description="whether it counts", examples=[True])
+    ranked: Annotated[bool | None, Empty] = Field(
+        None, description="whether it is ranked", examples=[True]
+    )
     key_id: KeyId | None = Field(
         None, description="the key that signed", examples=["0f1e2d3c4b5a6978" * 4]
     )
@@ -230,12 +247,29 @@ class ResultFilters(CellFilters):
 class ResultPageFilters(ResultFilters):
     """Parameters of the list of results."""
 
+    verdicts: bool = Field(
+        True,
+        description="false: leave the findings of the checks out, nine tenths of an answer",
+        examples=[False],
+    )
     limit: Limit = 50
     cursor: Annotated[Cursor | None, Empty] = Field(
         None,
         description="next_cursor of the page before",
         examples=[cursors.write("2026-11-21T04:00:00+00:00", "0f1e2d3c4b5a6978")],
     )
+
+
+class ListPageFilters(ListFilters):
+    """The same on a page, where a link from another site may have added parameters."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class ResultListFilters(ResultPageFilters):
+    """The same on a page, where a link from another site may have added parameters."""
+
+    model_config = ConfigDict(extra="ignore")
 
 
 def compared_ids(text: str, at_least: int = 2) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
 from ..ranking.score import Score, best_of, score
-from . import queries
+from . import known, queries
 from .baseline import baseline_slug
 from .filters import ListFilters
 from .places import MachinePlace, places_of
@@ -103,7 +103,7 @@ class PublishedAnswer:
     id: str
     source: str
     url: str
-    licence: str
+    license: str
     note: str
     source_table: str
     published_at: datetime
@@ -123,11 +123,13 @@ class PublishedAnswer:
 
 def published_figures(session: Session) -> list[PublishedAnswer]:
     """Every published figure that was imported."""
-    names = [name for name in PublishedAnswer.__dataclass_fields__ if name != "samples_per_second"]
+    derived = ("samples_per_second", "license")
+    names = [name for name in PublishedAnswer.__dataclass_fields__ if name not in derived]
     rows = session.scalars(select(PublishedFigure).order_by(col(PublishedFigure.id)))
     return [
         PublishedAnswer(
             **{name: getattr(row, name) for name in names},
+            license=row.licence,
             samples_per_second=1e9 / row.ns_per_sample,
         )
         for row in rows
@@ -157,11 +159,7 @@ def hardware(session: Session, slug: str, of_operator: str | None = None) -> Har
     """
     figures = queries.hardware_figures(session, slug)
     if not figures:
-        raise NotFound(
-            f"no hardware {slug[:100]!r} with results that count",
-            field="slug",
-            hint="GET /api/v1/hardware lists them all",
-        )
+        raise known.no_hardware(session, slug)
     first = figures[0]
     relative_to = baseline_slug(session, of_operator)
     baseline = queries.hardware_figures(session, relative_to) if relative_to else ()
@@ -193,7 +191,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
     figures = queries.machine_figures(session, machine_id)
     if not figures:
         raise NotFound(
-            f"no machine {machine_id[:40]!r} with results that count",
+            f"no machine {machine_id[:40]!r} with ranked results",
             field="id",
             hint="GET /api/v1/machines lists them all",
         )

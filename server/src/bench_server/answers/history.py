@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlmodel import Session
 
+from bench_protocol import comparison
+from bench_protocol.comparison import LogSample
 from bench_protocol.result import Result
 
 from ..db.tables import Measurement, Submission
@@ -48,18 +50,30 @@ class HistoryPoint:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A property of machine or software that differs; null where it has none."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True)
 class Change:
     """From this run on the machine was ``speed_up`` times as fast, median against median.
 
-    ``result_id``: the first repeat of the run. ``changed`` lists what differs from the result
-    before: name, value before, value from here on.
+    ``result_id``: the first repeat of the run. ``low`` and ``high`` bound it with
+    95 % confidence, as if the place had been known before. ``changed`` lists what differs from the
+    result before.
     """
 
     run_id: str
     result_id: str
     started_at: datetime
     speed_up: float
-    changed: tuple[tuple[str, str | None, str | None], ...]
+    low: float | None
+    high: float | None
+    changed: tuple[Difference, ...]
 
 
 @dataclass(frozen=True)
@@ -82,7 +96,7 @@ class HistoryAnswer:
 
 def history(session: Session, machine_id: str, filters: HistoryFilters) -> HistoryAnswer:
     """Raises:
-    NotFound: the machine has no results that count.
+    NotFound: the machine has no ranked results.
     InvalidQuery: the filters leave none of its cells, or several.
     """
     figure = _cell(session, machine_id, filters)
@@ -91,7 +105,7 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     places = change_points(times)
     edges = [0, *places, len(runs)]
     changes = (
-        _change(session, runs, place, median(times[start:place]) / median(times[place:end]))
+        _change(session, runs, place, times[start:place], times[place:end])
         for start, place, end in zip(edges, places, edges[2:], strict=False)
     )
     subject = figure.subject
@@ -105,11 +119,11 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     )
 
 
-def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, str | None], ...]:
+def differences(before: Result, after: Result) -> tuple[Difference, ...]:
     """The differences of machine and software between two results, by name."""
     old_facts, new_facts = _facts(before), _facts(after)
     return tuple(
-        (name, old_facts.get(name), new_facts.get(name))
+        Difference(name, old_facts.get(name), new_facts.get(name))
         for name in sorted(old_facts.keys() | new_facts.keys())
         if old_facts.get(name) != new_facts.get(name)
     )
@@ -118,7 +132,7 @@ def differences(before: Result, after: Result) -> tuple[tuple[str, str | None, s
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
     figures = queries.machine_figures(session, machine_id)
     if not figures:
-        raise NotFound(f"no machine {machine_id[:40]!r} with results that count", field="id")
+        raise NotFound(f"no machine {machine_id[:40]!r} with ranked results", field="id")
     wanted = filters.model_dump(exclude_none=True)
     fitting = [
         figure
@@ -183,10 +197,24 @@ def _point(run: Run, ns_per_sample: float) -> HistoryPoint:
     )
 
 
-def _change(session: Session, runs: Sequence[Run], place: int, speed_up: float) -> Change:
+def _change(
+    session: Session, runs: Sequence[Run], place: int, old: Sequence[float], new: Sequence[float]
+) -> Change:
+    """The change at a place from the times of the runs before it and from it on."""
+    found = comparison.compare_samples(
+        median(old) / median(new), LogSample.of(new), LogSample.of(old)
+    )
     before, first = runs[place - 1][-1], runs[place][0]
     changed = differences(_signed(session, before), _signed(session, first))
-    return Change(first.run_id, first.result_id, first.started_at, speed_up, changed)
+    return Change(
+        run_id=first.run_id,
+        result_id=first.result_id,
+        started_at=first.started_at,
+        speed_up=found.speed_up,
+        low=found.low,
+        high=found.high,
+        changed=changed,
+    )
 
 
 def _signed(session: Session, repeat: Repeat) -> Result:

@@ -12,12 +12,12 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.peaks import peak_flops
 from bench_protocol.workloads import Workload
 
-from ..errors import InvalidQuery, NotFound
+from ..errors import InvalidQuery
 from ..ranking import compare as ranking
 from ..ranking.compare import RankedRow, ranked, section
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
-from . import cursors, leaderboard_sql, queries, unranked
+from . import cursors, known, leaderboard_sql, unranked
 from .baseline import baseline_slug
 from .filters import BoardFilters
 from .types import (
@@ -70,8 +70,8 @@ def leaderboard(
         of_operator: the baseline that the operator chose; ``filters.baseline`` goes before it.
 
     Raises:
-        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
-        NotFound: the requested baseline is no known hardware.
+        InvalidQuery: a framework, a hardware or the baseline is unknown, or a cursor is given
+            without a workload.
     """
     workloads = asked_for(filters)
     found = standings(session, workloads, filters, of_operator)
@@ -99,12 +99,7 @@ def standings(
     of_operator: str | None = None,
 ) -> list[Standing]:
     """All rows of the workloads' boards; see :func:`leaderboard`."""
-    if filters.baseline and not queries.is_hardware(session, filters.baseline):
-        raise NotFound(
-            f"no hardware {filters.baseline!r} has a figure",
-            field="baseline",
-            hint="GET /api/v1/hardware lists it all",
-        )
+    known.require_known(session, filters)
     figures = {}
     if filters.sort == "energy" or filters.group != "result":
         figures = leaderboard_sql.figures(session, workloads, _question(filters))
@@ -271,19 +266,13 @@ def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:
     """The requested workload, or all.
 
     Raises:
-        InvalidQuery: the catalogue has no such workload, or a cursor is given without one.
+        InvalidQuery: a cursor is given without a workload.
     """
     if filters.cursor and not filters.workload:
         raise InvalidQuery("a cursor belongs to one workload's board", field="workload")
     if filters.workload is None:
         return CATALOGUE
-    matching = tuple(workload for workload in CATALOGUE if workload.name == filters.workload)
-    if not matching:
-        names = ", ".join(workload.name for workload in CATALOGUE)
-        raise InvalidQuery(
-            f"no workload {filters.workload!r}", field="workload", hint=f"choose one of: {names}"
-        )
-    return matching
+    return (workload_named(filters.workload),)
 
 
 def _baseline_filters(filters: BoardFilters, slug: str) -> BoardFilters:

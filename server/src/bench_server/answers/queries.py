@@ -195,8 +195,8 @@ def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
     if filters.run_id is not None:
         query = query.where(col(Submission.run_id) == filters.run_id)
     counts = col(Measurement.rankable)
-    if filters.rankable is not None:
-        query = query.where(counts.is_(filters.rankable))
+    if filters.ranked is not None:
+        query = query.where(counts.is_(filters.ranked))
     if filters.status == "failed":
         # A failed result is unranked, and unranked results have a separate index.
         query = query.where(counts.is_(False))

@@ -1,4 +1,4 @@
-"""Cards, badges and feed for other sites: pictures of results and comparisons, SVG badges, Atom."""
+"""How cards are drawn, SVG badges, and the Atom feed. :mod:`.share_cards` fills the cards."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,10 +10,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from sqlmodel import Session
 
 from bench_protocol import format as people
-from bench_protocol.catalogue import CATALOGUE
 
-from ..answers import hardware, leaderboard, queries
-from ..answers.filters import BoardFilters, ResultPageFilters
+from ..answers import hardware, queries
+from ..answers.filters import ResultPageFilters
 from ..answers.types import CompareAnswer
 from ..db.tables import Measurement
 from ..errors import NotFound
@@ -28,12 +27,15 @@ NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
 @dataclass(frozen=True)
 class CardBar:
     """A bar of a card; ``share``: of the longest bar. ``kind``: its device, or ``baseline`` or
-    ``other`` in a comparison."""
+    ``other`` in a comparison. ``setup``: named where the bars of a card are of several set-ups.
+    ``own``: the bar that the card is about."""
 
     label: str
     value: str
     share: float
     kind: str
+    setup: str | None = None
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,19 +57,6 @@ class FeedEntry:
     at: datetime
 
 
-def result_card(session: Session, result_id: str) -> Card:
-    """The result beside the fastest hardware of its board. Raises NotFound if there is no such
-    result."""
-    _, row = queries.result_with_id(session, result_id)
-    line = f"{row.workload}, {row.framework} {row.recipe}, batch {row.batch_size:,}"
-    if row.samples_per_second is None or row.status == "failed":
-        return Card(row.hardware, line, (), row.unranked_reason or "no figure")
-    value = f"{people.rate(row.samples_per_second)} samples/s"
-    bars = [(row.hardware, row.samples_per_second, row.device), *_peers(session, row)]
-    foot = f"{value}, epoch {people.nanoseconds(row.epoch_ns or 0)}, trust level {row.trust_level}"
-    return Card(row.hardware, line, _bars(bars), foot)
-
-
 def compare_card(answer: CompareAnswer) -> Card:
     """The geometric means of a comparison as bars."""
     speed_ups = [
@@ -80,7 +69,7 @@ def compare_card(answer: CompareAnswer) -> Card:
     )
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2
-    line = f"geometric mean of {answer.common_cells} of {answer.all_cells} cells"
+    line = f"geometric mean of {answer.common_cells} of {answer.all_cells} workloads and set-ups"
     alone = any(thing.scope == "machines" for thing in answer.things)
     foot = f"{answer.things[0].name} is 1×; more is faster"
     foot += "; one machine a side" if alone else ""
@@ -113,7 +102,7 @@ def machine_badge(session: Session, machine_id: str) -> str:
 
 def feed(session: Session) -> tuple[FeedEntry, ...]:
     """The newest ranked results, newest first."""
-    filters = ResultPageFilters.model_validate({"rankable": True, "limit": FEED_ENTRIES})
+    filters = ResultPageFilters.model_validate({"ranked": True, "limit": FEED_ENTRIES})
     rows, _ = queries.results(session, filters)
     return tuple(FeedEntry(row.submission_id, _feed_title(row), row.received_at) for _, row in rows)
 
@@ -134,28 +123,6 @@ def _badge_value(figures: tuple[hardware.CellFigure, ...]) -> str:
         raise NotFound("no figure of a workload that this server knows", field="slug")
     first = figures[0]
     return f"{people.rate(first.samples_per_second)}/s {first.workload}"
-
-
-def _peers(session: Session, row: Measurement) -> list[tuple[str, float, str]]:
-    """Some other hardware of the board, spread from first to last rank."""
-    workload = next((w for w in CATALOGUE if w.digest == row.workload_digest), None)
-    if workload is None:
-        return []
-    filters = BoardFilters.model_validate(
-        {name: getattr(row, name) for name in ("batch_size", "precision", "data", "timing")}
-    )
-    rows = leaderboard.board(session, workload, filters).rows
-    others = [other for other in rows if other.hardware_slug != row.hardware_slug]
-    step = max(1, len(others) // (CARD_BARS - 1))
-    return [(o.hardware, o.samples_per_second, o.device) for o in others[::step][: CARD_BARS - 1]]
-
-
-def _bars(values: list[tuple[str, float, str]]) -> tuple[CardBar, ...]:
-    ordered = sorted(values, key=lambda value: -value[1])
-    return tuple(
-        CardBar(name, f"{people.rate(rate)}/s", rate / ordered[0][1], device)
-        for name, rate, device in ordered
-    )
 
 
 def _text_width(text: str) -> int:

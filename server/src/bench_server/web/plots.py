@@ -47,6 +47,15 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Mark:
+    """A labelled vertical line; ``kind`` is its colour: faster, slower or none."""
+
+    at: float
+    label: str
+    kind: str = ""
+
+
+@dataclass(frozen=True)
 class Plot:
     """Lines in a frame, or points if not ``joined``. ``level``: a horizontal reference line;
     ``marks``: vertical lines with labels."""
@@ -57,7 +66,7 @@ class Plot:
     y_ticks: tuple[Tick, ...]
     joined: bool = True
     level: float | None = None
-    marks: tuple[Tick, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 Words = Callable[[float], str]
@@ -75,7 +84,7 @@ def plot(
     x_ticks: Sequence[float] | None = None,
     joined: bool = True,
     level: float | None = None,
-    marks: Sequence[tuple[float, str]] = (),
+    marks: Sequence[Mark] = (),
 ) -> Plot:
     """Lay out one or more series with at least one point among them.
 
@@ -85,7 +94,7 @@ def plot(
         x_ticks: values labelled on the x axis; None labels round values.
         joined: connect the points of a series.
         level: a value of y to draw as a line.
-        marks: values of x to draw as lines, with their labels.
+        marks: lines to draw, at values of x.
     """
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
@@ -106,7 +115,7 @@ def plot(
         y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
         joined=joined,
         level=None if level is None else y.at(level),
-        marks=tuple(Tick(x.at(place), words) for place, words in marks),
+        marks=tuple(Mark(x.at(mark.at), mark.label, mark.kind) for mark in marks),
     )
 
 

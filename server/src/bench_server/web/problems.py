@@ -16,7 +16,9 @@ from starlette.routing import Match, Mount
 
 from bench_protocol.errors import ProtocolError
 
+from ..answers.known import hint_of, nearest
 from ..errors import InvalidQuery
+from .canonical import Moved
 from .render import error_page
 
 MEDIA_TYPE = "application/problem+json"
@@ -49,10 +51,32 @@ HINT_OF_STATUS = {
     410: "its sender can show a hidden result again; a withdrawn one is erased",
     405: "use one of the methods that the header Allow names",
     415: "send application/json",
-    422: "correct the field; /docs lists every parameter with its limits",
+    422: "fix this parameter or field; /docs lists all of them with their limits",
     500: "try again; if it persists, tell the server's operator",
 }
-METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+# Titles of pages; a problem document has the phrase of HTTP.
+TITLES = {
+    400: "This request has a mistake",
+    401: "This server is private",
+    403: "This is not allowed",
+    404: "There is nothing at this address",
+    405: "This address cannot be used that way",
+    410: "This result is not shown any more",
+    422: "This address has a mistake",
+    429: "Too many requests",
+    500: "The server made a mistake",
+    503: "The server is not ready",
+}
+# What people type, and the page that has it.
+ALSO_CALLED = {
+    "/leaderboard": "/",
+    "/workloads": "/",
+    "/api": "/docs",
+    "/api/v1": "/docs",
+    "/versions": "/trends",
+    "/documents": "/methodology",
+}
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LOST = "The address may be mistyped, or what it names may be on another server."
 
 
@@ -69,13 +93,24 @@ def problem(status: int, code: str, detail: str, field: str = "", hint: str = ""
     )
 
 
-def answer(request: Request, document: Problem, headers: dict[str, str] | None = None) -> Response:
-    """The problem as JSON, or as a page if a browser asks outside the API."""
+def answer(
+    request: Request,
+    document: Problem,
+    headers: dict[str, str] | None = None,
+    near: str | None = None,
+) -> Response:
+    """The problem as JSON, or as a page if a browser asks outside the API.
+
+    Args:
+        near: an address that may be the wanted one, as a link of the page.
+    """
     wants_page = "text/html" in request.headers.get("accept", "")
     if wants_page and not request.url.path.startswith("/api/"):
-        # The remedy for a wrong address is for programs; the page itself links to the leaderboard.
-        hint = LOST if document.status == 404 else document.hint
-        return error_page(request, document.status, document.title, document.detail, hint)
+        # Hints are for programs; pages have the same lists at their own addresses.
+        hint = document.hint.replace("GET /api/v1/leaderboard", "/").replace("GET /api/v1/", "/")
+        hint = LOST if document.status == 404 else hint
+        title = TITLES.get(document.status, document.title)
+        return error_page(request, document.status, title, document.detail, hint, near)
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
@@ -88,7 +123,25 @@ def problem_of(error: ProtocolError) -> Problem:
 def refusal(request: Request, error: ProtocolError) -> Response:
     """The answer for a refusal or a protocol error."""
     wait = getattr(error, "retry_after_seconds", None)
-    return answer(request, problem_of(error), {"Retry-After": str(wait)} if wait else None)
+    headers = {"Retry-After": str(wait)} if wait else None
+    return answer(request, problem_of(error), headers, _address_near(request, error))
+
+
+def _address_near(request: Request, error: ProtocolError) -> str | None:
+    """The address of the request with the name that is like the wanted one."""
+    near = getattr(error, "near", None)
+    wanted = request.path_params.get(error.field)
+    return request.url.path.removesuffix(wanted) + near if near and wanted else None
+
+
+def _page_near(request: Request) -> str | None:
+    """An address of this server that is like the requested one."""
+    path = request.url.path.rstrip("/")
+    if path in ALSO_CALLED:
+        return ALSO_CALLED[path]
+    kind = path.startswith("/api/")
+    paths: frozenset[str] = request.app.state.paths
+    return nearest(path, [p for p in paths if "{" not in p and p.startswith("/api/") is kind])
 
 
 def install(app: FastAPI) -> None:
@@ -101,7 +154,11 @@ def install(app: FastAPI) -> None:
         errors: Sequence[dict[str, Any]] = error.errors()
         # The first two parts name the parameter; the rest are pydantic's own alternatives.
         field = str(errors[0]["loc"][:2][-1])
-        messages = [item["msg"] for item in errors if str(item["loc"][:2][-1]) == field]
+        messages = [
+            item["msg"].removeprefix("Value error, ")
+            for item in errors
+            if str(item["loc"][:2][-1]) == field
+        ]
         return answer(
             request,
             problem(
@@ -118,11 +175,22 @@ def install(app: FastAPI) -> None:
         detail = f"{request.method} {request.url.path}: {error.detail}"
         headers = dict(error.headers or {})
         field = {404: "path", 405: "method"}.get(error.status_code, "")
+        near, hint = None, ""
         if error.status_code == 404:
             detail = f"nothing is at {request.url.path}"
+            near = _page_near(request)
+            hint = hint_of(near, HINT_OF_STATUS[404])
         if error.status_code == 405:
             headers["Allow"] = ", ".join(_methods(request))
-        return answer(request, problem(error.status_code, code, detail[:2000], field), headers)
+            if request.method == "OPTIONS":
+                return Response(status_code=204, headers=headers)
+        document = problem(error.status_code, code, detail[:2000], field, hint)
+        return answer(request, document, headers, near)
+
+    @app.exception_handler(Moved)
+    def _moved(_request: Request, moved: Moved) -> Response:
+        # Not RedirectResponse: it would quote the address again.
+        return Response(status_code=302, headers={"Location": moved.address})
 
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:
@@ -139,7 +207,7 @@ def install(app: FastAPI) -> None:
 
 def _methods(request: Request) -> list[str]:
     """All methods of a path. Each route knows only its own, so all routes are checked. HEAD is
-    allowed with GET."""
+    allowed with GET, OPTIONS everywhere."""
     # In a mounted application the root path is the mount's.
     root = request.scope.get("app_root_path", request.scope.get("root_path", ""))
 
@@ -151,4 +219,5 @@ def _methods(request: Request) -> list[str]:
             if route.matches(dict(scope))[0] == Match.FULL
         )
 
-    return [method for method in METHODS if answers("GET" if method == "HEAD" else method)]
+    asked = {"HEAD": "GET"}
+    return [m for m in METHODS if m == "OPTIONS" or answers(asked.get(m, m))]

@@ -1,20 +1,19 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
-import hashlib
-import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from fastapi import Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol import doubt_text, doubts
 from bench_protocol import format as people
 from bench_protocol.matrix import caveat
 
+from . import static_files
 from .plots import flops
 
 # The words of docs/methodology.md.
@@ -24,7 +23,6 @@ UNSTEADY = (
 ).replace("%", " %")
 # The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
-ATTRIBUTE_GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -47,7 +45,6 @@ def environment() -> Environment:
         faster=people.faster,
         ordinal=people.ordinal,
         percent=people.percent,
-        attribute=_attribute,
         size=people.size,
         joules=people.joules,
         scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
@@ -58,7 +55,7 @@ def environment() -> Environment:
         moment=lambda value: f"{value:%Y-%m-%d %H:%M} UTC",
         sentence=lambda text: text[:1].upper() + text[1:],
     )
-    env.globals["static"] = _static
+    env.globals["static"] = static_files.address
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
     return env
@@ -81,8 +78,18 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
     return HTMLResponse(html, status)
 
 
-def error_page(request: Request, status: int, title: str, detail: str, hint: str) -> HTMLResponse:
-    """Render a refusal as a page."""
+def text(request: Request, template: str) -> PlainTextResponse:
+    """Render a document in plain text; nothing in it is escaped."""
+    plain = environment().overlay(autoescape=False).get_template(template)
+    origin = str(request.base_url).rstrip("/")
+    name = request.app.state.settings.site_name
+    return PlainTextResponse(plain.render(site_name=name, origin=origin))
+
+
+def error_page(
+    request: Request, status: int, title: str, detail: str, hint: str, near: str | None
+) -> HTMLResponse:
+    """Render a refusal as a page. ``near``: an address that may be the wanted one."""
     html = (
         environment()
         .get_template("error.html")
@@ -93,21 +100,9 @@ def error_page(request: Request, status: int, title: str, detail: str, hint: str
             status=status,
             detail=detail,
             hint=hint,
+            near=near,
             json_href=None,
             as_of=None,
         )
     )
     return HTMLResponse(html, status)
-
-
-def _attribute(name: str) -> str:
-    """Words for a differing property: ``machine.os.version`` is ``os version``."""
-    return ATTRIBUTE_GROUPS.sub("", name).replace(".", " ")
-
-
-@cache
-def _static(name: str) -> str:
-    """Address of a static file; it changes with the content, so that browsers do not use an old
-    one."""
-    digest = hashlib.sha256((FOLDER / "static" / name).read_bytes()).hexdigest()[:12]
-    return f"/static/{name}?v={digest}"

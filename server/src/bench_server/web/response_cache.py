@@ -1,11 +1,10 @@
-"""Middleware: which log entries an answer follows from, a cache of answers, and entity tags.
+"""Middleware: which log entries an answer follows from, and a cache of answers.
 
 Leaderboards and comparisons are requested most and cost most. They follow from the projected
-entries, so an answer is valid until the projector's position changes. An answer that a client has
-already is not sent again: ETags (RFC 9110, sections 8.8.3 and 13.1.2).
+entries, so an answer is valid until the projector's position changes. The cache holds what is sent:
+an answer is compressed and tagged once, not for each request.
 """
 
-import hashlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -20,7 +19,6 @@ from ..projection import position
 AS_OF_HEADER = "trainmark-as-of"
 # Paths whose answers follow from no log entry, or name the entries themselves.
 WITHOUT_AS_OF = ("/static/", "/tile/", "/checkpoint", "/healthz", "/readyz", "/metrics", "/docs")
-KEPT_IN_304 = ("cache-control", "etag", "vary", AS_OF_HEADER)
 CACHED_PATHS = ("/", "/compare", "/api/v1/leaderboard", "/api/v1/compare")
 # The operator's commands can change answers without a log entry (published figures). They show
 # after this time.
@@ -64,8 +62,8 @@ class CachedAnswer(NamedTuple):
     body: Message
 
 
-# Scheme, host, path and query: pages name their own address.
-Key = tuple[str, str, str, bytes]
+# Scheme, host, path and query, because pages name their own address; whether gzip is accepted.
+Key = tuple[str, str, str, bytes, bool]
 Answers = dict[Key, CachedAnswer]
 
 
@@ -87,8 +85,9 @@ class ResponseCache:
         if scope["type"] != "http" or scope["method"] != "GET" or scope["path"] not in CACHED_PATHS:
             await self.app(scope, receive, send)
             return
-        host = Headers(scope=scope).get("host", "")
-        key = (scope["scheme"], host, scope["path"], scope["query_string"])
+        headers = Headers(scope=scope)
+        host, gzip = headers.get("host", ""), "gzip" in headers.get("accept-encoding", "")
+        key = (scope["scheme"], host, scope["path"], scope["query_string"], gzip)
         as_of = scope["state"]["as_of"]
         cached = scope["app"].state.cached.get(key)
         if cached is None or not self._valid(cached, as_of):
@@ -126,45 +125,3 @@ class ResponseCache:
 def _position(store: Store) -> int:
     with store.reading() as session:
         return position.read(session.connection()).next_index
-
-
-class EntityTags:
-    """Tags answers to GET that are sent in one piece; what is streamed stays as it is."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["method"] not in ("GET", "HEAD"):
-            await self.app(scope, receive, send)
-            return
-        held: list[Message] = []
-
-        async def tagged(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] == 200:
-                held.append(message)
-                return
-            if held and message["type"] == "http.response.body":
-                start = held.pop()
-                if not message.get("more_body"):
-                    message = _tag(scope, start, message)
-                await send(start)
-            await send(message)
-
-        await self.app(scope, receive, tagged)
-
-
-def _tag(scope: Scope, start: Message, body: Message) -> Message:
-    """Add the tag to the start, or make both a 304 where the asker has it; returns the body."""
-    headers = MutableHeaders(scope=start)
-    if "etag" not in headers:
-        headers["etag"] = f'"{hashlib.sha256(body["body"]).hexdigest()[:32]}"'
-    headers.setdefault("cache-control", "no-cache")
-    if_none_match = Headers(scope=scope).get("if-none-match", "")
-    client_tags = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
-    if if_none_match.strip() != "*" and headers["etag"].removeprefix("W/") not in client_tags:
-        return body
-    start["status"] = 304
-    headers_of_304 = [pair for pair in start["headers"] if pair[0].decode() in KEPT_IN_304]
-    start["headers"] = headers_of_304
-    return {"type": "http.response.body", "body": b""}

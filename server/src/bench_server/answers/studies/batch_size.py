@@ -51,7 +51,7 @@ def batch_sizes(session: Session, choice: HardwareChoice) -> BatchAnswer:
     """The study of one hardware.
 
     Raises:
-        NotFound: the hardware has no figures.
+        InvalidQuery: the hardware has no figures.
     """
     slug = choice.hardware or richest(session, TABLE.c.workload, TABLE.c.batch_size)
     if slug is None:

@@ -7,11 +7,10 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import func, select
 from sqlmodel import Session
 
-from ...errors import NotFound
 from ...ranking.compare import Comparison
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
-from .. import queries
+from .. import known, queries
 from ..filters import AHardware
 
 
@@ -51,14 +50,18 @@ def devices(session: Session) -> list[tuple[str, str, str]]:
     return [(slug, words, device) for slug, words, device in session.connection().execute(query)]
 
 
-def of_hardware(session: Session, slug: str) -> list[Figure]:
+def of_hardware(session: Session, slug: str, field: str = "hardware") -> list[Figure]:
+    """Every figure of a hardware.
+
+    Args:
+        field: the parameter that names it.
+
+    Raises:
+        InvalidQuery: it has none.
+    """
     figures_found = queries.hardware_figures(session, slug)
     if not figures_found:
-        raise NotFound(
-            f"no hardware {slug[:100]!r} with results that count",
-            field="hardware",
-            hint="GET /api/v1/hardware lists them all",
-        )
+        raise known.unknown_hardware(session, slug, field)
     return figures_found
 
 

@@ -76,8 +76,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
     """CPU against GPU.
 
     Raises:
-        NotFound: one of them has no figures.
-        InvalidQuery: one of them is no device of its kind.
+        InvalidQuery: one of them has no figures, or is no device of its kind.
     """
     cpu, gpu = choice.cpu, choice.gpu
     if not (cpu and gpu):
@@ -85,7 +84,7 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
         if pair is None:
             return PairAnswer(None, None, None, None, None, 0, ())
         cpu, gpu = cpu or pair[0], gpu or pair[1]
-    of_cpu, of_gpu = (of_hardware(session, slug) for slug in (cpu, gpu))
+    of_cpu, of_gpu = of_hardware(session, cpu, "cpu"), of_hardware(session, gpu, "gpu")
     for field, figures in (("cpu", of_cpu), ("gpu", of_gpu)):
         if (figures[0].setup.device == "cpu") != (field == "cpu"):
             raise InvalidQuery(

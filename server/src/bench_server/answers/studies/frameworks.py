@@ -59,7 +59,7 @@ def frameworks(session: Session, choice: HardwareChoice) -> FrameworksAnswer:
     """The study of one hardware.
 
     Raises:
-        NotFound: the hardware has no figures.
+        InvalidQuery: the hardware has no figures.
     """
     slug = choice.hardware or richest(session, TABLE.c.framework, TABLE.c.recipe)
     if slug is None:

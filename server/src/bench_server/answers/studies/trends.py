@@ -21,6 +21,7 @@ from ...ranking.confirmed import confirmed_owners
 from ...ranking.figures import Figure, Setup, of_machines, of_runs
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
+from ..known import require_known
 from ..verdicts import verdicts
 from .common import HardwareChoice
 
@@ -68,13 +69,13 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     """The study of one hardware in one set-up.
 
     Raises:
-        NotFound: it has no figures.
+        InvalidQuery: the hardware or the framework is unknown.
+        NotFound: it has no figures of the workload.
     """
+    require_known(session, choice)
     digests = {workload.digest: workload for workload in CATALOGUE}
     names = {workload.name: workload for workload in CATALOGUE}
     slug, workload = choice.hardware, names.get(choice.workload or "")
-    if choice.workload and workload is None:
-        raise NotFound(f"no workload {choice.workload!r}", field="workload")
     if slug is None or workload is None:
         most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
         if most_measured is None:

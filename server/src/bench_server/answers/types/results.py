@@ -43,17 +43,17 @@ class ResultAnswer:
     repeat: int
     status: str
     failure_kind: str | None
-    rankable: bool | None
+    ranked: bool | None
     unranked_reason: str | None
     trust_level: int | None
     samples_per_second: float | None
-    epoch_ns: int | None
+    epoch_seconds: float | None
     spread: float | None
     unsteady: bool
-    startup_ns: int | None
+    startup_seconds: float | None
     parameter_count: int | None
     last_loss: float | None
-    verdicts: tuple[CheckVerdict, ...]
+    verdicts: tuple[CheckVerdict, ...] | None
 
 
 @dataclass(frozen=True)
@@ -88,16 +88,27 @@ class ResultDetail(ResultAnswer):
     result: dict[str, Any]
 
 
-def result_fields(submission: Submission, row: Measurement) -> dict[str, Any]:
-    """The arguments of :class:`ResultAnswer`."""
+# Fields of an answer that are no columns of the row.
+DERIVED = frozenset(
+    ("id", "payload_sha256", "ranked", "epoch_seconds", "startup_seconds", "unsteady", "verdicts")
+)
+
+
+def result_fields(
+    submission: Submission, row: Measurement, verdicts: bool = True
+) -> dict[str, Any]:
+    """The arguments of :class:`ResultAnswer`; ``verdicts``: whether they are wanted."""
     columns = {
         name: getattr(row, name)
         for name in ResultAnswer.__dataclass_fields__
-        if name not in ("id", "payload_sha256", "unsteady", "verdicts")
+        if name not in DERIVED
     }
     return columns | {
         "id": submission.id,
         "payload_sha256": submission.payload_sha256,
+        "ranked": row.rankable,
+        "epoch_seconds": None if row.epoch_ns is None else row.epoch_ns / 1e9,
+        "startup_seconds": None if row.startup_ns is None else row.startup_ns / 1e9,
         "unsteady": unsteady(row.spread),
-        "verdicts": from_text(row.verdicts),
+        "verdicts": from_text(row.verdicts) if verdicts else None,
     }

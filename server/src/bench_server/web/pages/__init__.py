@@ -8,6 +8,7 @@ from .docs import DocsPage
 from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage
 from .hardware import HardwarePage, MachinePage, WorkloadPage
 from .leaderboard import LeaderboardPage
+from .lists import HardwareListPage, MachineListPage, ResultListPage
 from .result import ResultPage
 from .studies import BatchSizePage, CpuVsGpuPage, FrameworksPage, TrendsPage
 
@@ -16,6 +17,9 @@ PAGES: dict[str, type] = {
     "leaderboard.html": LeaderboardPage,
     "workload.html": WorkloadPage,
     "hardware.html": HardwarePage,
+    "hardware-list.html": HardwareListPage,
+    "machine-list.html": MachineListPage,
+    "result-list.html": ResultListPage,
     "machine.html": MachinePage,
     "result.html": ResultPage,
     "compare.html": ComparePage,

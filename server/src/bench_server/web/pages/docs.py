@@ -1,32 +1,56 @@
 """``/docs``: documentation of the API, from its OpenAPI document."""
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from sqlmodel import Session
+
+from ...answers import leaderboard
+from ...answers.filters import WORKLOADS, BoardFilters
+
+# Fields of a row that the sample answer shows.
+SAMPLE = (
+    *("rank", "hardware", "hardware_slug", "workload", "framework", "device", "recipe"),
+    *("batch_size", "samples_per_second", "epoch_seconds", "speed_up", "owners", "trust_level"),
+)
 
 
 @dataclass(frozen=True)
 class Operation:
     """One operation of the API. ``parameters``: name, location, values and limits, meaning,
-    example."""
+    example. ``answer``: the type of its JSON."""
 
     method: str
     path: str
     summary: str
     parameters: tuple[tuple[str, str, str, str, str], ...]
     statuses: tuple[str, ...]
+    answer: str | None
+
+
+@dataclass(frozen=True)
+class AnswerType:
+    """A type of the answers. ``fields``: name, type, meaning."""
+
+    name: str
+    fields: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True)
 class DocsPage:
-    """``/docs``: which queries does the API have?"""
+    """``/docs``: which queries does the API have? ``sample``: an answer of this server, shortened,
+    null while it has no results."""
 
     title: str
     json_href: str
     groups: tuple[tuple[str, tuple[Operation, ...]], ...]
+    types: tuple[AnswerType, ...]
+    sample: str | None
 
 
-def docs_page(openapi: dict[str, Any]) -> DocsPage:
+def docs_page(openapi: dict[str, Any], sample: str | None) -> DocsPage:
     groups: dict[str, list[Operation]] = {}
     for path, methods in openapi["paths"].items():
         for method, spec in methods.items():
@@ -41,12 +65,71 @@ def docs_page(openapi: dict[str, Any]) -> DocsPage:
                 for p in spec.get("parameters", ())
             )
             operation = Operation(
-                method.upper(), path, spec["summary"], parameters, tuple(sorted(spec["responses"]))
+                method.upper(),
+                path,
+                spec["summary"],
+                parameters,
+                tuple(sorted(spec["responses"])),
+                _answer(spec["responses"]),
             )
             groups.setdefault(spec["tags"][0], []).append(operation)
+    schemas = openapi["components"]["schemas"]
     return DocsPage(
-        "API", "/openapi.json", tuple((tag, tuple(routes)) for tag, routes in groups.items())
+        "API",
+        "/openapi.json",
+        tuple((tag, tuple(routes)) for tag, routes in groups.items()),
+        tuple(AnswerType(name, tuple(_fields(schemas[name]))) for name in sorted(schemas)),
+        sample,
     )
+
+
+def sample(session: Session) -> str | None:
+    """The first row of the first board with one, as JSON with some of its fields."""
+    filters = BoardFilters.model_validate({"workload": WORKLOADS[0], "limit": 1})
+    (board,) = leaderboard.leaderboard(session, filters).boards
+    if not board.rows:
+        return None
+    values = {name: getattr(board.rows[0], name) for name in SAMPLE}
+    row = {n: round(v, 3) if isinstance(v, float) else v for n, v in values.items()}
+    shown = json.dumps({"rows": [row]}, indent=2, ensure_ascii=False)
+    return shown.replace("\n    }", ",\n      ...\n    }", 1)
+
+
+def _answer(responses: dict[str, Any]) -> str | None:
+    """The type of an operation's JSON, if it has a name."""
+    for status in ("200", "201"):
+        content = responses.get(status, {}).get("content", {})
+        schema = content.get("application/json", {}).get("schema", {})
+        reference = schema.get("$ref") or schema.get("items", {}).get("$ref")
+        if reference:
+            return _name(reference)
+    return None
+
+
+def _fields(schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    for name, value in schema.get("properties", {}).items():
+        yield name, _type(value), value.get("description", "")
+
+
+def _type(schema: dict[str, Any]) -> str:
+    """A type in a few words: ``number or null``, ``list of BoardRow``."""
+    if "$ref" in schema:
+        return _name(schema["$ref"])
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(map(_type, schema["anyOf"])))
+    if "enum" in schema:
+        return "text"
+    if schema.get("type") == "array":
+        items = schema.get("items") or {}
+        return f"list of {_type(items)}" if items else "list"
+    if schema.get("format") == "date-time":
+        return "time"
+    kind = str(schema.get("type", "any"))
+    return "text" if kind == "string" else kind
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
 
 
 def _values(schema: dict[str, Any]) -> str:

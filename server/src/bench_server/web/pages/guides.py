@@ -12,7 +12,7 @@ from sqlmodel import Session
 
 from bench_protocol.hardware import slug
 
-from ...answers import log_entries
+from ...answers import known, log_entries
 from ...answers.types import LogAnswer, LogRecord
 from ...errors import NotFound
 from ...export import daily
@@ -94,7 +94,9 @@ def document_page(name: str) -> DocumentPage:
     """
     file = f"{name}.md"
     if file not in _files():
-        raise NotFound(f"no document {name[:100]!r}", field="name")
+        names = [path.removesuffix(".md") for path in _files()]
+        near = known.nearest(name[:100], names)
+        raise NotFound(f"no document {name[:100]!r}", field="name", near=near)
     title, text, sections = _document(file)
     return DocumentPage(title, "/api/v1/workloads", text, sections)
 

@@ -11,15 +11,17 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Environment, Machine
+from bench_protocol.workloads import Workload
 
-from ...answers import hardware, leaderboard
-from ...answers.filters import BoardFilters, HistoryFilters
+from ...answers import hardware, known, leaderboard
+from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
 from ...answers.history import HistoryAnswer, history
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
 from ...ranking.rows import TABLE
+from ..changes import ChangeWords, in_words
 from ..description_lists import Fact, environment_facts, machine_facts
-from ..plots import Plot, Point, Series, plot
+from ..plots import Mark, Plot, Point, Series, plot
 from .common import Choice, address
 
 MOST_MACHINES = 20
@@ -52,6 +54,7 @@ class HardwarePage:
     title: str
     json_href: str
     badge_href: str
+    image_href: str
     answer: hardware.HardwareAnswer
     groups: tuple[WorkloadFigures, ...]
     machines: tuple[MachineLink, ...]
@@ -62,14 +65,16 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot``: of the chosen cell, null without one; ``trends_href``: figures of the
-    cell's hardware by version, null where there are none; ``cells``: addresses of all cells.
+    ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
+    history in words; ``trends_href``: figures of the cell's hardware by version, null where there
+    are none; ``cells``: addresses of all cells.
     """
 
     title: str
     heading: str
     json_href: str
     badge_href: str
+    image_href: str
     answer: hardware.MachineAnswer
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
@@ -78,6 +83,7 @@ class MachinePage:
     history_json_href: str | None
     trends_href: str | None
     plot: Plot | None
+    changes: tuple[ChangeWords, ...]
     cells: tuple[Choice, ...]
 
 
@@ -87,6 +93,7 @@ class WorkloadPage:
 
     title: str
     json_href: str
+    image_href: str
     workload: WorkloadAnswer
     layers: tuple[Fact, ...]
     board: Board
@@ -99,6 +106,7 @@ def hardware_page(session: Session, slug: str, of_operator: str | None = None) -
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
         badge_href=f"/hardware/{slug}/badge.svg",
+        image_href=f"/hardware/{slug}/card.png",
         answer=answer,
         groups=_groups(answer.figures),
         machines=_machines(session, slug),
@@ -116,12 +124,14 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     shown = max(fitting, key=lambda figure: figure.repeats)
     cell = _cell(shown)
     machine_history = history(session, machine_id, HistoryFilters.model_validate(cell))
+    changes = tuple(in_words(one, answer.machine) for one in machine_history.changes)
     api, here = f"/api/v1/machines/{machine_id}", f"/machines/{machine_id}"
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=_standing(answer),
         json_href=api,
         badge_href=f"{here}/badge.svg",
+        image_href=f"{here}/card.png",
         answer=answer,
         groups=_groups(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
@@ -131,7 +141,8 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
         history=machine_history,
         history_json_href=address(f"{api}/history", cell),
         trends_href=_trends_href(shown, machine_history),
-        plot=_history_plot(machine_history),
+        plot=_history_plot(machine_history, changes),
+        changes=changes,
         cells=tuple(
             Choice(address(here, _cell(f)) + "#history", _cell_words(f), _cell(f) == cell)
             for f in answer.figures
@@ -148,16 +159,31 @@ def _standing(answer: hardware.MachineAnswer) -> str:
     return f"{best.hardware}: {people.ordinal(best.rank or 0)} of {best.ranked} on {best.workload}"
 
 
-def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
-    """Fill the context. Raises NotFound if the catalogue has no such workload."""
+def workload_called(name: str) -> Workload:
+    """A workload of the catalogue.
+
+    Raises:
+        NotFound: there is none of this name.
+    """
     workload = next((workload for workload in CATALOGUE if workload.name == name), None)
     if workload is None:
-        names = ", ".join(workload.name for workload in CATALOGUE)
-        raise NotFound(f"no workload {name[:64]!r}", field="name", hint=f"there are {names}")
+        raise NotFound(
+            f"no workload {name[:64]!r}",
+            field="name",
+            hint=f"there are {', '.join(WORKLOADS)}",
+            near=known.nearest(name[:64], WORKLOADS),
+        )
+    return workload
+
+
+def workload_page(session: Session, name: str, of_operator: str | None) -> WorkloadPage:
+    """Fill the context. Raises NotFound if the catalogue has no such workload."""
+    workload = workload_called(name)
     answer = workload_answer(workload)
     return WorkloadPage(
         title=name,
         json_href=address("/api/v1/leaderboard", {"workload": name}),
+        image_href=f"/workloads/{name}/card.png",
         workload=answer,
         layers=tuple(_layer(layer) for layer in answer.layers),
         board=leaderboard.board(
@@ -221,7 +247,7 @@ def _trends_href(shown: hardware.CellFigure, of_cell: HistoryAnswer) -> str | No
     return address("/trends", {"hardware": shown.hardware_slug, **chosen})
 
 
-def _history_plot(answer: HistoryAnswer) -> Plot:
+def _history_plot(answer: HistoryAnswer, changes: Sequence[ChangeWords]) -> Plot:
     points = tuple(
         Point(
             number,
@@ -239,8 +265,8 @@ def _history_plot(answer: HistoryAnswer) -> Plot:
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
-            (numbers[change.run_id] - 0.5, people.ratio(change.speed_up))
-            for change in answer.changes
+            Mark(numbers[change.run_id] - 0.5, words.label, words.kind)
+            for change, words in zip(answer.changes, changes, strict=True)
         ],
     )
 

@@ -1,6 +1,6 @@
 """``/``: the leaderboard."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -48,6 +48,12 @@ HEADINGS: dict[Tier, str] = {
 }
 # Vendors with a colour of their own (site.css).
 VENDORS = ("apple", "nvidia", "amd", "intel")
+# Parameters that are fields of the form; the form has the others as hidden fields.
+FIELDS = frozenset(
+    ("q", "device", "framework", "recipe", "batch_size", "precision", "data", "timing", "baseline")
+)
+# Parameters that say which board is shown and how, not which results: "clear" keeps them.
+VIEW = frozenset(("workload", "group", "baseline", "sort", "energy_scope", "limit"))
 METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
 
 
@@ -60,7 +66,9 @@ class Section(NamedTuple):
 
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``narrowed``: a filter is set. ``boxes``: the page lists
+    """``/``: how fast does hardware train? ``narrowed``: a filter is set, and
+    ``clear_href`` is the address without any. ``kept``: the parameters of this address that are no
+    fields of the form. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
     ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
@@ -72,6 +80,7 @@ class LeaderboardPage:
     title: str
     json_href: str
     csv_href: str
+    image_href: str
     metric: Metric
     metrics: tuple[Choice, ...]
     scopes: tuple[Choice, ...]
@@ -88,6 +97,8 @@ class LeaderboardPage:
     frameworks: tuple[str, ...]
     narrowed: bool
     searched: bool
+    clear_href: str
+    kept: tuple[tuple[str, str], ...]
     figure_asked: str
     any_results: bool
     nobody_yet: bool
@@ -115,6 +126,9 @@ def leaderboard_page(
         title=filters.workload or "Leaderboard",
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
+        image_href=address(
+            "/card.png", {name: chosen[name] for name in chosen if name not in ("cursor", "limit")}
+        ),
         metric=METRICS.get(filters.sort or "throughput", METRICS["throughput"]),
         metrics=tuple(
             Choice(
@@ -144,10 +158,10 @@ def leaderboard_page(
             for value, label in (("", "Best of each hardware"), ("setup", "Every set-up"))
         ),
         frameworks=tuple(queries.frameworks(session)),
-        narrowed=bool(
-            chosen.keys() - {"workload", "group", "baseline", "sort", "energy_scope", "limit"}
-        ),
+        narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
         searched=bool(filters.q or filters.hardware),
+        clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
+        kept=tuple(_pairs(chosen)),
         figure_asked=NOT_ALL_HAVE.get(filters.sort or "", ""),
         any_results=any_results,
         nobody_yet=not any_results and not chosen.keys() - {"limit"},
@@ -214,7 +228,15 @@ def _scopes(shown: Sequence[Board], chosen: dict[str, Any]) -> tuple[Choice, ...
     )
 
 
+def _pairs(chosen: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values for hidden fields. A filter starts at the first row again."""
+    for name, value in chosen.items():
+        if name not in FIELDS and name != "cursor":
+            for one in value if isinstance(value, list) else [value]:
+                yield name, str(one)
+
+
 def _with(chosen: dict[str, Any], name: str, value: str) -> str:
-    """The address of this page with one changed parameter."""
-    others = {key: item for key, item in chosen.items() if key != name}
+    """The address of this page with one changed parameter, at its first row."""
+    others = {key: item for key, item in chosen.items() if key not in (name, "cursor")}
     return address("/", others | ({name: value} if value else {}))

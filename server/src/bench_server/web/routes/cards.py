@@ -2,11 +2,14 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import FileResponse
 
 from ...answers.comparison import compare
-from ...answers.filters import compared_ids
-from .. import cards
+from ...answers.filters import BoardPageFilters, compared_ids
+from .. import cards, share_cards
+from ..pages.hardware import workload_called
+from ..static_files import FOLDER
 from .compare import AMode, AnyAcross, Ids, prices
 from .deps import Reading, SettingsDep
 from .hardware import MachineId, Slug
@@ -23,9 +26,32 @@ def _svg(text: str) -> Response:
     return Response(text, media_type="image/svg+xml", headers=SHORT)
 
 
+@router.get("/card.png")
+def board_card(
+    session: Reading, settings: SettingsDep, filters: Annotated[BoardPageFilters, Query()]
+) -> Response:
+    return _png(share_cards.board_card(session, filters), settings)
+
+
+@router.get("/workloads/{name}/card.png")
+def workload_card(session: Reading, settings: SettingsDep, name: str) -> Response:
+    filters = BoardPageFilters.model_validate({"workload": workload_called(name).name})
+    return _png(share_cards.board_card(session, filters), settings)
+
+
+@router.get("/hardware/{slug}/card.png")
+def hardware_card(session: Reading, settings: SettingsDep, slug: Slug) -> Response:
+    return _png(share_cards.hardware_card(session, slug), settings)
+
+
+@router.get("/machines/{machine_id}/card.png")
+def machine_card(session: Reading, settings: SettingsDep, machine_id: MachineId) -> Response:
+    return _png(share_cards.machine_card(session, machine_id), settings)
+
+
 @router.get("/results/{result_id}/card.png")
 def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Response:
-    return _png(cards.result_card(session, result_id), settings)
+    return _png(share_cards.result_card(session, result_id), settings)
 
 
 @router.get("/compare/card.png")
@@ -49,6 +75,16 @@ def hardware_badge(session: Reading, slug: Slug) -> Response:
 @router.get("/machines/{machine_id}/badge.svg")
 def machine_badge(session: Reading, machine_id: MachineId) -> Response:
     return _svg(cards.machine_badge(session, machine_id))
+
+
+@router.get("/favicon.ico")
+def favicon() -> Response:
+    return FileResponse(FOLDER / "favicon.ico", media_type="image/x-icon", headers=SHORT)
+
+
+@router.get("/apple-touch-icon.png")
+def touch_icon() -> Response:
+    return FileResponse(FOLDER / "apple-touch-icon.png", headers=SHORT)
 
 
 @router.get("/feed.atom")

@@ -73,10 +73,10 @@ def prices(request: Request) -> dict[str, float]:
 @router.get(
     "/compare",
     summary="Compare two to twenty hardware, machines, set-ups or results, with intervals",
-    responses=problems(404, 422),
+    responses=problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
-def comparison(
+def get_comparison(
     session: Reading,
     priced: Annotated[dict[str, float], Depends(prices)],
     ids: Ids,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, Request
@@ -13,7 +14,6 @@ from ...db.store import Store
 from ...errors import BodyTooLarge, WrongMediaType
 from ...log.server_keys import Authority
 from ...settings import Settings
-from ..problems import Problem
 
 MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
@@ -125,12 +125,8 @@ Body = Annotated[bytes, Depends(_body)]
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The error answers of a route, for OpenAPI."""
-    content = {"application/problem+json": {"schema": Problem.model_json_schema()}}
-    return {
-        status: {"description": "a problem document (RFC 9457)", "content": content}
-        for status in statuses
-    }
+    """The error answers of a route, for OpenAPI; :mod:`..openapi` adds their schema."""
+    return {status: {"description": HTTPStatus(status).phrase.lower()} for status in statuses}
 
 
 def json_body(

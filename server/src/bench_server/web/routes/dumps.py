@@ -14,7 +14,7 @@ router = APIRouter(tags=["exports"])
 
 
 @router.get("/api/v1/dumps", summary="The daily dumps of every result, the newest day first")
-def listed(settings: SettingsDep) -> daily.DumpsAnswer:
+def list_dumps(settings: SettingsDep) -> daily.DumpsAnswer:
     return daily.listed(settings.dumps_dir)
 
 
@@ -30,7 +30,7 @@ def page(request: Request, settings: SettingsDep) -> HTMLResponse:
     response_class=FileResponse,
     responses=problems(404),
 )
-def file(
+def get_dump(
     settings: SettingsDep,
     name: Annotated[
         str, Path(description="name of a dump", examples=["results-2026-11-21.parquet"])

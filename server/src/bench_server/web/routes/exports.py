@@ -60,7 +60,7 @@ def _file(
     summary="Every result that matches as CSV, JSON lines or Parquet",
     responses=FILES | problems(422),
 )
-def results(
+def export_results(
     store: StoreDep, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
 ) -> StreamingResponse:
     return _file(store, form, "results", lambda session: export_rows.results(session, filters))
@@ -69,9 +69,9 @@ def results(
 @router.get(
     "/leaderboard.{form}",
     summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
-    responses=FILES | problems(404, 422),
+    responses=FILES | problems(422),
 )
-def leaderboard(
+def export_leaderboard(
     store: StoreDep,
     settings: SettingsDep,
     form: AnyFormat,
@@ -88,10 +88,10 @@ def leaderboard(
 @router.get(
     "/compare.{form}",
     summary="A comparison as CSV, JSON lines or Parquet, a row for each thing and cell",
-    responses=FILES | problems(404, 422),
+    responses=FILES | problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
-def comparison(
+def export_comparison(
     store: StoreDep,
     form: AnyFormat,
     priced: Annotated[dict[str, float], Depends(prices)],
@@ -113,7 +113,7 @@ def comparison(
     summary="A machine's history in one cell as CSV, JSON lines or Parquet",
     responses=FILES | problems(404, 422),
 )
-def machine_history(
+def export_machine_history(
     store: StoreDep,
     form: AnyFormat,
     machine_id: MachineId,

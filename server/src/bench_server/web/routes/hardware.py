@@ -18,7 +18,7 @@ MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["
 
 
 @router.get("/hardware", summary="Measured hardware, by slug", responses=problems(422))
-def hardware_page(
+def list_hardware(
     session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> hardware_answers.HardwarePage:
     return hardware_answers.hardware_page(session, filters)
@@ -29,19 +29,19 @@ def hardware_page(
     summary="One hardware: its score and its figure in every cell",
     responses=problems(404, 422),
 )
-def hardware(
+def get_hardware(
     session: Reading, settings: SettingsDep, slug: Slug
 ) -> hardware_answers.HardwareAnswer:
     return hardware_answers.hardware(session, slug, settings.baseline)
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")
-def published_figures(session: Reading) -> list[hardware_answers.PublishedAnswer]:
+def list_published_figures(session: Reading) -> list[hardware_answers.PublishedAnswer]:
     return hardware_answers.published_figures(session)
 
 
 @router.get("/machines", summary="Measured machines, by id", responses=problems(422))
-def machine_page(
+def list_machines(
     session: Reading, filters: Annotated[ListFilters, Query()]
 ) -> hardware_answers.MachinePage:
     return hardware_answers.machine_page(session, filters)
@@ -52,7 +52,7 @@ def machine_page(
     summary="One machine: its facts and its figure in every cell",
     responses=problems(404, 422),
 )
-def machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:
+def get_machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:
     return hardware_answers.machine(session, machine_id)
 
 
@@ -61,7 +61,7 @@ def machine(session: Reading, machine_id: MachineId) -> hardware_answers.Machine
     summary="One machine in one cell over time, with change points and what changed there",
     responses=problems(404, 422),
 )
-def machine_history(
+def get_machine_history(
     session: Reading, machine_id: MachineId, filters: Annotated[HistoryFilters, Query()]
 ) -> HistoryAnswer:
     return history(session, machine_id, filters)

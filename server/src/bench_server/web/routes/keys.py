@@ -48,7 +48,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
         },
     ),
 )
-async def accept_event(
+async def submit_key_event(
     store: StoreDep,
     authority: AuthorityDep,
     settings: SettingsDep,
@@ -69,7 +69,7 @@ async def accept_event(
     summary="A key with its logged events: owner, validity",
     responses=problems(404, 422),
 )
-def key_history(
+def get_key(
     session: Reading,
     key_id: Annotated[
         KeyId, Path(description="SHA-256 of the public key", examples=["0f1e2d3c4b5a6978" * 4])

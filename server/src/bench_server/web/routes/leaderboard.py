@@ -19,9 +19,9 @@ ANSWER = TypeAdapter(LeaderboardAnswer)
     "/leaderboard",
     summary="How fast hardware trains: ranked boards, one a workload",
     response_model=LeaderboardAnswer,
-    responses=problems(404, 422),
+    responses=problems(422),
 )
-def boards(
+def get_leaderboard(
     session: Reading, settings: SettingsDep, filters: Annotated[BoardFilters, Query()]
 ) -> Response:
     as_of = position.read(session.connection()).next_index

@@ -28,7 +28,7 @@ class Tile(Response):
 
 
 @router.get("/api/v1/log", summary="The log's state, and the public keys to verify it with")
-def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> LogAnswer:
+def get_log(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> LogAnswer:
     return log_entries.state(session, authority, settings.license)
 
 
@@ -37,7 +37,7 @@ def state(session: Reading, authority: AuthorityDep, settings: SettingsDep) -> L
     summary="The log's entries with their envelopes, in order",
     responses=problems(422),
 )
-def entries(
+def list_log_entries(
     session: Reading,
     authority: AuthorityDep,
     start: Annotated[
@@ -55,7 +55,7 @@ def entries(
     summary="The log's signed size and root (C2SP tlog-checkpoint)",
     response_class=PlainTextResponse,
 )
-def checkpoint(session: Reading) -> Response:
+def get_checkpoint(session: Reading) -> Response:
     note = reader.newest_checkpoint(session).note
     return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
@@ -66,7 +66,7 @@ def checkpoint(session: Reading) -> Response:
     response_class=Tile,
     responses=problems(404) | TILE,
 )
-def entry_tile(session: Reading, number: TileNumber) -> Response:
+def get_entry_tile(session: Reading, number: TileNumber) -> Response:
     return Tile(reader.entry_tile(session, number), headers=FOREVER)
 
 
@@ -76,5 +76,5 @@ def entry_tile(session: Reading, number: TileNumber) -> Response:
     response_class=Tile,
     responses=problems(404, 422) | TILE,
 )
-def hash_tile(session: Reading, level: TileLevel, number: TileNumber) -> Response:
+def get_hash_tile(session: Reading, level: TileLevel, number: TileNumber) -> Response:
     return Tile(reader.hash_tile(session, level, number), headers=FOREVER)

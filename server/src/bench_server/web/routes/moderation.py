@@ -34,7 +34,7 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
         ChallengeRequest.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}
     ),
 )
-async def challenge(
+async def issue_challenge(
     store: StoreDep, authority: AuthorityDep, settings: SettingsDep, raw: Body, now: Now
 ) -> ChallengeAnswer:
     hours = settings.challenge_hours
@@ -50,7 +50,7 @@ async def challenge(
         {"envelope": envelope_example(ACT_PAYLOAD_TYPE), "display_name": None},
     ),
 )
-async def act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> ActAnswer:
+async def perform_act(store: StoreDep, authority: AuthorityDep, raw: Body, now: Now) -> ActAnswer:
     done = await run_in_threadpool(moderation.perform, raw, store, authority, now)
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):

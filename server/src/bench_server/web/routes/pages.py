@@ -3,15 +3,23 @@
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, PlainTextResponse
 
 from ...answers import studies
-from ...answers.filters import BoardPageFilters, HistoryFilters, Words, compared_ids
+from ...answers.filters import (
+    BoardPageFilters,
+    HistoryFilters,
+    ListPageFilters,
+    ResultListFilters,
+    Words,
+    compared_ids,
+)
 from ...answers.types import Across, Mode
 from .. import render
+from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides
+from ..pages import guides, lists
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import result as results
@@ -20,7 +28,7 @@ from .compare import prices
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, Slug
 
-router = APIRouter(include_in_schema=False)
+router = APIRouter(include_in_schema=False, dependencies=[Depends(canonical)])
 
 
 @router.get("/")
@@ -38,6 +46,27 @@ def leaderboard(
 def workload(request: Request, session: Reading, settings: SettingsDep, name: str) -> HTMLResponse:
     context = hardware_pages.workload_page(session, name, settings.baseline)
     return render.page(request, "workload.html", context)
+
+
+@router.get("/hardware")
+def hardware_list(
+    request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "hardware-list.html", lists.hardware_list(session, filters))
+
+
+@router.get("/machines")
+def machine_list(
+    request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "machine-list.html", lists.machine_list(session, filters))
+
+
+@router.get("/results")
+def result_list(
+    request: Request, session: Reading, filters: Annotated[ResultListFilters, Query()]
+) -> HTMLResponse:
+    return render.page(request, "result-list.html", lists.result_list(session, filters))
 
 
 @router.get("/hardware/{slug}")
@@ -130,5 +159,11 @@ def submit(request: Request, settings: SettingsDep) -> HTMLResponse:
 
 
 @router.get("/docs")
-def docs(request: Request) -> HTMLResponse:
-    return render.page(request, "docs.html", api.docs_page(request.app.openapi()))
+def docs(request: Request, session: Reading) -> HTMLResponse:
+    context = api.docs_page(request.app.openapi(), api.sample(session))
+    return render.page(request, "docs.html", context)
+
+
+@router.get("/llms.txt")
+def llms(request: Request) -> PlainTextResponse:
+    return render.text(request, "llms.txt")

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
-from ...answers import queries
+from ...answers import known, queries
 from ...answers.filters import ResultPageFilters
 from ...answers.types import (
     ReceiptAnswer,
@@ -51,9 +51,21 @@ ENVELOPE_SCHEMA = {
     "description": "DSSE envelope with one Ed25519 signature around an in-toto statement",
     "required": ["payloadType", "payload", "signatures"],
     "properties": {
-        "payloadType": {"const": statement.RESULT_PAYLOAD_TYPE},
-        "payload": {"type": "string", "contentEncoding": "base64"},
-        "signatures": {"type": "array", "minItems": 1, "maxItems": 1},
+        "payloadType": {
+            "const": statement.RESULT_PAYLOAD_TYPE,
+            "description": "media type of the payload",
+        },
+        "payload": {
+            "type": "string",
+            "contentEncoding": "base64",
+            "description": "the in-toto statement that was signed, in base64",
+        },
+        "signatures": {
+            "type": "array",
+            "minItems": 1,
+            "maxItems": 1,
+            "description": "keyid, and sig: the Ed25519 signature in base64",
+        },
     },
 }
 
@@ -69,7 +81,7 @@ ENVELOPE_SCHEMA = {
         207: {
             "description": "for each line that is not empty, in their order, its number and a "
             "result or a problem",
-            "content": {NDJSON: {}},
+            "content": {NDJSON: {"schema": {"$ref": "#/components/schemas/Line"}}},
         },
     },
     openapi_extra=json_body(
@@ -78,7 +90,7 @@ ENVELOPE_SCHEMA = {
         (*MEDIA_TYPES, NDJSON),
     ),
 )
-async def submit(request: Request) -> Response:
+async def submit_results(request: Request) -> Response:
     # FastAPI's dependencies would cost a tenth of the answer.
     state = request.app.state
     inbox: Inbox = state.inbox
@@ -95,9 +107,13 @@ async def submit(request: Request) -> Response:
 
 
 @router.get("", summary="Results, newest first, page by page", responses=problems(422))
-def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) -> ResultPageAnswer:
+def list_results(
+    session: Reading, filters: Annotated[ResultPageFilters, Query()]
+) -> ResultPageAnswer:
+    known.require_known(session, filters)
     rows, cursor = queries.results(session, filters)
-    return ResultPageAnswer(tuple(ResultAnswer(**result_fields(*row)) for row in rows), cursor)
+    answers = (ResultAnswer(**result_fields(*row, filters.verdicts)) for row in rows)
+    return ResultPageAnswer(tuple(answers), cursor)
 
 
 @router.get(
@@ -105,7 +121,7 @@ def results(session: Reading, filters: Annotated[ResultPageFilters, Query()]) ->
     summary="One result with all that was signed; wait=5 waits until the boards include it",
     responses=problems(404, 410, 422),
 )
-async def result(
+async def get_result(
     store: StoreDep,
     result_id: ResultId,
     wait: Annotated[
@@ -132,7 +148,7 @@ async def result(
     response_class=Response,
     responses=problems(404, 410) | {200: {"content": {DSSE: {"schema": ENVELOPE_SCHEMA}}}},
 )
-def signed(session: Reading, result_id: ResultId) -> Response:
+def get_envelope(session: Reading, result_id: ResultId) -> Response:
     submission, _ = queries.result_with_id(session, result_id)
     return Response(envelope.encode(reader.envelope_of_result(submission)), media_type=DSSE)
 
@@ -142,7 +158,7 @@ def signed(session: Reading, result_id: ResultId) -> Response:
     summary="Proof that the log holds this result, under the first checkpoint that covers it",
     responses=problems(404, 410),
 )
-def receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
+def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     submission, _ = queries.result_with_id(session, result_id)
     return receipt_answer(reader.receipts_of_results(session, [submission.id])[submission.id])
 

@@ -13,9 +13,9 @@ router = APIRouter(prefix="/api/v1", tags=["studies"])
 @router.get(
     "/frameworks",
     summary="Frameworks and recipes on one hardware, at equal batch",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
-def frameworks(
+def get_frameworks(
     session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
 ) -> studies.FrameworksAnswer:
     return studies.frameworks(session, choice)
@@ -24,9 +24,9 @@ def frameworks(
 @router.get(
     "/cpu-vs-gpu",
     summary="CPU against GPU by the work in a step",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
-def cpu_vs_gpu(
+def get_cpu_vs_gpu(
     session: Reading, choice: Annotated[studies.PairChoice, Query()]
 ) -> studies.PairAnswer:
     return studies.cpu_against_gpu(session, choice)
@@ -35,9 +35,9 @@ def cpu_vs_gpu(
 @router.get(
     "/batch-size",
     summary="Speed by batch size on one hardware",
-    responses=problems(404, 422),
+    responses=problems(422),
 )
-def batch_size(
+def get_batch_sizes(
     session: Reading, choice: Annotated[studies.HardwareChoice, Query()]
 ) -> studies.BatchAnswer:
     return studies.batch_sizes(session, choice)
@@ -48,7 +48,7 @@ def batch_size(
     summary="Speed of one hardware by version of framework, driver or system",
     responses=problems(404, 422),
 )
-def trends(
+def get_trends(
     session: Reading, choice: Annotated[studies.TrendChoice, Query()]
 ) -> studies.TrendsAnswer:
     return studies.trends(session, choice)

@@ -10,5 +10,5 @@ router = APIRouter(prefix="/api/v1", tags=["workloads"])
 
 
 @router.get("/workloads", summary="Every workload of this server's catalogue")
-def workloads() -> list[WorkloadAnswer]:
+def list_workloads() -> list[WorkloadAnswer]:
     return [workload_answer(workload) for workload in CATALOGUE]

@@ -1,0 +1,125 @@
+"""``/hardware``, ``/machines`` and ``/results``: searchable lists, page by page."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pydantic import BaseModel
+from sqlmodel import Session
+
+from ...answers import hardware, known, queries
+from ...answers.filters import WORKLOADS, ListPageFilters, ResultListFilters
+from ...answers.types import ResultAnswer, result_fields
+from .common import Choice, address
+
+STATES = (("measured", "measured"), ("failed", "failed"))
+RANKED = (("true", "ranked"), ("false", "not ranked"))
+
+
+@dataclass(frozen=True)
+class HardwareListPage:
+    """``/hardware``: which hardware has ranked results? ``next_href``: the next rows, null at the
+    end."""
+
+    title: str
+    json_href: str
+    q: str
+    rows: tuple[hardware.HardwareSummary, ...]
+    next_href: str | None
+
+
+@dataclass(frozen=True)
+class MachineListPage:
+    """``/machines``: which machines have ranked results? ``next_href``: the next rows, null at the
+    end."""
+
+    title: str
+    json_href: str
+    q: str
+    rows: tuple[hardware.MachineSummary, ...]
+    next_href: str | None
+
+
+@dataclass(frozen=True)
+class ResultListPage:
+    """``/results``: which results does this server have? ``next_href``: the next rows, null at the
+    end; ``kept``: filters of this address that are no fields of the form."""
+
+    title: str
+    json_href: str
+    csv_href: str
+    q: str
+    rows: tuple[ResultAnswer, ...]
+    next_href: str | None
+    workloads: tuple[Choice, ...]
+    frameworks: tuple[Choice, ...]
+    states: tuple[Choice, ...]
+    ranked: tuple[Choice, ...]
+    kept: tuple[tuple[str, str], ...]
+
+
+def hardware_list(session: Session, filters: ListPageFilters) -> HardwareListPage:
+    page = hardware.hardware_page(session, filters)
+    return HardwareListPage(
+        "Hardware",
+        _address("/api/v1/hardware", filters),
+        filters.q or "",
+        page.hardware,
+        _next("/hardware", filters, page.next_cursor),
+    )
+
+
+def machine_list(session: Session, filters: ListPageFilters) -> MachineListPage:
+    page = hardware.machine_page(session, filters)
+    return MachineListPage(
+        "Machines",
+        _address("/api/v1/machines", filters),
+        filters.q or "",
+        page.machines,
+        _next("/machines", filters, page.next_cursor),
+    )
+
+
+def result_list(session: Session, filters: ResultListFilters) -> ResultListPage:
+    """Fill the context. Raises InvalidQuery if a framework or hardware is unknown."""
+    known.require_known(session, filters)
+    rows, cursor = queries.results(session, filters)
+    chosen = filters.model_dump(mode="json", exclude_defaults=True)
+    fields = ("q", "workload", "framework", "status", "ranked", "cursor")
+    ranked = "" if filters.ranked is None else str(filters.ranked).lower()
+    return ResultListPage(
+        title="Results",
+        json_href=_address("/api/v1/results", filters),
+        csv_href=address(
+            "/api/v1/export.csv",
+            {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "verdicts")},
+        ),
+        q=filters.q or "",
+        rows=tuple(ResultAnswer(**result_fields(*row)) for row in rows),
+        next_href=_next("/results", filters, cursor),
+        workloads=_choices(((name, name) for name in WORKLOADS), filters.workload),
+        frameworks=_choices(
+            ((name, name) for name in queries.frameworks(session)), filters.framework
+        ),
+        states=_choices(STATES, filters.status),
+        ranked=_choices(RANKED, ranked),
+        kept=tuple(
+            (name, str(one))
+            for name, value in chosen.items()
+            if name not in fields
+            for one in (value if isinstance(value, list) else [value])
+        ),
+    )
+
+
+def _choices(pairs: Iterable[tuple[str, str]], chosen: str | None) -> tuple[Choice, ...]:
+    return tuple(Choice(value, label, value == chosen) for value, label in pairs)
+
+
+def _address(path: str, filters: BaseModel) -> str:
+    chosen = filters.model_dump(mode="json", exclude_defaults=True)
+    words = {n: str(v).lower() if isinstance(v, bool) else v for n, v in chosen.items()}
+    return address(path, words)
+
+
+def _next(path: str, filters: BaseModel, cursor: str | None) -> str | None:
+    return _address(path, filters.model_copy(update={"cursor": cursor})) if cursor else None

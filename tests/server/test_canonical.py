@@ -1,0 +1,51 @@
+"""Addresses of pages have no empty parameter; everything else of them stays as it was."""
+
+import pytest
+from fastapi.testclient import TestClient
+
+from bench_server.web.canonical import without_empty
+
+
+@pytest.mark.parametrize(
+    ("query", "canonical"),
+    [
+        ("", ""),
+        ("q=&device=metal&framework=", "device=metal"),
+        ("where=os%3Dmacos&where=&where=driver%3E%3D500", "where=os%3Dmacos&where=driver%3E%3D500"),
+        ("ids=a&ids=b&q=", "ids=a&ids=b"),
+        ("q=m4+max", "q=m4+max"),
+        ("q=m4%20max&", "q=m4%20max"),
+        ("q&device", ""),
+        ("q==", "q=="),
+        ("q=%00&x=", "q=%00"),
+    ],
+)
+def test_only_empty_parameters_are_left_out(query: str, canonical: str) -> None:
+    assert without_empty(query) == canonical
+    assert without_empty(canonical) == canonical
+
+
+def test_a_page_moves_to_its_canonical_address_and_stays_there(http: TestClient) -> None:
+    for address, canonical in (
+        ("/?workload=mnist-cnn&q=&where=os%3Dmacos&where=cores%3E4", None),
+        ("/?workload=&q=", "/"),
+        ("/trends?hardware=&by=", "/trends"),
+        ("/compare?q=&ids=", "/compare"),
+    ):
+        expected = canonical or address.replace("&q=", "")
+        moved = http.get(address, follow_redirects=False)
+        assert (moved.status_code, moved.headers["location"]) == (302, expected)
+        assert http.head(address, follow_redirects=False).headers["location"] == expected
+        assert http.get(expected, follow_redirects=False).status_code != 302
+
+
+def test_the_api_takes_empty_parameters(http: TestClient) -> None:
+    answer = http.get("/api/v1/leaderboard?workload=&q=", follow_redirects=False)
+    assert answer.status_code == 200
+
+
+def test_links_of_a_filtered_board_keep_the_filter(http: TestClient) -> None:
+    page = http.get("/?workload=mnist-cnn&where=os%3Dmacos&trust=2&device=metal&limit=7").text
+    for name, value in (("where", "os=macos"), ("trust", "2"), ("limit", "7")):
+        assert f'<input type="hidden" name="{name}" value="{value}">' in page
+    assert 'href="/?workload=mnist-cnn&amp;limit=7">Clear' in page

@@ -1,0 +1,55 @@
+"""Words for changes in a machine's history."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from bench_server.answers.history import Change, Difference
+from bench_server.web.changes import in_words
+
+MACOS = {"os": {"name": "macos", "version": "15.5"}}
+
+
+def change(speed_up: float, low: float | None, high: float | None, *changed: Difference) -> Change:
+    at = datetime(2026, 9, 1, tzinfo=UTC)
+    return Change("r" * 32, "0" * 16, at, speed_up, low, high, changed)
+
+
+@pytest.mark.parametrize(
+    ("speed_up", "low", "high", "kind", "words", "interval"),
+    [
+        (0.939, 0.93, 0.948, "slower", "6.1 % slower", "95 % CI 5.2 to 7.0 %"),
+        (1.1, 1.08, 1.12, "faster", "10.0 % faster", "95 % CI 8.0 to 12.0 %"),
+        (1.01, 0.99, 1.03, "faster", "1.0 % faster", "95 % CI 0.990× to 1.03×"),
+        (2.5, 2.4, 2.6, "faster", "2.50× as fast", "95 % CI 2.40× to 2.60×"),
+        (0.25, 0.2, 0.3125, "slower", "4.00× slower", "95 % CI 3.20× to 5.00×"),
+        (0.9, None, None, "slower", "10.0 % slower", None),
+    ],
+)
+def test_amount_and_interval(
+    speed_up: float, low: float, high: float, kind: str, words: str, interval: str | None
+) -> None:
+    found = in_words(change(speed_up, low, high), MACOS)
+    assert (found.kind, found.words, found.interval) == (kind, words, interval)
+
+
+@pytest.mark.parametrize(("speed_up", "label"), [(0.939, "−6.1 %"), (1.1, "+10.0 %"), (3, "3.00×")])
+def test_labels_of_marks_are_short(speed_up: float, label: str) -> None:
+    assert in_words(change(speed_up, None, None), MACOS).label == label
+
+
+def test_causes() -> None:
+    differences = (
+        Difference("machine.os.version", "14.6", "15.5"),
+        Difference("environment.packages.tensorflow", "2.18.0", "2.18.1"),
+        Difference("machine.gpus.0.driver", None, "560.35"),
+        Difference("environment.variables.XLA_FLAGS", "a", None),
+    )
+    found = in_words(change(0.9, None, None, *differences, *differences, *differences), MACOS)
+    assert found.causes[:4] == (
+        "macOS 14.6 to 15.5",
+        "tensorflow 2.18.0 to 2.18.1",
+        "gpus 0 driver added: 560.35",
+        "variables XLA_FLAGS a removed",
+    )
+    assert (len(found.causes), found.more) == (8, 4)

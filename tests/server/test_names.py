@@ -1,0 +1,175 @@
+"""Unknown names, wrong addresses, and the lists that show which names there are."""
+
+import re
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.matrix import Device
+
+PAGE = {"Accept": "text/html"}
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+M2_SLUG, I7_SLUG = "apple-m2-max-30-core-gpu", "intel-core-i7-8700"
+
+
+@pytest.fixture
+def filled(post: Poster) -> TestClient:
+    post.made()
+    post.made(cell=results.make_cell(device=Device(kind="metal")), machine=M2, step_ns=90_000)
+    return post.http
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        *((path, "workload") for path in ("leaderboard", "results", "export.csv", "trends")),
+        *((path, "framework") for path in ("leaderboard", "results", "export.csv", "trends")),
+        *((path, "hardware") for path in ("leaderboard", "results", "export.csv", "trends")),
+        *((path, "hardware") for path in ("frameworks", "batch-size")),
+        *((path, "baseline") for path in ("leaderboard", "leaderboard.csv")),
+        *(("cpu-vs-gpu", field) for field in ("cpu", "gpu")),
+        *((path, "ids") for path in ("compare", "compare.csv")),
+    ],
+)
+def test_an_unknown_name_is_refused_everywhere_alike(
+    filled: TestClient, path: str, field: str
+) -> None:
+    known = {"cpu": I7_SLUG, "gpu": M2_SLUG} if path == "cpu-vs-gpu" else {}
+    value = f"nope,{M2_SLUG}" if field == "ids" else "nope"
+    answer = filled.get(f"/api/v1/{path}", params=known | {field: value})
+    assert answer.status_code == 422, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    document = answer.json()
+    assert (document["code"], document["field"]) == ("invalid_query", field)
+    assert document["detail"].startswith(f"{field}: ")
+    named = document["detail"] + document["hint"]
+    expected = {
+        "workload": ", ".join(workload.name for workload in CATALOGUE),
+        "framework": "jax, mlx, tensorflow, torch",
+        "ids": "GET /api/v1/leaderboard lists hardware_slug",
+    }
+    assert expected.get(field, "GET /api/v1/hardware lists all hardware") in named
+
+
+@pytest.mark.parametrize("wanted", ["Apple M2 Max", "m2-max", "apple-m2-max-30-core-gpuu"])
+def test_the_nearest_hardware_is_named(filled: TestClient, wanted: str) -> None:
+    for answer in (
+        filled.get("/api/v1/leaderboard", params={"hardware": wanted}),
+        filled.get(f"/api/v1/hardware/{wanted}"),
+    ):
+        assert f"did you mean {M2_SLUG}?" in answer.json()["hint"]
+    page = filled.get(f"/hardware/{wanted}", headers=PAGE)
+    assert page.status_code == 404
+    assert f'Did you mean <a href="/hardware/{M2_SLUG}">' in page.text
+
+
+def test_a_hardware_without_ranked_results_is_known(filled: TestClient, post: Poster) -> None:
+    failed = post(results.make_failure(machine=results.make_machine("AMD EPYC 9654", seed=7)))
+    slug = filled.get(f"/api/v1/results/{failed}").json()["hardware_slug"]
+    for path in ("results", "leaderboard"):
+        answer = filled.get(f"/api/v1/{path}", params={"hardware": slug})
+        assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("/metodology", "/methodology"),
+        ("/result", "/results"),
+        ("/leaderboard", "/"),
+        ("/workloads/mnist-cn", "/workloads/mnist-cnn"),
+        ("/documents/protocl", "/documents/protocol"),
+        ("/dumps/x/y", "/dumps/"),
+        ("/zzzzzz", None),
+    ],
+)
+def test_a_wrong_address_gets_a_suggestion(http: TestClient, wrong: str, right: str | None) -> None:
+    page = http.get(wrong, headers=PAGE)
+    assert page.status_code == 404
+    suggested = re.findall(r'Did you mean <a href="([^"]+)">', page.text)
+    assert suggested == ([right] if right else [])
+    assert "<h1>There is nothing at this address</h1>" in page.text
+
+
+def test_the_api_suggests_too(http: TestClient) -> None:
+    hint = http.get("/api/v1/leaderbord").json()["hint"]
+    assert hint.startswith("did you mean /api/v1/leaderboard?")
+
+
+@pytest.mark.parametrize(
+    ("address", "title"),
+    [
+        ("/?device=x", "This address has a mistake"),
+        ("/results/zz", "There is nothing at this address"),
+        ("/?framework=nope", "This address has a mistake"),
+    ],
+)
+def test_titles_of_errors_are_words(http: TestClient, address: str, title: str) -> None:
+    page = http.get(address, headers=PAGE).text
+    assert f"<h1>{title}</h1>" in page
+    assert "/api/" not in page
+    assert "Value error" not in page
+
+
+def rows(page: str) -> list[str]:
+    return re.findall(r'<th scope="row"><a href="([^"]+)"', page)
+
+
+def twin(http: TestClient, page: str) -> Any:
+    match = re.search(r'type="application/json" href="([^"]+)"', page)
+    assert match
+    return http.get(match[1].replace("&amp;", "&")).json()
+
+
+def test_lists_have_all_and_find_some(filled: TestClient) -> None:
+    page = filled.get("/hardware").text
+    assert rows(page) == [f"/hardware/{M2_SLUG}", f"/hardware/{I7_SLUG}"]
+    assert rows(filled.get("/hardware?q=m2+max").text) == [f"/hardware/{M2_SLUG}"]
+    assert "Nothing matches" in filled.get("/hardware?q=h200").text
+    machines = filled.get("/machines").text
+    ids = [machine["machine_id"] for machine in twin(filled, machines)["machines"]]
+    assert rows(machines) == [f"/machines/{identity}" for identity in ids]
+    assert len(rows(filled.get("/machines?q=m2").text)) == 1
+    for link in {*rows(page), *rows(machines)}:
+        assert filled.get(link).status_code == 200
+
+
+def test_lists_go_on_page_by_page(filled: TestClient) -> None:
+    for path in ("/hardware", "/machines", "/results?ranked=true&workload=mnist-cnn"):
+        seen: list[str] = []
+        address: str | None = f"{path}{'&' if '?' in path else '?'}limit=1"
+        while address:
+            page = filled.get(address).text
+            seen += rows(page)
+            following = re.search(r'<a href="([^"]+)" rel="next">', page)
+            address = following[1].replace("&amp;", "&") if following else None
+        assert len(seen) == len(set(seen)) == 2, path
+
+
+def test_results_are_listed_with_their_state(filled: TestClient, post: Poster) -> None:
+    failed = post(results.make_failure())
+    every = filled.get("/results").text
+    assert len(rows(every)) == 3
+    assert rows(every)[0] == f"/results/{failed}"
+    assert ">not ranked: " in every
+    assert rows(filled.get("/results?status=failed").text) == [f"/results/{failed}"]
+    ranked = filled.get("/results?ranked=true&trust=2").text
+    assert len(rows(ranked)) == 2
+    assert '<input type="hidden" name="trust" value="2">' in ranked
+    csv = re.search(r'<a href="(/api/v1/export.csv[^"]*)"', ranked)
+    assert csv
+    assert len(filled.get(csv[1].replace("&amp;", "&")).text.splitlines()) == 3
+
+
+def test_icons_are_where_browsers_look(http: TestClient) -> None:
+    for path, kind, magic in (
+        ("/favicon.ico", "image/x-icon", b"\0\0\1\0"),
+        ("/apple-touch-icon.png", "image/png", b"\x89PNG"),
+    ):
+        answer = http.get(path)
+        assert answer.headers["content-type"] == kind
+        assert answer.content.startswith(magic)

@@ -1,0 +1,156 @@
+"""The OpenAPI document: every field has a meaning, errors are the real ones, ids fit clients."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from tests.fakes.client import Poster
+from tests.fakes.said import act
+
+from bench_server.web import openapi
+
+PROBLEM = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+
+
+@pytest.fixture
+def document(http: TestClient) -> dict[str, Any]:
+    found: dict[str, Any] = http.get("/openapi.json").json()
+    return found
+
+
+def properties(node: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every property in a part of the document, with its place."""
+    if isinstance(node, dict):
+        for name, schema in (node.get("properties") or {}).items():
+            if isinstance(schema, dict):
+                yield f"{place}.{name}", schema
+        for name, part in node.items():
+            yield from properties(part, f"{place}/{name}")
+    elif isinstance(node, list):
+        for number, part in enumerate(node):
+            yield from properties(part, f"{place}/{number}")
+
+
+def answers(document: dict[str, Any]) -> dict[str, Any]:
+    """The parts of the document that describe answers."""
+    found = {
+        f"{method} {path}": operation["responses"]
+        for path, method, operation in openapi.operations(document)
+    }
+    return {"schemas": document["components"]["schemas"], **found}
+
+
+def test_every_field_of_an_answer_has_a_meaning(document: dict[str, Any]) -> None:
+    every = list(properties(answers(document)))
+    assert len(every) > 400
+    missing = [place for place, schema in every if len(schema.get("description", "")) < 5]
+    assert missing == []
+
+
+def test_times_and_energies_name_their_unit(document: dict[str, Any]) -> None:
+    units = {"_seconds": "seconds", "_bytes": "bytes", "joules": "joule", "per_second": "second"}
+    for place, schema in properties(document["components"]["schemas"]):
+        for part, unit in units.items():
+            if part in place.rpartition(".")[2]:
+                assert unit in schema["description"], place
+        assert not place.endswith("_ns"), f"{place}: answers are in seconds"
+
+
+def test_every_meaning_has_a_field(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    fields = {name: set(schema.get("properties", ())) for name, schema in schemas.items()}
+    everywhere = set().union(*fields.values())
+    for name, entries in openapi.meanings().items():
+        known = everywhere if name == "any" else fields.get(name, set())
+        assert set(entries) <= known, f"[{name}] names fields that no answer has"
+
+
+def test_errors_are_problem_documents_by_name(document: dict[str, Any], post: Poster) -> None:
+    schemas = document["components"]["schemas"]
+    assert not [name for name in schemas if "ValidationError" in name]
+    for path, method, operation in openapi.operations(document):
+        errors = {s: a for s, a in operation["responses"].items() if s >= "400"}
+        assert all(answer["content"] == PROBLEM for answer in errors.values()), path
+        if not path.startswith(("/healthz", "/readyz")):
+            assert {"429", "500", "503"} <= set(errors), path
+            assert ("401" in errors) == (method == "get"), path
+    sent = post.http.get("/api/v1/leaderboard?nonsense=1").json()
+    assert sent.keys() == schemas["Problem"]["properties"].keys()
+
+
+def test_operation_ids_fit_generated_clients(document: dict[str, Any]) -> None:
+    ids = [operation["operationId"] for _, _, operation in openapi.operations(document)]
+    assert len(ids) == len(set(ids)) > 30
+    for identity in ids:
+        assert re.fullmatch(r"[a-z]+(_[a-z]+){1,4}", identity), identity
+        assert len(identity) <= 30, identity
+    used = {tag for _, _, operation in openapi.operations(document) for tag in operation["tags"]}
+    assert used == {tag["name"] for tag in document["tags"]}
+
+
+def test_references_lead_to_schemas(document: dict[str, Any]) -> None:
+    names = set(re.findall(r"#/components/schemas/(\w+)", str(document)))
+    assert names <= document["components"]["schemas"].keys()
+
+
+def test_results_without_verdicts(post: Poster) -> None:
+    post.made()
+    whole, short = (
+        post.http.get("/api/v1/results", params=ask) for ask in ({}, {"verdicts": "false"})
+    )
+    (row,), (without,) = whole.json()["results"], short.json()["results"]
+    assert row["verdicts"]
+    assert without == row | {"verdicts": None}
+    assert len(short.content) < 0.4 * len(whole.content)
+
+
+def test_the_page_of_the_api_begins_with_a_query_and_its_answer(post: Poster) -> None:
+    assert "rank" not in post.http.get("/docs").text.partition('id="begin"')[2][:900]
+    post.made()
+    page = post.http.get("/docs").text
+    begin = page.partition('id="begin"')[2].partition("</section>")[0]
+    commands = re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", begin, re.DOTALL)
+    assert commands[0].startswith("curl &#39;http://testserver/api/v1/") or commands[0].startswith(
+        "curl 'http://testserver/api/v1/"
+    )
+    assert "&#34;hardware&#34;: &#34;Intel Core i7-8700&#34;" in commands[1]
+    assert len(commands[2].splitlines()) == 2
+    for address in re.findall(r"http://testserver(/api[^'\"]+)", "".join(commands)):
+        answer = post.http.get(address.replace("&amp;", "&"))
+        assert answer.status_code == 200
+        assert "Intel Core i7-8700" in answer.text
+
+
+def test_llms_txt_links_what_there_is(http: TestClient) -> None:
+    answer = http.get("/llms.txt")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.text.startswith("# Trainmark\n\n> ")
+    links = re.findall(r"\]\(http://testserver(/[^)]*)\)", answer.text)
+    assert len(links) >= 10
+    for link in links:
+        expected = 422 if link.endswith("/compare") else 200
+        assert http.get(link).status_code == expected, link
+
+
+def test_refusals_of_queries_are_documented(document: dict[str, Any], post: Poster) -> None:
+    """What a query can be refused with, provoked."""
+    hidden = post.made()
+    assert act(post, "hide", result=hidden).status_code == 200
+    other = post.made()
+    for path, status in (
+        (f"/api/v1/compare?ids={hidden},{other}", 410),
+        (f"/api/v1/compare.csv?ids={hidden},{other}", 410),
+        ("/api/v1/compare?ids=a,b", 422),
+        ("/api/v1/leaderboard?hardware=nope", 422),
+        ("/api/v1/frameworks?hardware=nope", 422),
+        ("/api/v1/trends?workload=fashion-lstm&hardware=intel-core-i7-8700", 404),
+        (f"/api/v1/results/{hidden}", 410),
+        ("/api/v1/hardware/nope", 404),
+    ):
+        assert post.http.get(path).status_code == status, path
+        described = path.partition("?")[0]
+        described = re.sub("results/.*", "results/{result_id}", described)
+        described = described.replace("/nope", "/{slug}").replace("compare.csv", "compare.{form}")
+        assert str(status) in document["paths"][described]["get"]["responses"], path

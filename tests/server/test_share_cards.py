@@ -1,0 +1,106 @@
+"""Cards: which bars they have, whose is marked, and the rank."""
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+from bench_server.answers.filters import BoardFilters
+from bench_server.db.store import Store
+from bench_server.web import share_cards
+
+CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
+H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+RTX = results.make_machine("AMD Ryzen 9", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=8)
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+H200_SLUG = "nvidia-h200"
+
+
+@pytest.fixture
+def ids(post: Poster) -> dict[str, str]:
+    """An H200 in two frameworks; the RTX 4090 is fastest in one that the H200 was not measured
+    in."""
+
+    def made(name: str, recipe: str, machine: object, device: Device, step_ns: int) -> str:
+        cell = results.make_cell(framework=name, recipe=recipe, device=device)
+        return post.made(cell=cell, machine=machine, step_ns=step_ns)
+
+    return {
+        "h200": made("torch", "pipeline", H200, CUDA, 300_000),
+        "h200 tuned": made("torch", "tuned", H200, CUDA, 200_000),
+        "rtx": made("torch", "pipeline", RTX, CUDA, 280_000),
+        "rtx jax": made("jax", "tuned", RTX, CUDA, 100_000),
+        "m2": made("mlx", "tuned", M2, METAL, 900_000),
+    }
+
+
+def test_a_result_is_beside_others_in_its_set_up(ids: dict[str, str], store: Store) -> None:
+    with store.reading() as session:
+        card = share_cards.result_card(session, ids["h200"])
+    assert card.line == "mnist-cnn, torch pipeline, batch 64: 2nd of 2 hardware"
+    assert [(bar.label, bar.own, bar.setup) for bar in card.bars] == [
+        ("NVIDIA GeForce RTX 4090", False, None),
+        ("NVIDIA H200", True, None),
+    ]
+    assert card.bars[0].share == 1
+    assert card.bars[1].share == pytest.approx(28 / 30)
+
+
+def test_hardware_at_its_best_names_each_set_up(ids: dict[str, str], store: Store) -> None:
+    with store.reading() as session:
+        card = share_cards.hardware_card(session, H200_SLUG)
+        board = share_cards.board_card(session, BoardFilters.model_validate({}))
+    assert card.line == "mnist-cnn, each hardware at its best: 2nd of 3 hardware"
+    shown = [(bar.label.split()[-1], bar.setup, bar.own) for bar in card.bars]
+    assert shown == [
+        ("4090", "jax tuned", False),
+        ("H200", "torch tuned", True),
+        ("GPU)", "mlx tuned", False),
+    ]
+    assert [bar.setup for bar in board.bars] == [setup for _, setup, _ in shown]
+    assert not any(bar.own for bar in board.bars)
+    assert board.bars[0].label == "1. NVIDIA GeForce RTX 4090"
+    assert board.foot == "the first 3 of 3 on the board"
+
+
+def test_a_machine_is_beside_others_in_its_set_up(
+    ids: dict[str, str], post: Poster, store: Store
+) -> None:
+    machine_id = post.http.get(f"/api/v1/results/{ids['h200']}").json()["machine_id"]
+    with store.reading() as session:
+        card = share_cards.machine_card(session, machine_id)
+    assert card.line == "mnist-cnn, torch tuned, batch 64"
+    assert [bar.own for bar in card.bars] == [True]
+    assert card.foot == "faster than 0 of 0 other hardware in this set-up"
+
+
+def test_a_failed_result_has_no_bars(post: Poster, store: Store) -> None:
+    failed = post(results.make_failure())
+    with store.reading() as session:
+        card = share_cards.result_card(session, failed)
+    assert card.bars == ()
+    assert card.foot == post.http.get(f"/api/v1/results/{failed}").json()["unranked_reason"]
+
+
+def test_cards_answer_and_wrong_ones_do_not(ids: dict[str, str], post: Poster) -> None:
+    machine_id = post.http.get(f"/api/v1/results/{ids['m2']}").json()["machine_id"]
+    for path in (
+        *("/card.png", "/card.png?workload=fashion-mlp", "/card.png?group=setup&device=cuda"),
+        *("/workloads/mnist-cnn/card.png", f"/hardware/{H200_SLUG}/card.png"),
+        *(f"/machines/{machine_id}/card.png", f"/results/{ids['m2']}/card.png"),
+    ):
+        answer = post.http.get(path)
+        assert answer.headers["content-type"] == "image/png", path
+    for path, status in (
+        *(("/card.png?workload=nope", 422), ("/workloads/nope/card.png", 404)),
+        *(("/hardware/nope/card.png", 404), ("/machines/0123456789abcdef/card.png", 404)),
+    ):
+        assert post.http.get(path).status_code == status, path
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (23, "23rd")],
+)
+def test_ordinals(number: int, words: str) -> None:
+    assert share_cards.ordinal(number) == words

@@ -1,0 +1,157 @@
+"""Compression, tags and conditions, static files, and reading from other origins."""
+
+import gzip
+from typing import Any
+
+import pytest
+from fastapi.testclient import TestClient
+from starlette.middleware import gzip as starlette_gzip
+from tests.fakes.client import Poster
+
+from bench_server.web import static_files
+
+PLAIN = {"Accept-Encoding": "identity"}
+GZIP = {"Accept-Encoding": "gzip"}
+ORIGIN = {"Origin": "https://notebook.example"}
+
+
+def raw(http: TestClient, path: str, **headers: str) -> tuple[Any, bytes]:
+    """An answer, and its bytes as they were sent."""
+    with http.stream("GET", path, headers=GZIP | headers) as answer:
+        return answer, b"".join(answer.iter_raw())
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/openapi.json",
+        "/static/site.css",
+        "/api/v1/leaderboard",
+        "/api/v1/export.csv",
+        "/api/v1/leaderboard.jsonl",
+    ],
+)
+def test_text_is_compressed_and_the_same(post: Poster, path: str) -> None:
+    for _ in range(6):
+        post.made()
+    plain = post.http.get(path, headers=PLAIN)
+    answer, sent = raw(post.http, path)
+    assert "content-encoding" not in plain.headers
+    assert answer.headers["content-encoding"] == "gzip"
+    assert "Accept-Encoding" in answer.headers["vary"]
+    assert "Accept-Encoding" in plain.headers["vary"]
+    assert gzip.decompress(sent) == plain.content
+    assert len(sent) < 0.6 * len(plain.content)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/export.parquet", "/healthz", "/tile/0/000.p/1"])
+def test_what_is_dense_or_small_is_not_compressed(post: Poster, path: str) -> None:
+    answer, sent = raw(post.http, path)
+    assert answer.status_code == 200
+    assert "content-encoding" not in answer.headers
+    assert sent
+
+
+def test_one_tag_stands_for_both_encodings(http: TestClient) -> None:
+    """The tag is weak where the bytes are others, and both are 304 to both."""
+    plain = http.get("/", headers=PLAIN).headers["etag"]
+    packed = http.get("/", headers=GZIP).headers["etag"]
+    assert packed == f"W/{plain}"
+    for tag in (plain, packed, f'"other", {plain}', "*"):
+        for encoding in (PLAIN, GZIP):
+            for method in ("GET", "HEAD"):
+                headers = encoding | {"If-None-Match": tag}
+                answer = http.request(method, "/", headers=headers)
+                assert (answer.status_code, answer.content) == (304, b""), (tag, encoding)
+                assert "content-encoding" not in answer.headers
+                assert answer.headers["vary"] == "Accept-Encoding"
+    assert http.get("/", headers={"If-None-Match": '"other"'}).status_code == 200
+
+
+@pytest.fixture
+def compressed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Grows by the length of each body that is compressed."""
+    lengths: list[int] = []
+    compress = starlette_gzip.GZipResponder._compress_body
+
+    def counting(self: Any, body: bytes, more_body: bool) -> bytes:
+        lengths.append(len(body))
+        return compress(self, body, more_body)
+
+    monkeypatch.setattr(starlette_gzip.GZipResponder, "_compress_body", counting)
+    return lengths
+
+
+def test_a_cached_answer_is_compressed_once(http: TestClient, compressed: list[int]) -> None:
+    answers = [raw(http, "/") for _ in range(3)]
+    assert len(compressed) == 1
+    assert len({sent for _, sent in answers}) == 1
+    assert "content-encoding" not in http.get("/", headers=PLAIN).headers
+
+
+def test_head_has_the_headers_of_the_compressed_answer(http: TestClient) -> None:
+    got, sent = raw(http, "/static/site.css")
+    head = http.head("/static/site.css", headers=GZIP)
+    assert head.headers["content-encoding"] == "gzip"
+    assert head.headers.get("content-length") == got.headers.get("content-length")
+    assert head.content == b""
+    assert sent
+
+
+def test_static_files_are_immutable_at_the_address_of_their_content(http: TestClient) -> None:
+    for name in ("site.css", "htmx-2.0.10.0BSD.min.js", "icon.svg"):
+        address = static_files.address(name)
+        answer = http.get(address)
+        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+        again = http.get(address, headers={"If-None-Match": answer.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        for other in (f"/static/{name}", f"/static/{name}?v=000000000000"):
+            assert http.get(other).headers["cache-control"] == "no-cache"
+    assert static_files.address("site.css") in http.get("/").text
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/api/v1/leaderboard", "/api/v1/export.csv", "/openapi.json", "/checkpoint", "/api/v1/none"],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_any_origin_may_read(http: TestClient, path: str, method: str) -> None:
+    headers = http.request(method, path, headers=ORIGIN).headers
+    assert headers["access-control-allow-origin"] == "*"
+    assert "ETag" in headers["access-control-expose-headers"]
+    assert "access-control-allow-credentials" not in headers
+
+
+def test_a_preflight_request_for_reading_is_answered(http: TestClient) -> None:
+    ask = ORIGIN | {
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "if-none-match",
+    }
+    answer = http.options("/api/v1/results", headers=ask)
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert answer.headers["access-control-allow-origin"] == "*"
+    assert answer.headers["access-control-allow-methods"] == "GET, HEAD"
+    assert "If-None-Match" in answer.headers["access-control-allow-headers"]
+
+
+def test_no_origin_may_write(http: TestClient) -> None:
+    ask = ORIGIN | {"Access-Control-Request-Method": "POST"}
+    for path in ("/api/v1/results", "/api/v1/keys", "/api/v1/acts"):
+        for answer in (
+            http.options(path, headers=ask),
+            http.post(path, headers=ORIGIN | {"Content-Type": "text/plain"}, content=b"x"),
+        ):
+            assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+def test_options_names_the_methods(http: TestClient) -> None:
+    for path, allow in (
+        ("/api/v1/results", "GET, HEAD, POST, OPTIONS"),
+        ("/", "GET, HEAD, OPTIONS"),
+        ("/static/site.css", "GET, HEAD, OPTIONS"),
+        ("/api/v1/acts", "POST, OPTIONS"),
+    ):
+        answer = http.options(path)
+        assert (answer.status_code, answer.headers["allow"]) == (204, allow), path
+    assert http.options("/nothing").status_code == 404
