@@ -56,9 +56,9 @@ def stuck(commands: Commands) -> None:
     commands.every(f"print('hw.memsize', flush=True)\n{WAITS}")
 
 
-def test_doctor_on_a_whole_mac(on_mac: OnMac, commands: Commands) -> None:
+def test_doctor_on_a_whole_mac(on_mac: OnMac, commands: Commands, tmp_path: Path) -> None:
     commands.whole_mac()
-    ran = on_mac("doctor", "--json")
+    ran = on_mac("doctor", "--json", "--bundle", str(tmp_path / "bundle.txt"))
     bad = [item for item in ran.json()["findings"] if item["verdict"] == "fail"]
     assert (ran.code, bad) == (0, []), ran.stderr
     findings = {item["id"]: item for item in ran.json()["findings"]}
@@ -68,6 +68,16 @@ def test_doctor_on_a_whole_mac(on_mac: OnMac, commands: Commands) -> None:
     assert "High Power Mode" in findings["power"]["sentence"]
     assert findings["energy"]["sentence"].endswith("ioreport")
     assert findings["busy.gpu0"]["sentence"].startswith("Apple M5 Max is 17 % busy")
+    bundle = (tmp_path / "bundle.txt").read_text()
+    assert "tensorflow-metal==1.2.0" in bundle
+    assert '"cores": 40' in bundle
+    assert not [word for word in (*PRIVATE, str(tmp_path)) if word in bundle]
+
+
+def test_a_bundle_that_cannot_be_written(on_mac: OnMac, tmp_path: Path) -> None:
+    ran = on_mac("doctor", "--only", "python", "--bundle", str(tmp_path / "none" / "bundle.txt"))
+    assert ran.code == 2
+    assert "cannot write" in ran.stderr
 
 
 def test_the_card_of_a_whole_mac(on_mac: OnMac, commands: Commands) -> None:

@@ -85,9 +85,14 @@ class Surroundings:
         return None
 
     @cached_property
+    def answers(self) -> Answers:
+        """Each interpreter's frameworks. Frameworks that none has are not started."""
+        return probe_each(self.logs, self.interpreters)
+
+    @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
-        """Each framework over all interpreters. Frameworks that none has are not started."""
-        answers = probe_each(self.logs, self.interpreters)
+        """Each framework over all interpreters."""
+        answers = self.answers
         by_path = {interpreter.path: interpreter for interpreter in self.interpreters}
         return {
             name: seen(probe, answers, name, by_path) for name, probe in merged(answers).items()
