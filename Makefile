@@ -64,8 +64,8 @@ else
 	$(BIN)/python $(PIP) -e './agent[jax,torch]'
 endif
 
-demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
-	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
+demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop; ARGS="--framework mlx").
+	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once) $(ARGS)
 
 test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS=1: one; COMPLETE=1: leave none out).
 	$(PYTEST) -m 'not long' --timeout 300 $(TESTS)
