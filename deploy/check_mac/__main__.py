@@ -8,6 +8,7 @@ part that cannot be done fails and says why. Nothing here replaces a run on a Ma
 import argparse
 import shutil
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +42,7 @@ PROBLEMS = (
     LookupError,
     OSError,
     ValueError,
+    zipfile.BadZipFile,
 )
 
 
@@ -107,6 +109,9 @@ def plugin_binds(target: Target) -> str:
     chosen, _ = wheels.chosen(target, WHEELS)
     (plugin,) = wheels.libraries_in(wheels.wheel_of(PLUGIN, chosen))
     core = tuple(wheels.libraries_in(wheels.wheel_of(TENSORFLOW, chosen), CORE))
+    fewer = tuple(library for library in core if "framework" not in library.name)
+    if not symbols.unbound(plugin, fewer):
+        raise ValueError("the check finds nothing where a library of TensorFlow is missing")
     return bound(plugin, core)
 
 

@@ -4,7 +4,6 @@ The Mac's pins are constraints on this system's wheels: TensorFlow and MLX for t
 PyTorch is left out: outside macOS its usual wheel brings CUDA, which is gigabytes.
 """
 
-import os
 import re
 import subprocess
 import sys
@@ -70,23 +69,18 @@ def tested(python: str | Path, *tests: str) -> str:
         StepFailed: a test failed, or none ran.
     """
     command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-m", "not long"]
-    output = run([*command, "--timeout", "600", *tests], cwd=ROOT, env=without_path())
+    output = run([*command, "--timeout", "600", *tests], cwd=ROOT)
     found = SUMMARY.findall(output)
     return str(found[-1]) if found else "passed"
 
 
-def without_path() -> dict[str, str]:
-    """The environment variables without the path to this program's own tools."""
-    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-
-
-def run(command: list[str], cwd: Path | None = None, env: dict[str, str] | None = None) -> str:
+def run(command: list[str], cwd: Path | None = None) -> str:
     """Run a command and return its output.
 
     Raises:
         StepFailed: its exit status is not 0.
     """
-    done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
     if done.returncode:
         last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
         raise StepFailed(f"{' '.join(command[:5])} ... ended with {done.returncode}\n{last}")

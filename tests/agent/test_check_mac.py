@@ -134,6 +134,13 @@ def test_a_part_that_cannot_be_done_is_a_failure(
     assert check_mac.main() == 0
 
 
+def test_a_wheel_that_is_no_archive_is_a_failure(tmp_path: Path) -> None:
+    wheel = tmp_path / "mlx-1.0-py3-none-any.whl"
+    wheel.write_bytes(b"half a download")
+    row = check_mac.checked("tags", "a wheel", lambda: str(wheels.too_new(wheel, MAC)))
+    assert row.problem == "File is not a zip file"
+
+
 def test_pip_that_finds_no_wheel_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wheels, "pins", lambda target: (("pip", "0.0.0.1"),))
     for name, value in (("PIP_NO_INDEX", "1"), ("PIP_FIND_LINKS", str(tmp_path))):

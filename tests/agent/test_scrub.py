@@ -6,6 +6,7 @@ import pytest
 
 from bench_agent.base.home import Home
 from bench_agent.doctor import private
+from bench_agent.doctor.bundle import LONGEST_LINE, as_json, cut
 from bench_agent.doctor.private import private_words
 from bench_agent.doctor.scrub import scrub
 
@@ -95,6 +96,18 @@ def test_known_words_go_in_any_case_and_as_whole_words() -> None:
     words = {"anna": "<user>", "anna-host.example": "<host>", "José Ångström": "<user>"}
     text = "ANNA on anna-host.example, annak stays; josé ångström; anna_x"
     assert scrub(text, words) == "<user> on <host>, annak stays; <user>; <user>_x"
+
+
+def test_a_name_in_json_is_found() -> None:
+    assert "Jos" not in scrub(as_json({"model": "José Mac"}), {"José": "<user>"})
+
+
+def test_a_long_line_is_cut_between_words() -> None:
+    line = "x " * 496 + "annas-secret-host " + "y" * 50
+    assert "annas" in line[:LONGEST_LINE]
+    assert "annas" not in cut(line)
+    assert cut("y" * 5000) == " [cut]"
+    assert cut("y" * LONGEST_LINE) == "y" * LONGEST_LINE
 
 
 def test_the_words_of_a_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from .private import private_words
 from .scrub import scrub
 from .surroundings import Surroundings
 
-LAST_LINES, LONGEST_LINE = 60, 400
+LAST_LINES, LONGEST_LINE = 60, 1000
 MOST_FAILURES = 10
 # Packages that decide whether a framework works. Others may be a person's or a company's own.
 PACKAGES = re.compile(
@@ -68,7 +68,15 @@ def make_bundle(surroundings: Surroundings, findings: Sequence[Finding]) -> Bund
     for section in sections:
         text += f"\n== {section.heading}: {section.holds}\n\n{section.text.rstrip()}\n"
     words = private_words(surroundings.home, surroundings.environ)
-    return Bundle(sections, scrub(text, words))
+    return Bundle(sections, scrub("\n".join(map(cut, text.split("\n"))), words))
+
+
+def cut(line: str) -> str:
+    """A line of at most ``LONGEST_LINE`` characters. It is cut at a blank, because half of a
+    private word would not be found."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE].rpartition(' ')[0]} [cut]"
 
 
 def summary(bundle: Bundle, path: Path) -> str:
@@ -103,7 +111,7 @@ def _findings(findings: Sequence[Finding]) -> tuple[str, str]:
 
 def _machine(surroundings: Surroundings) -> tuple[str, str]:
     facts = asdict(surroundings.facts)
-    return "what results tell of it, without its hash", _json(facts)
+    return "what results tell of it, without its hash", as_json(facts)
 
 
 def _environments(surroundings: Surroundings) -> tuple[str, str]:
@@ -125,7 +133,7 @@ def _frameworks(surroundings: Surroundings) -> tuple[str, str]:
     for (path, name), probe in surroundings.answers.items():
         lines.append(f"{name}: {', '.join(device.name for device in probe.devices) or 'no device'}")
         if probe.environment:
-            lines.append(_json(probe.environment.model_dump(exclude={"packages"})))
+            lines.append(as_json(probe.environment.model_dump(exclude={"packages"})))
         if probe.problem:
             failed += 1
             lines += [
@@ -148,7 +156,7 @@ def _last_run(home: Home) -> tuple[str, str]:
         lines += [
             f"{cell.workload} {cell.framework} {cell.device} {cell.recipe} "
             f"batch {cell.batch_size} {cell.precision} {cell.data}:",
-            _json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
+            as_json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
             *_log(home.logs / result.run_id / f"{number:04d}.log"),
         ]
     holds = f"{len(results)} repeats, {len(failures)} failed, with the ends of their logs"
@@ -158,11 +166,11 @@ def _last_run(home: Home) -> tuple[str, str]:
 def _log(path: Path) -> Iterator[str]:
     """The last lines of a worker's log, each after a bar."""
     for line in file_text(path).splitlines()[-LAST_LINES:]:
-        yield f"| {line[:LONGEST_LINE]}"
+        yield f"| {line}"
 
 
-def _json(value: Any) -> str:
-    # Not escaped: an escaped name would not be found.
+def as_json(value: Any) -> str:
+    """JSON whose letters are not escaped: an escaped name would not be found."""
     return json.dumps(value, indent=1, ensure_ascii=False, default=_plain)
 
 

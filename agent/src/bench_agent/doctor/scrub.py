@@ -34,7 +34,8 @@ PATH = re.compile(
 URL = re.compile(r"\b(?:https?|ftp|socks5h?|ssh|git)://([^\s/:\"'<>]+)[^\s\"'<>]*", re.IGNORECASE)
 HOST = re.compile(r"\b(?:[\w-]+\.)+(?:local|lan|internal|corp|intranet)\b(?!\()", re.IGNORECASE)
 SENSITIVE_NAME = (
-    r"[\w-]*(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|credential|authorization)[\w-]*"
+    r"[\w-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|credential|authorization)"
+    r"[\w-]{0,40}"
 )
 
 
