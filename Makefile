@@ -104,7 +104,7 @@ $(CHECK_MAC)/tools: constraints.txt
 	@rm -rf $@
 	-@$(BIN)/python $(PIP) --quiet --target $@ lief
 
-check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (half an hour, 4 GB; ARGS="--only symbols").
+check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
 	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m deploy.check_mac $(ARGS)
 
 clean: ## Remove the virtual environments, the demo's database and the Mac's wheels.

@@ -143,7 +143,7 @@ def check_agent() -> Iterator[Row]:
 
 def check_engines() -> Iterator[Row]:
     """Run the engines' tests with the Mac's versions."""
-    yield checked("engines", "with the Mac's versions", engines_pass)
+    yield checked("engines", "the Mac's versions, without PyTorch", engines_pass)
 
 
 def engines_pass() -> str:
