@@ -22,6 +22,8 @@ else
 EXTRAS := tensorflow,mlx
 endif
 
+CHECK_MAC := .check-mac
+
 PARTS := shared/pyproject.toml agent/pyproject.toml server/pyproject.toml constraints.txt
 TESTS ?=
 JOBS ?= 2
@@ -30,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins check-mac clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -62,8 +64,8 @@ else
 	$(BIN)/python $(PIP) -e './agent[jax,torch]'
 endif
 
-demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop).
-	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once)
+demo: $(VENV)/installed-$(EXTRAS) ## Measure this machine, post to a local server, show the leaderboard (ONCE=1: check and stop; ARGS="--framework mlx").
+	@$(BIN)/python deploy/demo.py $(if $(ONCE),--once) $(ARGS)
 
 test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS=1: one; COMPLETE=1: leave none out).
 	$(PYTEST) -m 'not long' --timeout 300 $(TESTS)
@@ -97,8 +99,16 @@ screenshots: $(VENV)/set-up$(SWITCH) ## Take the pictures in docs/screenshots ag
 check-pins: $(VENV)/installed-dev ## The pins resolve for every platform and Python we support.
 	$(BIN)/python deploy/check_pins.py
 
-clean: ## Remove the virtual environments and the demo's database.
-	rm -rf $(VENV) $(CUDA13) .demo .benchmark
+# The reader of Mach-O files is for this target alone. Without it the parts that need it fail.
+$(CHECK_MAC)/tools: constraints.txt
+	@rm -rf $@
+	-@$(BIN)/python $(PIP) --quiet --target $@ lief
+
+check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
+	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m deploy.check_mac $(ARGS)
+
+clean: ## Remove the virtual environments, the demo's database and the Mac's wheels.
+	rm -rf $(VENV) $(CUDA13) .demo .benchmark $(CHECK_MAC)
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

@@ -39,10 +39,23 @@ def requirements(extras: str) -> str:
     )
 
 
-def problem_of(platform: str, python: str, extras: str) -> str | None:
-    """Why the extras cannot be one environment, or None."""
+class DoesNotResolve(Exception):
+    """No versions fit the pins; the message is uv's."""
+
+
+def resolved(platform: str, python: str, extras: str, macos: str = MACOS) -> str:
+    """What one environment holds, as ``uv pip compile`` writes it.
+
+    Args:
+        platform: a key of :data:`PLATFORMS`.
+        python: such as ``3.12``.
+        macos: the oldest version that the wheels must run on; other systems ignore it.
+
+    Raises:
+        DoesNotResolve: the pins do not fit together.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        asked, resolved = Path(folder) / "requirements.in", Path(folder) / "requirements.txt"
+        asked, answer = Path(folder) / "requirements.in", Path(folder) / "requirements.txt"
         asked.write_text(requirements(extras), encoding="utf-8")
         command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet"]
         command += ["--only-binary", ":all:"]
@@ -50,16 +63,25 @@ def problem_of(platform: str, python: str, extras: str) -> str | None:
             command += ["--no-binary", name]
         command += ["--python-platform", platform, "--python-version", python]
         command += ["--constraint", str(ROOT / "constraints.txt")]
-        command += ["--output-file", str(resolved), str(asked)]
+        command += ["--output-file", str(answer), str(asked)]
         done = subprocess.run(
             command,
-            env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": MACOS},
+            env={**os.environ, "MACOSX_DEPLOYMENT_TARGET": macos},
             capture_output=True,
             text=True,
         )
         if done.returncode:
-            return f"DOES NOT RESOLVE\n{done.stderr.strip()}"
-        return mixture(resolved.read_text(encoding="utf-8"), cuda="cuda" in extras)
+            raise DoesNotResolve(done.stderr.strip())
+        return answer.read_text(encoding="utf-8")
+
+
+def problem_of(platform: str, python: str, extras: str) -> str | None:
+    """Why the extras cannot be one environment, or None."""
+    try:
+        packages = resolved(platform, python, extras)
+    except DoesNotResolve as problem:
+        return f"DOES NOT RESOLVE\n{problem}"
+    return mixture(packages, cuda="cuda" in extras)
 
 
 def mixture(resolved: str, *, cuda: bool) -> str | None:

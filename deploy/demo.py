@@ -2,27 +2,33 @@
 
 At a terminal the server stays up until Ctrl-C. With ``--once``, or without a terminal, leaderboard
 and API are checked for every measured cell, the server is stopped, and the exit code says whether
-all was there. Everything is kept in ``.demo/``; running again adds to the same database.
+all was there. A run with a fault ends with a page of what worked and what did not. Other arguments
+are options of ``bench-agent run``. Everything is kept in ``.demo/`` (``TRAINMARK_DEMO`` moves it);
+running again adds to the same database.
 """
 
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import demo_page
 import httpx
 
 ROOT = Path(__file__).resolve().parent.parent
-FOLDER = ROOT / ".demo"
+FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
 CUDA_13 = ROOT / ".venv-cu13"  # `make frameworks` makes it on a machine with an NVIDIA GPU
+# Exit codes of bench-agent (README.md).
+SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -68,36 +74,52 @@ def _address(process: "subprocess.Popen[str]", log: Path) -> str:
     raise DemoProblem(f"the server did not start; see {log}")
 
 
-def measure(address: str, environ: dict[str, str]) -> int:
-    """Run the smoke preset; its exit code."""
+def measure(address: str, environ: dict[str, str], options: Sequence[str] = ()) -> int:
+    """Run the smoke preset; its exit code.
+
+    Args:
+        options: more options of ``bench-agent run``.
+    """
     if CUDA_13.is_dir():
         subprocess.run([BIN / "bench-agent", "environments", "add", CUDA_13], env=environ)
     command = [BIN / "bench-agent", "run", "--preset", "smoke", "--server", address, "--yes"]
-    return subprocess.run(command, env=environ).returncode
+    return subprocess.run([*command, *options], env=environ).returncode
 
 
-def sent_results(environ: dict[str, str]) -> list[dict[str, Any]]:
-    """All results that the agent has the server's answer for."""
+def stored_results(environ: dict[str, str]) -> dict[str, dict[str, Any]]:
+    """All results in the outbox by file name; those without ``answer`` are not sent."""
     done = subprocess.run(
         [BIN / "bench-agent", "status", "--json"], env=environ, check=True, capture_output=True
     )
-    return list(json.loads(done.stdout)["sent"])
+    status = json.loads(done.stdout)
+    return {
+        each["file"]: each for state in ("pending", "sent", "refused") for each in status[state]
+    }
 
 
-def check(address: str, results: list[dict[str, Any]]) -> int:
-    """Hold leaderboard page and API against what was measured.
+def findings(environ: dict[str, str]) -> list[dict[str, Any]]:
+    """What doctor says of the frameworks and their devices; empty if it says nothing readable."""
+    only = [word for name in demo_page.CHECKS for word in ("--only", name)]
+    done = subprocess.run(
+        [BIN / "bench-agent", "doctor", "--json", *only], env=environ, capture_output=True
+    )
+    try:
+        return list(json.loads(done.stdout)["findings"])
+    except ValueError:
+        sys.stderr.write(done.stderr.decode(errors="replace"))
+        return []
 
-    Returns:
-        Number of measured results found on both.
+
+def check(address: str, measured: Sequence[dict[str, Any]]) -> None:
+    """Compare leaderboard page and API with what was measured.
 
     Raises:
         DemoProblem: a result or a cell is missing.
     """
-    measured = [result for result in results if result["status"] == "measured"]
-    if not measured:
-        raise DemoProblem("nothing was measured")
     with httpx.Client(base_url=address, timeout=30) as http:
         for result in measured:
+            if "id" not in (result["answer"] or {}):
+                raise DemoProblem(f"the server did not accept result {result['file']}")
             identifier = result["answer"]["id"]
             answer = http.get(f"/api/v1/results/{identifier}", params={"wait": 10})
             if answer.status_code != 200:
@@ -110,7 +132,6 @@ def check(address: str, results: list[dict[str, Any]]) -> int:
         cells = [result["cell"] for result in measured]
         for row in sorted({(c["workload"], c["framework"], c["device"]["kind"]) for c in cells}):
             _on_leaderboard(http, *row)
-    return len(measured)
 
 
 def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: str) -> None:
@@ -121,35 +142,55 @@ def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: s
         raise DemoProblem(f"{workload} with {framework} on {device} is not on the leaderboard")
 
 
-def main(once: bool) -> int:
-    """The whole demo; the process's exit code."""
+def main(once: bool, options: Sequence[str] = ()) -> int:
+    """The whole demo.
+
+    Args:
+        options: more options of ``bench-agent run``.
+
+    Returns:
+        0 if a repeat was measured and the server shows all that were. A framework or device that
+        fails does not change it: the demo asks whether results come from this machine onto a
+        board. ``bench-agent run`` itself ends with 1 where a cell fails.
+
+    Raises:
+        DemoProblem: nothing was measured, or the server failed.
+    """
     FOLDER.mkdir(exist_ok=True)
     environ = environment()
     with server(environ) as address:
-        before = len(sent_results(environ))
-        code = measure(address, environ)
-        if code not in (0, 1):
-            print(f"bench-agent run ended with {code}", file=sys.stderr)
+        before = stored_results(environ)
+        code = measure(address, environ, options)
+        if code == INTERRUPTED:
             return code
-        found = check(address, sent_results(environ))
-        print(f"\n{found - before} new results, {found} in all, on the leaderboard: {address}/")
-        if code:
-            print("some cells failed; they are shown at the leaderboard's foot", file=sys.stderr)
+        every = stored_results(environ)
+        new = [result for file, result in every.items() if file not in before]
+        measured = [result for result in new if result["status"] == "measured"]
+        agent = f"BENCH_HOME={shlex.quote(environ['BENCH_HOME'])} {BIN / 'bench-agent'}"
+        if text := demo_page.page(new, findings(environ), agent):
+            print(text, flush=True)
+        if not measured:
+            raise DemoProblem("nothing was measured")
+        if code == SERVER_UNREACHABLE:
+            raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
+        check(address, measured)
+        print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
         if once or not sys.stdout.isatty():
             print("The server is stopped, and its addresses with it; make demo keeps it up.")
-            return code
+            return 0
         print("Ctrl-C stops the server.")
         try:
             signal.pause()
         except KeyboardInterrupt:
             print()
-    return code
+    return 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main("--once" in sys.argv[1:]))
+        chosen = [word for word in sys.argv[1:] if word != "--once"]
+        sys.exit(main("--once" in sys.argv[1:], chosen))
     except DemoProblem as problem:
         sys.exit(f"demo failed: {problem}")
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(INTERRUPTED)

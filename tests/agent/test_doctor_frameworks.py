@@ -50,6 +50,17 @@ def test_a_mac_without_metal_is_said() -> None:
 
 
 @pytest.mark.parametrize(
+    ("devices", "verdict", "words"),
+    [(("cpu",), "skip", "an environment of its own"), (("metal", "cpu"), "ok", "never tested")],
+)
+def test_jax_on_metal_is_marked(devices: tuple[str, ...], verdict: str, words: str) -> None:
+    seen = {"jax": FrameworkProbe(installed=True, devices=devices)}
+    (finding,) = frameworks.check_metal(seen, apple_silicon=True)
+    assert finding.verdict == verdict
+    assert words in finding.sentence
+
+
+@pytest.mark.parametrize(
     ("packages", "verdict", "hint"),
     [
         ({"mlx": "0.32.4"}, "fail", "'mlx[cpu]==0.32.4'"),

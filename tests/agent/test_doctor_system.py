@@ -102,7 +102,10 @@ def test_architecture() -> None:
         ("Linux", 2, (), "ok", ""),
         ("Linux", None, (), "ok", ""),
         ("Darwin", None, (13, 6), "warn", "softwareupdate"),
-        ("Darwin", None, (26, 1), "ok", ""),
+        ("Darwin", None, (15, 7), "ok", ""),
+        ("Darwin", None, (26,), "warn", "softwareupdate"),
+        ("Darwin", None, (26, 1), "warn", "softwareupdate"),
+        ("Darwin", None, (26, 2), "ok", ""),
     ],
 )
 def test_system(

@@ -21,7 +21,7 @@ from bench_protocol.layers import (
 from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD
 
-from .conftest import Opener, tiny_data, without_dropout
+from .conftest import Opener, installed, tiny_data, without_dropout
 from .test_contract import BATCH, PAIRS, WORKLOADS
 
 every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
@@ -183,6 +183,7 @@ def test_without_dropout_there_are_no_masks(opened: Opener, framework: str) -> N
 
 def nothing_dropped(monkeypatch: pytest.MonkeyPatch, framework: str) -> None:
     """Dropout passes everything on."""
+    installed(framework)
     if framework == "torch":
         from torch import nn
 

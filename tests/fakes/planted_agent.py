@@ -55,6 +55,7 @@ def plant_linux(root: Path) -> None:
         model=partial(linux.model, root),
         memory_bytes=partial(linux.memory_bytes, root),
         identifier=partial(linux.identifier, root),
+        identifiers=partial(linux.identifiers, root),
     )
 
 

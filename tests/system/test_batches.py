@@ -225,14 +225,10 @@ def test_a_second_process_that_sends_the_same_batch_meanwhile_does_no_harm(
     other.close()
 
 
-def test_a_run_sends_every_repeat_and_ends_with_a_page_on_a_board(
-    address: str, home: Home, client: Client
-) -> None:
+def test_a_run_sends_every_repeat(address: str, home: Home, client: Client) -> None:
     summary = run_plan(begun(home), home, address, Quiet(), run_job=measure, gate=OPEN)
     assert (summary.sent, summary.refused, summary.waiting) == (8, 0, 0)
-    assert summary.standing is not None
-    assert "1st of 1 on " in (summary.standing.words or "")
-    assert httpx.get(summary.standing.address).status_code == 200
+    assert summary.standing is None  # a fake's results are not ranked
     identity = summary.addresses[-1].rsplit("/", 1)[1]
     assert identity in ids(Outbox(home.outbox))
     assert httpx.get(summary.addresses[-1]).status_code == 200

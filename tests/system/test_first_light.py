@@ -28,6 +28,8 @@ def test_measured_signed_posted_and_shown(agent: Agent, make_server: Callable[[]
     )
     assert ran.code == 0, ran.stderr
     results = ran.json()["results"]
+    assert ran.json()["standing"] == "1st of 1 on fashion-mlp"
+    assert httpx.get(ran.json()["machine_page"]).status_code == 200
     cells = {(r["cell"]["framework"], r["cell"]["recipe"]) for r in results}
     assert cells == {(f, r) for f in ("tensorflow", "mlx") for r in ("naive", "tuned")}
     assert all(r["status"] == "measured" and r["samples_per_second"] > 0 for r in results)

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pyarrow.parquet as pq
 import pytest
-from tests.fakes.planted_agent import PLANTED, USER
+from tests.fakes.planted_agent import MACHINE_ID, PLANTED, RECORDED, USER
 from tests.system.conftest import Agent, Operator, Ran, Server
 
 PLANTED_AGENT = Path(__file__).parents[1] / "fakes" / "planted_agent.py"
@@ -24,7 +24,7 @@ RUN = (
 # Every worker prints the words, and one that shall crash raises them.
 SITE = f"""
 import os, sys
-WORDS = {" ".join(PLANTED)!r} + " " + os.environ.get("HOME", "")
+WORDS = " ".join([{" ".join(PLANTED)!r}, *map(os.environ.get, ("HOME", "OMP_CRASH"), ("", ""))])
 if "bench_agent.worker" in " ".join(sys.orig_argv):
     print(WORDS, file=sys.stderr)
     if os.environ.get("OMP_CRASH") and "--probe" not in sys.orig_argv:
@@ -97,6 +97,38 @@ def test_no_stored_byte_names_person_or_machine(
     for place, text in texts.items():
         for word in _words(tmp_path):
             assert word.lower() not in text.lower(), (place, word)
+
+
+@pytest.mark.parametrize("system", ["linux", "macos"])
+def test_a_bundle_names_no_person_and_no_machine(
+    system: str, agent: Agent, planted: Callable[..., Ran], tmp_path: Path
+) -> None:
+    secrets = {
+        "HTTPS_PROXY": "http://anna-proxy:p%40ss-planted@127.0.0.1:9",
+        "WANDB_API_KEY": "planted-wandb-0123",
+        "COMPANY_PROJECT": "planted-project-x",
+        "PIP_INDEX_URL": "https://deploy-planted:tok-planted@packages.planted.example/simple",
+    }
+    crashed = planted(system, *RUN, OMP_CRASH=" ".join(secrets.values()), **secrets)
+    assert crashed.code == 1, crashed.stderr
+    path = tmp_path / "home" / USER / "bundle.txt"
+    server = "http://planted-server.example:9"
+    ran = planted(system, "doctor", "--bundle", str(path), "--server", server, **secrets)
+    text = path.read_text()
+    logs = b"".join(log.read_bytes() for log in agent.home.rglob("*.log")).decode()
+    assert all(word in logs for word in (*PLANTED, "p%40ss-planted", "tok-planted"))
+    assert "Traceback" in text
+    assert "RuntimeError" in text
+    assert "mlx" in text
+    assert "fail server" in text
+    known = {*PLANTED} - ({*RECORDED} if system == "linux" else {MACHINE_ID})
+    for word in (*known, *secrets.values(), "p@ss", "planted-server", "tok-planted", "deploy-p"):
+        assert word.lower() not in text.lower(), word
+    for word in (str(tmp_path), "packages.planted", *_words(tmp_path)[len(PLANTED) :]):
+        assert word.lower() not in text.lower(), word
+    assert str(path) in ran.stderr
+    assert all(part in ran.stderr for part in ("findings", "machine", "last run      1 repeats, 1"))
+    assert len(ran.stderr.splitlines()) < 24
 
 
 def _words(tmp_path: Path) -> list[str]:

@@ -1,15 +1,18 @@
 """``devices`` and ``doctor``: show this machine, what runs on it, and how to fix the rest."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ..base.home import find_home
 from ..doctor import examine, exit_code, show
+from ..doctor.bundle import Bundle, make_bundle, summary
 from ..doctor.surroundings import Surroundings
 from ..machine import read_machine
 from ..output import documents
 from ..run.probe import in_use, probe_each
+from .exits import Exit, stop
 from .options import Json, Server
 from .setup import open_home, print_json, usable_interpreters
 
@@ -36,6 +39,10 @@ def doctor(
         ),
     ] = False,
     server: Server = None,
+    bundle: Annotated[
+        Path | None,
+        typer.Option("--bundle", help="Write a report without private values, for an issue."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what runs here, what does not and why, and the command that fixes it."""
@@ -47,4 +54,14 @@ def doctor(
         print_json(show.document(findings))
     else:
         show.print_findings(findings)
+    if bundle:
+        _write(make_bundle(surroundings, findings), bundle)
     raise typer.Exit(exit_code(findings))
+
+
+def _write(bundle: Bundle, path: Path) -> None:
+    try:
+        path.write_text(bundle.text, encoding="utf-8")
+    except OSError as error:
+        stop(Exit.WRONG_USAGE, f"cannot write {path}: {error.strerror}; name another file")
+    typer.echo(summary(bundle, path), err=True)

@@ -77,13 +77,23 @@ def reinstall(name: str, software: Software) -> str:
 
 
 def check_metal(frameworks: Mapping[str, FrameworkProbe], apple_silicon: bool) -> Iterator[Finding]:
-    """Check that every framework with a GPU build sees the Mac's GPU."""
+    """Check that every framework with a GPU build sees the Mac's GPU.
+
+    JAX has none of its own: jax-mps is another project's plug-in.
+    """
     if not apple_silicon:
         yield Finding("metal", "skip", "no Mac with Apple's processor")
         return
     for name, seen in frameworks.items():
         if "metal" in seen.devices:
-            yield Finding(f"metal.{name}", "ok", f"{name} sees Apple's GPU")
+            untested = " through jax-mps, which was never tested on a Mac" if name == "jax" else ""
+            yield Finding(f"metal.{name}", "ok", f"{name} sees Apple's GPU{untested}")
+        elif seen.devices and name == "jax":
+            yield Finding(
+                "metal.jax",
+                "skip",
+                "jax runs on the CPU; its plug-in jax-mps needs an environment of its own",
+            )
         elif seen.devices:
             yield Finding(
                 f"metal.{name}",

@@ -9,6 +9,8 @@ TESTED = ((3, 11), (3, 12))
 # tensorflow-metal's wheels end here.
 METAL_LAST_PYTHON = (3, 12)
 OLDEST_MACOS_FOR_MLX = (14,)
+# pip installs MLX's wheels for macOS 26 from 26.0 on; their libraries are built for this one.
+MLX_BUILT_FOR = (26, 2)
 OLDEST_GLIBC_FOR_MLX = (2, 35)
 # Run in the checkout; uv downloads a Python if the system has none.
 NEW_ENVIRONMENT = (
@@ -45,6 +47,14 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
             "system",
             "warn",
             f"macOS {release}: MLX has wheels for macOS 14 and newer only",
+            "softwareupdate --list",
+        )
+    elif system == "Darwin" and MLX_BUILT_FOR[:1] <= version < MLX_BUILT_FOR:
+        release, built_for = (".".join(map(str, each)) for each in (version, MLX_BUILT_FOR))
+        yield Finding(
+            "system",
+            "warn",
+            f"macOS {release}: MLX's libraries for macOS 26 are built for {built_for} and newer",
             "softwareupdate --list",
         )
     elif system in ("Linux", "Darwin"):

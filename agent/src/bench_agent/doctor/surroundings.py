@@ -100,18 +100,18 @@ class Surroundings:
         return None
 
     @cached_property
+    def answers(self) -> Answers:
+        """Each interpreter's frameworks. Frameworks that none has are not started."""
+        return probe_each(self.logs, self.interpreters)
+
+    @cached_property
     def frameworks(self) -> dict[str, FrameworkProbe]:
-        """Each framework over all interpreters. Frameworks that none has are not started."""
+        """Each framework over all interpreters."""
         by_path = {interpreter.path: interpreter for interpreter in self.interpreters}
         return {
             name: seen(probe, self.answers, name, by_path)
             for name, probe in merged(self.answers).items()
         }
-
-    @cached_property
-    def answers(self) -> Answers:
-        """What each framework of each interpreter says of its devices."""
-        return probe_each(self.logs, self.interpreters)
 
     @cached_property
     def self_tests(self) -> tuple[Tested, ...] | None:

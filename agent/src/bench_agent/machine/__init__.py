@@ -82,6 +82,12 @@ def identifier() -> bytes | None:
     return sources.get(platform.system(), windows.identifier)()
 
 
+def identifiers() -> frozenset[str]:
+    """Serial numbers and identifiers of this machine, so that a text can be cleaned of them."""
+    sources = {"Darwin": macos.identifiers, "Linux": linux.identifiers}
+    return sources.get(platform.system(), windows.identifiers)()
+
+
 def _total_memory() -> int | None:
     try:
         return whole_or_none(psutil.virtual_memory().total)

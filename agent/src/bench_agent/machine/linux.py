@@ -110,6 +110,14 @@ def identifier(root: Path = ROOT) -> bytes | None:
     return None
 
 
+def identifiers(root: Path = ROOT) -> frozenset[str]:
+    """Serial numbers and identifiers of this machine, so that a text can be cleaned of them."""
+    kinds = ("product_serial", "board_serial", "chassis_serial", "product_uuid")
+    texts = [file_text(root / "sys/class/dmi/id" / kind) for kind in kinds]
+    texts.append((identifier(root) or b"").decode("utf-8", "replace"))
+    return frozenset(filter(None, map(str.strip, texts)))
+
+
 def parse_os_release(text: str) -> str | None:
     """The distribution's name with its version, from ``/etc/os-release``."""
     pairs = dict(re.findall(r"""^(\w+)=["']?([^"'\n]*)["']?$""", text, re.MULTILINE))

@@ -1,5 +1,6 @@
 """Facts of a Mac, from macOS' commands. No administrator rights are needed."""
 
+import json
 import platform
 import re
 from functools import cache
@@ -11,6 +12,8 @@ from . import apple
 from .text import command_output, whole_or_none
 
 PROFILER_TIMEOUT_SECONDS = 30
+# "serial_number" : "X", "platform_UUID" : "X", "IOPlatformSerialNumber" = "X"
+IDENTIFIER = re.compile(r'"[^"]*(?:serial|uuid|udid)[^"]*"\s*[:=]\s*"([^"]+)"', re.IGNORECASE)
 SYSCTL_NAMES = (
     "hw.model",
     "hw.memsize",
@@ -59,6 +62,13 @@ def identifier() -> bytes | None:
     text = command_output("ioreg", "-r", "-d", "1", "-c", "IOPlatformExpertDevice")
     match = re.search(r'"IOPlatformUUID"\s*=\s*"([^"]+)"', text)
     return match.group(1).encode() if match else None
+
+
+def identifiers() -> frozenset[str]:
+    """Serial numbers and identifiers of this Mac, so that a text can be cleaned of them."""
+    texts = [command_output("ioreg", "-r", "-d", "1", "-c", "IOPlatformExpertDevice")]
+    texts.append(json.dumps(profile()))
+    return frozenset(value for text in texts for value in IDENTIFIER.findall(text))
 
 
 @cache

@@ -51,6 +51,11 @@ def identifier() -> bytes | None:
     return guid.encode() if guid else None
 
 
+def identifiers() -> frozenset[str]:
+    """The identifier, so that a text can be cleaned of it."""
+    return frozenset(filter(None, [(identifier() or b"").decode("utf-8", "replace")]))
+
+
 def registry(key: str, name: str) -> str | None:
     """A text value of the local machine's registry, or None; None on other systems."""
     if sys.platform != "win32":

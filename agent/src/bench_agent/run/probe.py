@@ -41,20 +41,27 @@ def probe_each(
     """The answer of each interpreter's frameworks, of all that it has if none is named."""
     wanted = frameworks or tuple(engines.names())
     asked = [
-        (number, interpreter.path, name)
-        for number, interpreter in enumerate(interpreters)
+        (interpreter.path, name)
+        for interpreter in interpreters
         for name in interpreter.frameworks
         if name in wanted
     ]
 
-    def ask(number: int, path: str | None, name: str) -> Probe:
-        log = f"{name}-{number}.log" if path else f"{name}.log"
-        return probe(name, logs / "probes" / log, [*settings, *worker_command(path)])
+    def ask(path: str | None, name: str) -> Probe:
+        log = log_of(logs, interpreters, path, name)
+        return probe(name, log, [*settings, *worker_command(path)])
 
     with ThreadPoolExecutor() as pool:
         answers = pool.map(lambda each: ask(*each), asked)
-        keys = ((path, name) for _, path, name in asked)
-        return dict(zip(keys, answers, strict=True))
+        return dict(zip(asked, answers, strict=True))
+
+
+def log_of(
+    logs: Path, interpreters: Sequence[Interpreter], path: str | None, framework: str
+) -> Path:
+    """The log of the probe of a framework under an interpreter."""
+    number = [interpreter.path for interpreter in interpreters].index(path)
+    return logs / "probes" / (f"{framework}-{number}.log" if path else f"{framework}.log")
 
 
 def in_use(answers: Answers) -> Answers:

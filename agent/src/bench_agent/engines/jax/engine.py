@@ -1,7 +1,9 @@
-"""JAX: CUDA, CPU."""
+"""JAX: CUDA, CPU, and Metal through jax-mps (never run on a Mac so far)."""
 
 import os
 import sys
+import traceback
+from importlib.util import find_spec
 from typing import Any
 
 from bench_protocol.matrix import Cell, DeviceKind, Precision, Recipe
@@ -13,14 +15,23 @@ from ...base.precisions import ALL_PRECISIONS, COMPUTE_TYPES
 from ..common import available_cores, why_not_here
 from ..seam import Data, Engine, Products, Session
 
+# jax-mps' module (PyPI), and JAX's name of its platform; elsewhere a platform is named as the kind.
+MPS_PLUGIN, MPS = "jax_plugins.mps", "mps"
+
 
 class Jax:
     """See :class:`.seam.Engine`."""
 
     name = "jax"
     import_name = "jax"
-    distributions: tuple[str, ...] = ("jax", "jaxlib", "jax-cuda12-plugin", "jax-cuda13-plugin")
-    device_kinds: tuple[DeviceKind, ...] = ("cuda", "cpu")
+    distributions: tuple[str, ...] = (
+        "jax",
+        "jaxlib",
+        "jax-cuda12-plugin",
+        "jax-cuda13-plugin",
+        "jax-mps",
+    )
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cuda", "cpu")
     recipes: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
     precisions: tuple[Precision, ...] = ALL_PRECISIONS
 
@@ -46,13 +57,16 @@ class Jax:
         """
         device = cell.device
         _prepare()
+        if device.kind == "metal":
+            # jax-mps computes with MLX, whose default is TF32 if the GPU has it.
+            os.environ["MLX_ENABLE_TF32"] = "0"
         import jax
 
         # A CPU cell must not touch a GPU or take its memory.
         if device.kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
         try:
-            seen = jax.devices(device.kind)
+            seen = jax.devices(MPS if device.kind == "metal" else device.kind)
         except RuntimeError as error:
             raise LookupError(f"JAX sees no device {device}: {error}") from error
         if device.index >= len(seen):
@@ -85,6 +99,16 @@ class Jax:
                 )
         except RuntimeError:  # JAX's error for a missing platform
             pass
+        if _has_mps():
+            try:
+                names = [str(seen.device_kind)[:200] for seen in jax.devices(MPS)]
+                gpus += [
+                    FoundDevice(kind="metal", index=index, name=name)
+                    for index, name in enumerate(names)
+                ]
+            except RuntimeError:  # the plug-in is there and does not work
+                traceback.print_exc()
+                jax.config.update("jax_platforms", "cpu")
         return [*gpus, FoundDevice(kind="cpu", index=0, name="CPU")]
 
     def libraries(self) -> dict[str, str]:
@@ -134,8 +158,16 @@ def _prepare() -> None:
     # Otherwise JAX allocates three quarters of the GPU at once and its peak is meaningless.
     os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
     if sys.platform == "darwin":
-        # The plug-in for Metal is unmaintained, and JAX would choose it if it is still installed.
-        os.environ["JAX_PLATFORMS"] = "cpu"
+        # Apple's own plug-in is unmaintained, and JAX would choose it if it is still installed.
+        os.environ["JAX_PLATFORMS"] = f"{MPS},cpu" if _has_mps() else "cpu"
+
+
+def _has_mps() -> bool:
+    """Whether jax-mps is installed, on a system that has its device."""
+    try:
+        return sys.platform == "darwin" and find_spec(MPS_PLUGIN) is not None
+    except ModuleNotFoundError:  # no plug-in of JAX at all
+        return False
 
 
 ENGINE: Engine = Jax()

@@ -92,8 +92,12 @@ class JaxSession(ABC):
         return sum(array.size for array in jax.tree.leaves(self._parameters()))
 
     def peak_memory_bytes(self) -> int | None:
-        statistics = self._device().memory_stats()
-        return int(statistics["peak_bytes_in_use"]) if statistics else None
+        try:
+            statistics = self._device().memory_stats() or {}
+        except RuntimeError:  # a plug-in without statistics
+            return None
+        peak = statistics.get("peak_bytes_in_use")
+        return None if peak is None else int(peak)
 
     def evaluate(self, x: NDArray[np.uint8], y: NDArray[np.int32]) -> tuple[float, float]:
         import jax

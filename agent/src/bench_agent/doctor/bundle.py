@@ -1,0 +1,182 @@
+"""A report about this machine that a person can attach to an issue: one text, nothing private."""
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from bench_protocol.result import Failed
+
+from .. import __version__
+from ..base.home import Home
+from ..machine.text import file_text
+from ..remote.outbox import Outbox
+from ..run.probe import log_of
+from .finding import Finding
+from .private import private_words
+from .scrub import scrub
+from .surroundings import Surroundings
+
+LAST_LINES, LONGEST_LINE = 60, 1000
+MOST_FAILURES = 10
+# Packages that decide whether a framework works. Others may be a person's or a company's own.
+PACKAGES = re.compile(
+    r"bench-(agent|protocol|server)|tensorflow.*|keras|tf-keras|mlx.*|jax.*|torch.*|triton|numpy"
+    r"|scipy|h5py|ml-dtypes|protobuf|wrapt|opt-einsum|optree|nvidia-.*|cuda-.*|libclang|grpcio"
+    r"|zeus-apple-silicon|psutil|pydantic(-core)?|httpx|pip|setuptools|uv"
+)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the bundle: its heading, what it holds in one line, and its text."""
+
+    heading: str
+    holds: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """The whole report. ``text`` is scrubbed."""
+
+    sections: tuple[Section, ...]
+    text: str
+
+
+def make_bundle(surroundings: Surroundings, findings: Sequence[Finding]) -> Bundle:
+    """Collect the report. A part that cannot be read says why; the others are written.
+
+    Args:
+        findings: doctor's, of the same surroundings.
+    """
+    parts: tuple[tuple[str, Callable[[], tuple[str, str]]], ...] = (
+        ("findings", lambda: _findings(findings)),
+        ("machine", lambda: _machine(surroundings)),
+        ("environments", lambda: _environments(surroundings)),
+        ("frameworks", lambda: _frameworks(surroundings)),
+        ("last run", lambda: _last_run(surroundings.home)),
+    )
+    sections = tuple(_section(heading, read) for heading, read in parts)
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    text = f"Trainmark bundle of bench-agent {__version__}, {written}\n"
+    for section in sections:
+        text += f"\n== {section.heading}: {section.holds}\n\n{section.text.rstrip()}\n"
+    words = private_words(surroundings.home, surroundings.environ)
+    return Bundle(sections, scrub("\n".join(map(cut, text.split("\n"))), words))
+
+
+def cut(line: str) -> str:
+    """A line of at most ``LONGEST_LINE`` characters. It is cut at a blank, because half of a
+    private word would not be found."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    return f"{line[:LONGEST_LINE].rpartition(' ')[0]} [cut]"
+
+
+def summary(bundle: Bundle, path: Path) -> str:
+    """What the bundle holds and where it is, on one screen."""
+    kilobytes = max(1, round(len(bundle.text.encode()) / 1000))
+    lines = [f"wrote {path} ({kilobytes} kB, text). It holds:"]
+    lines += [f"  {section.heading:14}{section.holds}" for section in bundle.sections]
+    lines += [
+        "Replaced: names of users and hosts, paths, addresses, serial numbers, identifiers, keys,",
+        "tokens, and the values of environment variables. Nothing was sent.",
+        "Read it before you attach it to an issue.",
+    ]
+    return "\n".join(lines)
+
+
+def _section(heading: str, read: Callable[[], tuple[str, str]]) -> Section:
+    try:
+        return Section(heading, *read())
+    except Exception as error:  # a broken machine is what a bundle is for
+        return Section(heading, "could not be read", f"{type(error).__name__}: {error}")
+
+
+def _findings(findings: Sequence[Finding]) -> tuple[str, str]:
+    bad = sum(finding.verdict in ("warn", "fail") for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.verdict:5}{finding.id}: {finding.sentence}")
+        if finding.hint and finding.verdict in ("warn", "fail"):
+            lines.append(f"     hint: {finding.hint}")
+    return f"{len(findings)} of doctor, {bad} warnings and failures", "\n".join(lines)
+
+
+def _machine(surroundings: Surroundings) -> tuple[str, str]:
+    facts = asdict(surroundings.facts)
+    return "what results tell of it, without its hash", as_json(facts)
+
+
+def _environments(surroundings: Surroundings) -> tuple[str, str]:
+    lines = []
+    for number, interpreter in enumerate(surroundings.interpreters):
+        there = interpreter.description
+        version = f"Python {there.python}" if there else "no Python"
+        lines.append(f"{number}: {version}, {', '.join(interpreter.frameworks) or 'no framework'}")
+        if interpreter.problem:
+            lines.append(f"   not used: {interpreter.problem}")
+        for name, package in sorted(there.packages.items()) if there else ():
+            if PACKAGES.fullmatch(name):
+                lines.append(f"   {name}=={package}")
+    return f"{len(surroundings.interpreters)} interpreters with their versions", "\n".join(lines)
+
+
+def _frameworks(surroundings: Surroundings) -> tuple[str, str]:
+    lines, failed = [], 0
+    for (path, name), probe in surroundings.answers.items():
+        lines.append(f"{name}: {', '.join(device.name for device in probe.devices) or 'no device'}")
+        if probe.environment:
+            lines.append(as_json(probe.environment.model_dump(exclude={"packages"})))
+        if probe.problem:
+            failed += 1
+            lines += [
+                f"problem: {probe.problem}",
+                *_log(log_of(surroundings.logs, surroundings.interpreters, path, name)),
+            ]
+    return f"{len(surroundings.answers)} asked for their devices, {failed} failed", "\n".join(lines)
+
+
+def _last_run(home: Home) -> tuple[str, str]:
+    results = sorted(
+        (entry.result() for entry in Outbox(home.outbox).last_run()),
+        key=lambda result: result.clocks.started,
+    )
+    # A run makes one result after the other, and numbers their logs in this order.
+    failures = [each for each in enumerate(results, 1) if isinstance(each[1].outcome, Failed)]
+    lines: list[str] = []
+    for number, result in failures[:MOST_FAILURES]:
+        cell, outcome = result.cell, result.outcome
+        lines += [
+            f"{cell.workload} {cell.framework} {cell.device} {cell.recipe} "
+            f"batch {cell.batch_size} {cell.precision} {cell.data}:",
+            as_json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
+            *_log(home.logs / result.run_id / f"{number:04d}.log"),
+        ]
+    holds = f"{len(results)} repeats, {len(failures)} failed, with the ends of their logs"
+    return holds, "\n".join(lines)
+
+
+def _log(path: Path) -> Iterator[str]:
+    """The last lines of a worker's log, each after a bar."""
+    for line in file_text(path).splitlines()[-LAST_LINES:]:
+        yield f"| {line}"
+
+
+def as_json(value: Any) -> str:
+    """JSON whose letters are not escaped: an escaped name would not be found."""
+    return json.dumps(value, indent=1, ensure_ascii=False, default=_plain)
+
+
+def _plain(value: object) -> object:
+    return (
+        value.model_dump(mode="json", exclude_none=True)
+        if isinstance(value, BaseModel)
+        else str(value)
+    )

@@ -1,0 +1,121 @@
+"""Remove private values from a text: those that are known, and all that look like one.
+
+A replaced value leaves a word in angle brackets, such as ``<home>`` or ``<address>``. Paths keep
+what names a package: ``<path>/site-packages/tensorflow/python/ops.py``.
+"""
+
+import re
+from collections.abc import Mapping
+
+from ..machine.text import IDENTIFYING
+
+# Hosts that doctor's hints and the frameworks' messages name.
+PUBLIC_HOSTS = (
+    "astral.sh", "pypi.org", "python.org", "github.com", "githubusercontent.com", "apple.com",
+    "nvidia.com", "tensorflow.org", "keras.io", "pytorch.org", "googleapis.com", "toronto.edu",
+    "amazonaws.com", "readthedocs.io", "localhost",
+)  # fmt: skip
+SYSTEM_FOLDERS = re.compile(
+    r"/(?:usr(?!/local)|lib|lib64|bin|sbin|proc|sys|dev|System|Library)(?:/|$)"
+)
+# The part of a path that names a package of Python or of this project.
+PACKAGE = re.compile(
+    r"/((?:(?:site|dist)-packages|lib/python3\.[0-9]+|bench_agent|bench_protocol)/.*"
+    r"|bin/python[0-9.]*|constraints\.txt|shared|agent)$"
+)
+# A word in angle brackets may begin it: a home that was replaced.
+START = r"(?:~|<[^<>\n]+>|[A-Z]:(?=\\))?[/\\]"
+QUOTED_PATH = re.compile(rf"([\"'])({START}[^\"'\n]*)\1")
+# A blank belongs to a path if the next word goes on with it.
+PATH = re.compile(
+    rf"(?<![\w/<>.:*-]){START}"
+    r"(?:<[^<>\n]+>|[^\s\"'`,;:()|<>]|\\\s|[^\S\n](?=[^\s/'\"]+/[^\s'\"]*))+"
+)
+URL = re.compile(r"\b(?:https?|ftp|socks5h?|ssh|git)://([^\s/:\"'<>]+)[^\s\"'<>]*", re.IGNORECASE)
+HOST = re.compile(r"\b(?:[\w-]+\.)+(?:local|lan|internal|corp|intranet)\b(?!\()", re.IGNORECASE)
+SENSITIVE_NAME = (
+    r"[\w-]{0,40}(?:token|secret|passw(?:or)?d|passphrase|api[_-]?key|credential|authorization)"
+    r"[\w-]{0,40}"
+)
+
+
+def _any_case(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+# In their order: pattern, replacement.
+PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = (
+    (re.compile(r"-----BEGIN [^-]+-----.*?(?:-----END [^-]+-----|\Z)", re.DOTALL), "<key>"),
+    (
+        _any_case(
+            rf"({SENSITIVE_NAME}[\"']?\s*[=:]\s*)(?:bearer\s+|basic\s+)?(?:\"[^\"\n]*\"|'[^'\n]*'"
+            r"|[^\s\"',;]+)"
+        ),
+        r"\1<secret>",
+    ),
+    (_any_case(r"\bfile:/[^\s\"'<>]*"), "<path>"),
+    (_any_case(r"\b(bearer|basic)\s+[\w.~+/=-]{8,}"), r"\1 <secret>"),
+    (
+        re.compile(r"\b(?:gh[opsu]_|github_pat_|hf_|sk-|xox[a-z]-|glpat-|AKIA|eyJ)[\w.-]{10,}"),
+        "<secret>",
+    ),
+    (_any_case(r"(serial[\w .-]*[\"']?\s*[=:]\s*[\"'<]?)[\w-]{4,}"), r"\1<serial>"),
+    (_any_case(r"\b([a-z][a-z0-9+.-]*://)[^\s/@\"']*@"), r"\1"),  # user and password
+    (re.compile(r"[^\s@<>\"'=:/]+@[\w-]+\.[\w.-]+"), "<mail>"),
+    (_any_case(r"\b(?:GPU|MIG)-[0-9a-f-]{16,}"), "<identifier>"),
+    (_any_case(r"\b(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}\b"), "<address>"),
+    # Not of this machine's loopback, and no version after "==".
+    (re.compile(r"(?<![\w.])(?<!==)(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?![\w.])"), "<address>"),
+    (
+        _any_case(
+            r"(?<![\w:.])(?=[0-9a-f:]*::|(?:[0-9a-f]{1,4}:){7})(?=[:]*[0-9a-f])"
+            r"(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:%\w+)?(?![\w:])"
+        ),
+        "<address>",
+    ),
+    # A random text: letters of both cases and digits. C++ names begin with _Z.
+    (
+        re.compile(
+            r"(?<![\w/+-])(?!_+Z)(?=[\w+-]*[0-9])(?=[\w+-]*[a-z])(?=[\w+-]*[A-Z])"
+            r"[A-Za-z0-9+_-]{32,}={0,2}"
+        ),
+        "<secret>",
+    ),
+)
+
+
+def scrub(text: str, words: Mapping[str, str] = {}) -> str:
+    """The text without private values.
+
+    Args:
+        words: values to replace, each with the word that it becomes. They are found as whole
+            words, whatever their case.
+    """
+    for value in sorted(words, key=len, reverse=True):  # a part of another is replaced after it
+        pieces = _whole_word(value).split(text)
+        text = words[value].join(pieces)
+    for pattern, replacement in PATTERNS:
+        text = pattern.sub(replacement, text)
+    text = HOST.sub("<host>", URL.sub(_url, text))
+    text = QUOTED_PATH.sub(lambda found: f"{found[1]}{_path(found[2])}{found[1]}", text)
+    text = PATH.sub(lambda found: _path(found[0]), text)
+    return IDENTIFYING.sub("<identifier>", text)
+
+
+def _whole_word(value: str) -> re.Pattern[str]:
+    before = r"(?<![^\W_])" if value[0].isalnum() else ""
+    after = r"(?![^\W_])" if value[-1].isalnum() else ""
+    return _any_case(before + re.escape(value) + after)
+
+
+def _path(path: str) -> str:
+    package = PACKAGE.search(path)
+    if package:
+        return f"<path>/{package[1]}"
+    return path if SYSTEM_FOLDERS.match(path) else "<path>"
+
+
+def _url(found: re.Match[str]) -> str:
+    host = found[1].lower()
+    public = any(host == name or host.endswith(f".{name}") for name in PUBLIC_HOSTS)
+    return found[0].partition("?")[0] if public or host.startswith("127.") else "<server>"

@@ -1,0 +1,87 @@
+"""The engines' tests with the versions of a Mac's environment, in an environment of their own.
+
+The Mac's pins are constraints on this system's wheels: TensorFlow and MLX for the CPU, JAX.
+PyTorch is left out: outside macOS its usual wheel brings CUDA, which is gigabytes.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from deploy import check_pins
+
+from .wheels import SYSTEMS, Target, pins
+
+ROOT = check_pins.ROOT
+EXTRAS = "tensorflow,mlx,jax"
+TOOLS = ("pytest", "pytest-timeout", "hypothesis")
+# TensorFlow's name on x86-64 Linux.
+ALIASES = {"tensorflow": ("tensorflow-cpu",)}
+SUMMARY = re.compile(r"^[0-9]+ (?:passed|failed|error|skipped).*$", re.MULTILINE)
+
+
+class StepFailed(Exception):
+    """A command failed; the message is its last lines."""
+
+
+def constraints(python: str) -> str:
+    """The Mac's pins as constraints, also under the names that packages have elsewhere."""
+    lines = [
+        f"{alias}=={version}"
+        for name, version in pins(Target(SYSTEMS[0], python))
+        for alias in (name, *ALIASES.get(name, ()))
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def install(folder: Path) -> Path:
+    """Make the environment under this interpreter's version of Python.
+
+    Returns:
+        Its interpreter.
+
+    Raises:
+        StepFailed: it cannot be installed.
+    """
+    major, minor = sys.version_info[:2]
+    limits = folder.with_suffix(".txt")
+    limits.parent.mkdir(parents=True, exist_ok=True)
+    limits.write_text(constraints(f"{major}.{minor}"), encoding="utf-8")
+    python, uv = folder / "bin" / "python", [sys.executable, "-m", "uv"]
+    run([*uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(folder)])
+    command = [*uv, "pip", "install", "--quiet", "--python", str(python), "--only-binary", ":all:"]
+    for name in check_pins.OUR_OWN:
+        command += ["--no-binary", name]
+    command += ["--constraint", str(limits), "--editable", str(ROOT / "shared")]
+    command += ["--editable", f"{ROOT / 'agent'}[{EXTRAS}]", *TOOLS]
+    run(command)
+    return python
+
+
+def tested(python: str | Path, *tests: str) -> str:
+    """Run tests under an interpreter.
+
+    Returns:
+        pytest's summary: how many passed.
+
+    Raises:
+        StepFailed: a test failed, or none ran.
+    """
+    command = [str(python), "-m", "pytest", "-p", "no:cacheprovider", "-m", "not long"]
+    output = run([*command, "--timeout", "600", *tests], cwd=ROOT)
+    found = SUMMARY.findall(output)
+    return str(found[-1]) if found else "passed"
+
+
+def run(command: list[str], cwd: Path | None = None) -> str:
+    """Run a command and return its output.
+
+    Raises:
+        StepFailed: its exit status is not 0.
+    """
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    if done.returncode:
+        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-30:])
+        raise StepFailed(f"{' '.join(command[:5])} ... ended with {done.returncode}\n{last}")
+    return done.stdout

@@ -1,0 +1,70 @@
+"""The page that a demo with a fault ends with."""
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+SPEC = importlib.util.spec_from_file_location("demo_page", ROOT / "deploy" / "demo_page.py")
+assert SPEC is not None
+assert SPEC.loader is not None
+demo_page = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(demo_page)
+
+
+def result(framework: str, device: str, failure: str | None = None, index: int = 0) -> Any:
+    cell = {
+        "framework": framework,
+        "workload": "fashion-mlp",
+        "device": {"kind": device, "index": index},
+    }
+    return {"cell": cell, "status": "failed" if failure else "measured", "failure": failure}
+
+
+def finding(name: str, verdict: str, sentence: str, hint: str | None = None) -> Any:
+    return {"id": name, "verdict": verdict, "sentence": sentence, "hint": hint}
+
+
+GOOD = finding("frameworks.mlx", "ok", "mlx 0.32.4 sees metal, cpu")
+
+
+def test_a_run_without_a_fault_has_no_page() -> None:
+    absent = finding("frameworks.jax", "skip", "jax is not installed", "pip install jax")
+    assert demo_page.page([result("mlx", "metal")], [GOOD, absent], "bench-agent") is None
+
+
+def test_each_fault_has_its_command() -> None:
+    results = [
+        result("mlx", "metal"),
+        result("mlx", "cpu"),
+        result("mlx", "metal", "killed while timing"),
+        result("torch", "cuda", "out of memory", index=1),
+    ]
+    broken = finding("frameworks.jax", "fail", "jax cannot be used: ImportError", "pip install jax")
+    cpu_only = finding(
+        "metal.tensorflow", "warn", "tensorflow runs on the CPU only", "pip install x"
+    )
+    text = demo_page.page(results, [GOOD, broken, cpu_only], "bench-agent")
+    worked, failed = text.split("What did not")
+    assert "mlx on metal: 1 of 2 repeats measured" in worked
+    assert "mlx on cpu: 1 of 1 repeats measured" in worked
+    assert "mlx 0.32.4 sees metal, cpu" in worked
+    assert "torch" not in worked
+    lines = failed.splitlines()
+    for fault, command in (
+        (
+            "mlx on metal: 1 of 2 repeats failed: killed while timing",
+            "--framework mlx --device metal",
+        ),
+        ("torch on cuda:1: 1 of 1 repeats failed: out of memory", "--device cuda:1 --workload"),
+        ("jax cannot be used: ImportError", "pip install jax"),
+        ("tensorflow runs on the CPU only", "pip install x"),
+    ):
+        (number,) = [n for n, line in enumerate(lines) if fault in line]
+        assert command in lines[number + 1]
+    assert "bench-agent doctor --bundle" in failed
+
+
+def test_nothing_measured_is_said() -> None:
+    text = demo_page.page([], [finding("frameworks", "fail", "no framework works here")], "agent")
+    assert "no repeat was measured" in text

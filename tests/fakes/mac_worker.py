@@ -1,0 +1,70 @@
+"""A worker as on a Mac: a real worker process around a fake engine on a Metal device.
+
+``OMP_FAKE_DIES`` names a framework whose worker dies when it trains on Metal.
+"""
+
+import os
+import signal
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tests.fakes.mac_platform import become_a_mac
+
+become_a_mac()
+
+import numpy as np  # noqa: E402
+from tests.fakes.engine import FakeClock, FakeEngine, FakeSession  # noqa: E402
+
+from bench_agent.base.messages import FoundDevice  # noqa: E402
+from bench_agent.worker import conformance_trace  # noqa: E402
+from bench_agent.worker import main as worker  # noqa: E402
+from bench_agent.worker.repeat import seeded  # noqa: E402
+from bench_protocol.matrix import Cell, DeviceKind  # noqa: E402
+from bench_protocol.workloads import Workload  # noqa: E402
+
+ON_METAL = ("tensorflow", "mlx")
+
+
+@dataclass
+class MacEngine(FakeEngine):
+    """A framework of a Mac: on Metal if it has a GPU build."""
+
+    device_kinds: tuple[DeviceKind, ...] = ("metal", "cpu")
+
+    def devices(self) -> list[FoundDevice]:
+        cpu = FoundDevice(kind="cpu", index=0, name="CPU")
+        gpu = FoundDevice(kind="metal", index=0, name="Apple M5 Max")
+        return [gpu, cpu] if self.name in ON_METAL else [cpu]
+
+    def load(self, workload: Workload, cell: Cell) -> None:
+        if os.environ.get("OMP_FAKE_DIES") == self.name and cell.device.kind == "metal":
+            print("Traceback (most recent call last):\nRuntimeError: planted death", flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        self.session.place = f"fake {'gpu' if cell.device.kind == 'metal' else 'cpu'}"
+        super().load(workload, cell)
+
+
+def main() -> int:
+    clock = FakeClock()
+
+    def named(framework: str) -> MacEngine:
+        return MacEngine(clock, FakeSession(clock), name=framework)
+
+    worker.engine_named = named  # type: ignore[assignment]
+    worker.time = SimpleNamespace(perf_counter_ns=clock)  # type: ignore[attr-defined]
+    seeded.generated_data = lambda data_set, part: (  # type: ignore[assignment]
+        np.zeros((1, *data_set.sample_shape), np.uint8),
+        np.zeros(1, np.int32),
+    )
+    seeded.order = lambda count, *_: np.zeros(count, np.int32)  # type: ignore[assignment]
+    # A fake computes no losses that a reference could confirm.
+    conformance_trace.has_reference = lambda workload: False
+    return worker.main()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,73 @@
+"""``make demo`` on a machine with faults: it goes on, and ends with a page of them."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.system.conftest import Ran
+
+ROOT = Path(__file__).parents[2]
+# In every worker: the frameworks in OMP_NO_IMPORT cannot be imported, and the worker of those in
+# OMP_DIES dies when it trains.
+SITE = """
+import os, signal, sys
+broken = os.environ.get("OMP_NO_IMPORT", "").split()
+deadly = os.environ.get("OMP_DIES", "").split()
+if "bench_agent.worker" in " ".join(sys.orig_argv):
+    class Fault:
+        def find_spec(self, name, path=None, target=None):
+            if name in broken:
+                raise RuntimeError("planted: no such symbol")
+            if name in deadly and "--probe" not in sys.orig_argv:
+                os.kill(os.getpid(), signal.SIGKILL)
+    sys.meta_path.insert(0, Fault())
+"""
+SMALL = (
+    "--workload", "fashion-mlp", "--recipe", "naive", "--device", "cpu", "--budget-seconds", "0.5",
+    "--wait-seconds", "0",
+)  # fmt: skip
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Callable[..., Ran]:
+    """Runs the demo in a folder of its own, with faults."""
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text(SITE)
+    paths = [str(tmp_path / "site"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    places = {"PYTHONPATH": os.pathsep.join(paths), "TRAINMARK_DEMO": str(tmp_path / "demo")}
+
+    def run(*options: str, **faults: str) -> Ran:
+        done = subprocess.run(
+            [sys.executable, ROOT / "deploy" / "demo.py", "--once", *SMALL, *options],
+            env={**os.environ, **places, **faults},
+            capture_output=True,
+            text=True,
+            timeout=280,
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    return run
+
+
+def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ran]) -> None:
+    three = ("--framework", "mlx", "--framework", "tensorflow", "--framework", "jax")
+    ran = demo(*three, OMP_NO_IMPORT="tensorflow", OMP_DIES="jax")
+    assert ran.code == 0, ran.stdout + ran.stderr
+    worked, failed = ran.stdout.split("What worked")[1].split("What did not")
+    assert "mlx on cpu: 1 of 1 repeats measured" in worked
+    assert "jax on cpu: 1 of 1 repeats failed" in failed
+    assert "--framework jax --device cpu --workload fashion-mlp" in failed
+    assert "tensorflow is installed but cannot be used: RuntimeError: planted" in failed
+    assert "doctor --bundle" in failed
+    assert "2 new results" in failed
+
+
+def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ran]) -> None:
+    ran = demo("--framework", "mlx", OMP_DIES="mlx")
+    assert ran.code == 1
+    assert "no repeat was measured" in ran.stdout
+    assert "mlx on cpu: 1 of 1 repeats failed" in ran.stdout
+    assert ran.stderr.endswith("demo failed: nothing was measured\n")
