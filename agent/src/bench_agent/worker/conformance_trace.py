@@ -1,11 +1,15 @@
-"""The conformance trace: a few steps of the cell's own loop on the trace's fixed small job."""
+"""The conformance trace: a few steps of the cell's own loop on a small job.
+
+The job's weights, order and data follow from the nonce. Without one it is the public job, whose
+losses are stored.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from bench_protocol import conformance, seeded
+from bench_protocol import conformance, nonces, seeded
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, Precision
 from bench_protocol.result import Trace
@@ -26,19 +30,23 @@ def has_reference(workload: Workload) -> bool:
     return all((workload.digest, optimizer) in references for optimizer in conformance.TRACED)
 
 
-def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
-    """The short traces, and the long one where a step is small."""
-    traces = both(engine, workload, cell)
+def all_of(
+    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
+) -> tuple[Trace, ...]:
+    """The short traces, and the long one, which is always public, where a step is small."""
+    traces = both(engine, workload, cell, nonce)
     if conformance.is_long_traced(workload):
         traces += (long(engine, workload, cell),)
     return traces
 
 
-def both(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
+def both(
+    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
+) -> tuple[Trace, ...]:
     """The trace under SGD and the one under the workload's own optimiser, of a cell in mixed
     precision also in float32; see :func:`trace`."""
     return tuple(
-        trace(engine, workload, cell, optimizer, precision)
+        trace(engine, workload, cell, optimizer, precision, nonce)
         for precision in conformance.traced_precisions(cell.precision)
         for optimizer in conformance.TRACED
     )
@@ -50,22 +58,31 @@ def trace(
     cell: Cell,
     optimizer: conformance.TracedOptimizer,
     precision: Precision,
+    nonce: str | None = None,
 ) -> Trace:
     """Train the trace's steps one by one with the cell's recipe, dropout off.
 
     Args:
         engine: loaded for the cell's device and precision.
+        nonce: of the challenge, or the agent's own; None for the public job.
     """
-    reference = conformance.references()[workload.digest, optimizer]
-    traced = conformance.trace_workload(workload, optimizer)
-    steps = range(1, conformance.STEPS + 1)
+    if nonce is None:
+        reference = conformance.references()[workload.digest, optimizer]
+        batch_size, seed = reference.batch_size, reference.seed
+        count, data_seed = conformance.STEPS, seeded.DATA_SEED
+    else:
+        batch_size = conformance.trace_batch_size(workload)
+        seed = data_seed = nonces.seed_of(nonce, workload.digest, optimizer)
+        count = conformance.seeded_steps(workload, optimizer)
+    traced = conformance.trace_workload(workload, optimizer, count)
     own = precision == cell.precision
     cell = cell.model_copy(update={"precision": precision})
-    losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
+    steps = range(1, count + 1)
+    losses, moved = _train(engine, traced, cell, batch_size, seed, steps, data_seed)
     return Trace(
         optimizer=optimizer,
-        batch_size=reference.batch_size,
-        seed=reference.seed,
+        batch_size=batch_size,
+        seed=seed,
         losses=losses,
         movements=moved,
         precision=None if own else precision,
@@ -123,14 +140,15 @@ def _train(
     batch_size: int,
     seed: str,
     readings: Sequence[int],
+    data_seed: str = seeded.DATA_SEED,
 ) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
     """Train from one reading to the next in one call, each epoch in the seed's order.
 
     Returns:
         The losses after ``readings`` steps, and the movements at the end.
     """
-    train_x, train_y = seeded.generated_data(traced.data_set, "train")
-    test_x, test_y = seeded.generated_data(traced.data_set, "test")
+    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=data_seed)
+    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=data_seed)
     epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
     first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
     weights = conformance.trace_weights(traced, seed)

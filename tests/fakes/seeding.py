@@ -1,0 +1,103 @@
+"""Results whose seeds follow from their nonce, with figures that were really recomputed.
+
+Small workloads take 0.01 to 0.4 s, so figures are kept by seed.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+
+from bench_protocol import conformance, nonces, recomputation
+from bench_protocol.catalogue import workload_named
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import JobKey, Recomputation, SeededJob
+from bench_protocol.recompute import figures
+from bench_protocol.recomputed import Figures
+from bench_protocol.result import Result, Trace
+from bench_protocol.witness import Rewound
+
+
+@cache
+def figures_of(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    return figures(workload_named(workload), purpose, nonce, batch_size)
+
+
+def figures_of_job(job: SeededJob) -> Figures:
+    return figures_of(job.workload.name, job.purpose, job.nonce, job.batch_size)
+
+
+def honest_traces(result: Result) -> tuple[Trace, ...]:
+    """What an honest engine sends: seeded short traces, and the long one as it is."""
+    assert result.measurement is not None
+    made = []
+    by_purpose = {job.purpose: job for job in recomputation.jobs(result)}
+    for precision in conformance.traced_precisions(result.cell.precision):
+        for optimizer in conformance.TRACED:
+            job = by_purpose[optimizer]
+            right = figures_of_job(job)
+            made.append(
+                Trace(
+                    optimizer=optimizer,
+                    batch_size=job.batch_size,
+                    seed=job.key.seed,
+                    losses=right.losses,
+                    movements=right.movements,
+                    **({} if precision == result.cell.precision else {"precision": precision}),
+                )
+            )
+    long = [trace for trace in result.measurement.traces if trace.steps]
+    return (*made, *long)
+
+
+def seed_honestly(result: Result) -> Result:
+    """The result as an honest agent sends it under its nonce."""
+    nonce = recomputation.nonce_of(result)
+    assert nonce is not None
+    assert result.measurement is not None
+    seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
+    result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result))
+    timed = [job for job in recomputation.jobs(result) if job.purpose == "timed"]
+    assert result.measurement is not None
+    told = result.measurement.witness
+    if not timed or told is None:
+        return result
+    right = figures_of_job(timed[0])
+    losses = tuple(right.losses[step - 1] for step in told.steps)
+    again = Rewound(start_loss=right.start_loss, losses=losses)
+    told = told.model_copy(update={"losses": losses, "rewound": again})
+    measured = result.measurement.model_copy(update={"witness": told})
+    return with_measurement(result, measured)
+
+
+def with_traces(result: Result, traces: Sequence[Trace]) -> Result:
+    assert result.measurement is not None
+    return with_measurement(result, result.measurement.model_copy(update={"traces": tuple(traces)}))
+
+
+def with_measurement(result: Result, measured: object) -> Result:
+    outcome = result.outcome.model_copy(update={"measurement": measured})
+    return result.model_copy(update={"outcome": outcome})
+
+
+def statement(job: SeededJob, challenge: str, origin: str) -> Recomputation:
+    return Recomputation(
+        challenge=challenge,
+        nonce=job.nonce,
+        workload=job.workload.name,
+        workload_digest=job.workload.digest,
+        purpose=job.purpose,
+        batch_size=job.batch_size,
+        seed=job.key.seed,
+        server_origin=origin,
+        verdict="computed",
+        figures=figures_of_job(job),
+        tolerance=recomputation.tolerance(job),
+    )
+
+
+def recomputed_for(result: Result) -> dict[JobKey, Recomputation]:
+    """What a server would have said of the result's jobs."""
+    assert result.challenge is not None
+    origin = result.challenge.server_origin
+    return {
+        job.key: statement(job, result.challenge.id, origin) for job in recomputation.jobs(result)
+    }
