@@ -26,7 +26,6 @@ from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.worker_process import run_job
 from bench_protocol.machine import Gpu
 from bench_protocol.result import Conditions, Failed, Result
-from bench_protocol.seeded import DEFAULT_SEED
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 
@@ -109,7 +108,7 @@ class Runner:
         plan = Plan(PRESETS["smoke"], (fault.setup.planned(),), (), 1)
         command = ["nice", sys.executable, "-m", "benchmarks.faults.worker", fault.name]
         summary = run.run_plan(
-            journal.begin(home, run_id, DEFAULT_SEED, plan),
+            journal.begin(home, run_id, "0" * 64, plan),
             home,
             self._server,
             Quiet(),

@@ -15,7 +15,6 @@ from bench_agent.run.patience import PTX_SECONDS
 from bench_agent.run.run import run_plan
 from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol.result import Conditions, Measured
-from bench_protocol.seeded import DEFAULT_SEED
 
 
 class Notes(Quiet):
@@ -43,7 +42,7 @@ def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[st
         return measure(job, log, limits, listener)
 
     notes = Notes()
-    begun = journal.begin(home, "a" * 32, DEFAULT_SEED, plan_on(kind, framework))
+    begun = journal.begin(home, "a" * 32, "0" * 64, plan_on(kind, framework))
     run_plan(begun, home, None, notes, run_job=run_job, gate=OPEN)
     return limits_of, notes.notes
 

@@ -12,6 +12,7 @@ import numpy as np
 from bench_protocol import conformance, nonces, seeded
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, Precision
+from bench_protocol.recompute import figures
 from bench_protocol.result import Trace
 from bench_protocol.workloads import SGD, Workload
 
@@ -103,6 +104,40 @@ def long(engine: Engine, workload: Workload, cell: Cell) -> Trace:
         steps=steps,
         movements=moved,
     )
+
+
+def judged(
+    cell: Cell,
+    workload: Workload,
+    traces: Sequence[Trace],
+    architecture: str,
+    nonce: str | None,
+) -> conformance.ConformanceVerdict:
+    """Compare the short traces with the stored reference or, under a nonce, with a recomputation.
+
+    Large workloads are recomputed by the server alone.
+
+    Args:
+        architecture: of the machine's processor.
+    """
+    if nonce is None:
+        return conformance.verdict(cell, traces, architecture=architecture)
+    if not conformance.is_long_traced(workload):
+        return conformance.ConformanceVerdict("unverified", "the server recomputes the traces")
+    references: dict[tuple[str, str], conformance.Reference] = {}
+    for optimizer in conformance.TRACED:
+        batch_size = conformance.trace_batch_size(workload)
+        right = figures(workload, optimizer, nonce, batch_size)
+        references[workload.digest, optimizer] = conformance.Reference(
+            workload=workload.name,
+            workload_digest=workload.digest,
+            optimizer=optimizer,
+            batch_size=batch_size,
+            seed=nonces.seed_of(nonce, workload.digest, optimizer),
+            losses=right.losses,
+            movements=right.movements,
+        )
+    return conformance.verdict(cell, traces, references, architecture)
 
 
 def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
