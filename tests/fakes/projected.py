@@ -1,5 +1,6 @@
 """An application whose log is projected before and after each request."""
 
+import math
 import time
 from typing import Any
 
@@ -10,7 +11,11 @@ from starlette.types import Receive, Scope, Send
 
 from bench_server.db.store import Store
 from bench_server.projection.projector import Projector
+from bench_server.recompute.worker import Compute, Recomputer
 from bench_server.web.response_cache import FRESH_SECONDS
+
+from .authority import AUTHORITY
+from .seeding import invented
 
 SETTLED_SECONDS = 30
 
@@ -18,6 +23,18 @@ SETTLED_SECONDS = 30
 def project(store: Store) -> None:
     """Apply all log entries, as the projector's thread would soon."""
     Projector(store).catch_up()
+
+
+def settle(store: Store, compute: Compute = invented) -> None:
+    """Apply all log entries, recompute what waits, and apply the statements.
+
+    Args:
+        compute: stands in for the recomputation, which takes seconds.
+    """
+    project(store)
+    # Tests have clocks of their own: leases and days do not matter here.
+    Recomputer(store, AUTHORITY, budget_seconds=math.inf, compute=compute).drain()
+    project(store)
 
 
 class Projected:

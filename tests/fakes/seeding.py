@@ -1,19 +1,25 @@
-"""Results whose seeds follow from their nonce, with figures that were really recomputed.
+"""Results whose seeds follow from their nonce.
 
-Small workloads take 0.01 to 0.4 s, so figures are kept by seed.
+Figures are really recomputed, once for each seed (small workloads take 0.01 to 0.4 s), or invented
+where a test is about something else: then the worker of the server is given the same inventions.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import cache
 
-from bench_protocol import conformance, nonces, recomputation
+from bench_protocol import conformance, nonces, recomputation, witness_references
 from bench_protocol.catalogue import workload_named
 from bench_protocol.nonces import Purpose
 from bench_protocol.recomputation import JobKey, Recomputation, SeededJob
 from bench_protocol.recompute import figures
 from bench_protocol.recomputed import Figures
 from bench_protocol.result import Result, Trace
-from bench_protocol.witness import Rewound
+from bench_protocol.witness import Rewound, trained_tensors
+from bench_protocol.witness_steps import witness_steps
+from bench_protocol.workloads import Workload
+
+FiguresOf = Callable[[SeededJob], Figures]
 
 
 @cache
@@ -21,11 +27,32 @@ def figures_of(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> 
     return figures(workload_named(workload), purpose, nonce, batch_size)
 
 
+def invented(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    """Figures that cost nothing: the public job's losses under every nonce."""
+    if purpose != "timed":
+        losses = conformance.references()[workload.digest, purpose].losses
+        steps = conformance.seeded_steps(workload, purpose)
+        moved = (0.5,) * len(list(trained_tensors(workload)))
+        return Figures(losses=losses[:steps], movements=moved, start_loss=losses[0])
+    for one in witness_references.references().values():
+        wanted = (one.workload_digest, one.data, one.batch_size)
+        if wanted == (workload.digest, "generated", batch_size):
+            return Figures(losses=one.low, high=one.high, start_loss=one.start or 0.0)
+    guessing = math.log(workload.data_set.classes)
+    steps = witness_steps(workload, batch_size)[-1]
+    losses = tuple(guessing / step for step in range(1, steps + 1))
+    return Figures(losses=losses, start_loss=guessing)
+
+
+def invented_for(job: SeededJob) -> Figures:
+    return invented(job.workload, job.purpose, job.nonce, job.batch_size)
+
+
 def figures_of_job(job: SeededJob) -> Figures:
     return figures_of(job.workload.name, job.purpose, job.nonce, job.batch_size)
 
 
-def honest_traces(result: Result) -> tuple[Trace, ...]:
+def honest_traces(result: Result, of: FiguresOf = figures_of_job) -> tuple[Trace, ...]:
     """What an honest engine sends: seeded short traces, and the long one as it is."""
     assert result.measurement is not None
     made = []
@@ -33,7 +60,7 @@ def honest_traces(result: Result) -> tuple[Trace, ...]:
     for precision in conformance.traced_precisions(result.cell.precision):
         for optimizer in conformance.TRACED:
             job = by_purpose[optimizer]
-            right = figures_of_job(job)
+            right = of(job)
             made.append(
                 Trace(
                     optimizer=optimizer,
@@ -48,19 +75,19 @@ def honest_traces(result: Result) -> tuple[Trace, ...]:
     return (*made, *long)
 
 
-def seed_honestly(result: Result) -> Result:
+def seed_honestly(result: Result, of: FiguresOf = figures_of_job) -> Result:
     """The result as an honest agent sends it under its nonce."""
     nonce = recomputation.nonce_of(result)
     assert nonce is not None
     assert result.measurement is not None
     seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
-    result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result))
+    result = with_traces(result.model_copy(update={"seed": seed}), honest_traces(result, of))
     timed = [job for job in recomputation.jobs(result) if job.purpose == "timed"]
     assert result.measurement is not None
     told = result.measurement.witness
     if not timed or told is None:
         return result
-    right = figures_of_job(timed[0])
+    right = of(timed[0])
     losses = tuple(right.losses[step - 1] for step in told.steps)
     again = Rewound(start_loss=right.start_loss, losses=losses)
     told = told.model_copy(update={"losses": losses, "rewound": again})

@@ -3,11 +3,12 @@
 Reading and comparing needs no NumPy; :mod:`.recompute` computes.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from pydantic import Field, ValidationError
+from pydantic import ValidationError
 
 from . import architectures, conformance, nonces, strict_json
 from .catalogue import workload_named
@@ -28,6 +29,11 @@ class JobKey(NamedTuple):
 
     seed: str
     batch_size: int
+
+    @property
+    def text(self) -> str:
+        """As one word."""
+        return f"{self.seed}-{self.batch_size}"
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ class Recomputation(Wire):
     verdict: Literal["computed", "not_drawn"]
     figures: Figures | None = None
     tolerance: Tolerance | None = None
-    draw: Draw | None = Field(default=None)
+    draw: Draw | None = None
 
     @property
     def key(self) -> JobKey:
@@ -143,6 +149,13 @@ def tolerance(job: SeededJob) -> Tolerance | None:
     losses = conformance.TOLERANCES["cpu", "float32", job.purpose][:steps]
     moved = conformance.movement_limit(job.workload, "cpu", "float32")
     return Tolerance(losses=losses, movements=moved)
+
+
+def is_drawn(draw: Draw) -> bool:
+    """Whether a draw picks its job. Nobody but the server can steer it: the root depends on the
+    salt of the job's own result, which the server draws."""
+    digest = hashlib.sha256(bytes.fromhex(draw.root + draw.seed)).digest()
+    return int.from_bytes(digest[:8]) < draw.share * 2**64
 
 
 def nonce_of(result: Result) -> str | None:

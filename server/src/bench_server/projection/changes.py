@@ -1,27 +1,31 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from bench_protocol import acts, envelope
+from bench_protocol import acts, envelope, recomputation
 from bench_protocol.acts import Act, Revocation
+from bench_protocol.recomputation import Known
+from bench_protocol.result import Result
 
 from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import EnvironmentRow, Owner, SigningKey, Submission, Withdrawn, table_of
 from ..db.upsert import insert_new
+from ..ingest import columns, result_checks
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
 from ..ranking import aggregates
 from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
+from ..recompute import jobs
 from . import eligibility as rules
 from . import measurements, outliers, reproduced
-from .entries import ActEntry, Entry, KeyEventEntry
+from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
 
@@ -40,6 +44,9 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
     for kind, group in groupby(entries, key=type):
         if kind is ResultEntry:
             changes.add_results([entry for entry in group if isinstance(entry, ResultEntry)])
+            continue
+        if kind is RecomputationEntry:
+            changes.recomputed([entry for entry in group if isinstance(entry, RecomputationEntry)])
             continue
         for entry in group:
             if isinstance(entry, KeyEventEntry):
@@ -63,6 +70,7 @@ class Changes:
         """Add the rows of new results, so that an outlier is compared with all earlier entries,
         however the log is cut into batches."""
         first, *others = _independent(entries)
+        self._refresh()
         self._add(first)
         for part in others:
             self._refresh()
@@ -73,6 +81,7 @@ class Changes:
         rows = [entry.row(findings.get(entry.submission_id, entry.outlier)) for entry in entries]
         self._add_environments(entries)
         self._connection.execute(NEW_MEASUREMENTS, rows)
+        jobs.add(self._connection, [job for entry in entries for job in entry.jobs])
         for entry, row in zip(entries, rows, strict=True):
             if row["rankable"]:
                 self._touched.add(entry.subject)
@@ -84,6 +93,27 @@ class Changes:
         payload = envelope.read(entry.envelope).payload
         if acts.event_kind(payload) == "revoke":
             self._settle(RESULTS.c.key_id == acts.parse(Revocation, payload).key_id)
+
+    def recomputed(self, entries: Sequence[RecomputationEntry]) -> None:
+        """Judge the results again that waited for these statements."""
+        waiting: set[tuple[str, str]] = set()
+        for entry in entries:
+            jobs.note(self._connection, entry.log_index, entry.statement)
+            waiting.add((entry.statement.challenge, entry.statement.workload_digest))
+        for challenge, digest in sorted(waiting):
+            ids = {"challenge": challenge, "digest": digest}
+            rows = self._connection.execute(WAITING, ids).all()
+            results = {row.submission_id: columns.stored_result(row.payload) for row in rows}
+            keys = [job.key for result in results.values() for job in recomputation.jobs(result)]
+            stated = jobs.stated(self._connection, keys)
+            known = jobs.before(stated, entries[-1].log_index + 1)
+            judged = [
+                {"of": row.submission_id, "verdicts": _judged(row, results, known)} for row in rows
+            ]
+            if judged:
+                self._connection.execute(SET_VERDICTS, judged)
+                of_challenge = RESULTS.c.challenge_id == challenge
+                self._settle(of_challenge & (RESULTS.c.workload_digest == digest))
 
     def act(self, entry: ActEntry) -> None:
         """Apply the effect of an act on results and owners."""
@@ -222,6 +252,15 @@ def _place(lowest: Subject, confirmed: bool = False) -> outliers.Place:
     return outliers.Place(subjects["hardware"].id, subjects["owner"].id, confirmed)
 
 
+def _judged(row: Any, results: Mapping[str, Result], known: Known) -> str:
+    """The verdicts of a stored result, those that follow from the result run again."""
+    stored = check_verdicts.from_text(row.verdicts)
+    bound = any(verdict.check == "challenge" and verdict.passed for verdict in stored)
+    again = result_checks.of_result(results[row.submission_id], known, bound)
+    others = [verdict for verdict in stored if verdict.check not in result_checks.NAMES]
+    return check_verdicts.as_text([*again, *others])
+
+
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
     eligibility = rules.eligibility(
         check_verdicts.from_text(row.verdicts),
@@ -240,6 +279,16 @@ _KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
 _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
 SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
+SET_VERDICTS = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
+WAITING = (
+    select(RESULTS.c.submission_id, RESULTS.c.verdicts, _SUBMISSIONS.c.payload)
+    .join(_SUBMISSIONS, _SUBMISSIONS.c.id == RESULTS.c.submission_id)
+    .where(
+        RESULTS.c.challenge_id == bindparam("challenge"),
+        RESULTS.c.workload_digest == bindparam("digest"),
+    )
+    .order_by(RESULTS.c.submission_id)
+)
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
 REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(
     among(_KEYS.c.key_id, "ids")
