@@ -12,7 +12,6 @@ from bench_protocol import (
     keys,
     long_trace,
     loss_by_steps,
-    nonces,
     recomputation,
     statement,
     units,
@@ -285,17 +284,10 @@ def make_result(
 
 
 def _seeded(result: Result) -> Result:
-    """The result under its nonce, if it has one, with invented figures
-    (:func:`tests.fakes.seeding.invented`). What is not as :func:`make_result` makes it stays."""
-    nonce = recomputation.nonce_of(result)
-    if nonce is None or result.seed != DEFAULT_SEED or result.schema_version == 1:
+    """The result under its nonce, if it has one."""
+    if recomputation.nonce_of(result) is None or result.schema_version == 1:
         return result
-    seed = nonces.seed_of(nonce, result.cell.workload_digest, "timed")
-    result = result.model_copy(update={"seed": seed})
-    measured = result.measurement
-    if measured is None or measured.traces != make_traces(result.cell):
-        return result
-    return seeding.seed_honestly(result, seeding.invented_for)
+    return seeding.under_nonce(result)
 
 
 def make_complete(

@@ -141,7 +141,10 @@ def test_traces_are_compared_once_both_are_known(statement: recomputation.Recomp
     assert recomputation.traces_are_seeded(result)
     assert recomputation.session_is_seeded(result)
     assert recomputation.verdict(result, {statement.key: statement}) is None
-    assert not recomputation.traces_are_seeded(bound())
+    public = results.make_result(cell=result.cell)
+    copied = public.model_copy(update={"challenge": result.challenge})
+    assert not recomputation.traces_are_seeded(copied)
+    assert not recomputation.session_is_seeded(copied)
 
 
 @pytest.mark.parametrize("field", ["losses", "movements"])
