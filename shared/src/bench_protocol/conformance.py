@@ -173,10 +173,12 @@ UNMEASURED: dict[TracedOptimizer, Tolerances] = {
 }
 # Relative deviations of movements. On a CPU in float32 the largest seen (docs/results.md, "Seeded
 # traces") were 1.9e-6 without a trained convolution and 5.1e-4 with one, where rounding decides a
-# ReLU or a maximum; in a deep network 2e-2 under Adam. A learning rate 1 % off is 1e-2.
+# ReLU or a maximum; in a deep network 2e-2 under Adam. A learning rate 1 % off is 1e-2. In
+# mixed_bfloat16 the largest was 8.4e-2.
 SMOOTH_MOVED, KINKED_MOVED, DEEP_MOVED = 1e-4, 5e-3, 6e-2
 DEEP: tuple[Slug, ...] = ("cifar100-vgg16",)
-# Elsewhere: a tensor that moved twice as far, or not at all.
+ROUNDED_MOVED = 0.3
+# On other devices: a tensor that moved twice as far, or not at all.
 UNMEASURED_MOVED = 0.99
 LEAST_MOVEMENT = 1e-12
 
@@ -307,6 +309,8 @@ def _moved(cell: Cell, optimizer: TracedOptimizer, trace: Trace, reference: Refe
 
 def movement_limit(workload: Workload, device: DeviceKind, precision: Precision) -> float:
     """The largest relative deviation allowed of a movement."""
+    if (device, precision) == ("cpu", "mixed_bfloat16"):
+        return ROUNDED_MOVED
     if (device, precision) != ("cpu", "float32"):
         return UNMEASURED_MOVED
     if workload.name in DEEP:

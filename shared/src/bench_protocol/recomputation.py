@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 from pydantic import ValidationError
 
 from . import architectures, conformance, nonces, strict_json
-from .catalogue import workload_named
+from .catalogue import CATALOGUE, workload_named
 from .conformance import TRACED, ConformanceVerdict, Reference
 from .errors import InvalidField, first_invalid_field
 from .nonces import Purpose
@@ -176,6 +176,14 @@ def jobs(result: Result) -> tuple[SeededJob, ...]:
     if session_is_recomputed(result):
         made.append(SeededJob(workload, "timed", nonce, cell.batch_size))
     return tuple(made)
+
+
+def job_of(statement: Recomputation) -> SeededJob | None:
+    """The job of a statement; None if the catalogue has no such workload."""
+    for workload in CATALOGUE:
+        if workload.digest == statement.workload_digest:
+            return SeededJob(workload, statement.purpose, statement.nonce, statement.batch_size)
+    return None
 
 
 def session_is_recomputed(result: Result) -> bool:
