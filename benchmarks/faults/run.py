@@ -5,6 +5,7 @@ import secrets
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -34,7 +35,7 @@ from .fault import Fault
 OPEN = IdleGate(look=lambda device: Conditions())
 CLAIMED_GPU = Gpu(kind="cuda", index=0, name="NVIDIA H100 80GB HBM3")
 # The longest wait for the server's projector and, where it recomputes later, for that.
-PROJECTED_SECONDS = 60
+PROJECTED_SECONDS = 600
 
 
 @dataclass(frozen=True)
@@ -160,9 +161,11 @@ class Runner:
         path = f"{self._server}/api/v1/results/{identity}"
         for _ in range(PROJECTED_SECONDS // 5):
             row: dict[str, Any] = httpx.get(path, params={"wait": 5}, timeout=60).json()
-            if row["status"] != "pending":
+            kinds = {verdict["figures"].get("verdict") for verdict in row.get("verdicts") or ()}
+            if row["status"] != "pending" and "pending" not in kinds:
                 return row
-        raise ServerUnreachable(f"{identity} is still pending")
+            time.sleep(1)
+        raise ServerUnreachable(f"{identity} is still pending, or not recomputed")
 
 
 def _as_sent(fault: Fault, result: Result) -> Result:

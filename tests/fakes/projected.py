@@ -55,6 +55,18 @@ class Projected:
             await run_in_threadpool(project, store)
 
 
+def recomputed(address: str, result_id: str) -> dict[str, Any]:
+    """Wait until a real server has recomputed a result; returns its answer."""
+    deadline = time.monotonic() + SETTLED_SECONDS
+    while True:
+        answer: dict[str, Any] = httpx.get(f"{address}/api/v1/results/{result_id}?wait=10").json()
+        kinds = {str(one["figures"].get("verdict")) for one in answer.get("verdicts") or ()}
+        if answer["status"] != "pending" and "pending" not in kinds:
+            return answer
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.2)
+
+
 def settled(address: str) -> str:
     """Wait until a real server's boards include every log entry, and no cached answer is older.
 
