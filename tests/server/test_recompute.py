@@ -14,10 +14,12 @@ from tests.fakes.seeding import invented
 from bench_protocol import envelope, recomputation
 from bench_protocol.nonces import Purpose
 from bench_protocol.recomputed import Figures
+from bench_protocol.result import Failed, Result
 from bench_protocol.workloads import Workload
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, Measurement, RecomputeJob
-from bench_server.ingest import verdicts
+from bench_server.db.tables import LogEntry, Measurement, RecomputeJob, Submission
+from bench_server.ingest import result_checks, verdicts
+from bench_server.ingest.columns import stored_result
 from bench_server.projection.reindex import reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.worker import Recomputer
@@ -118,6 +120,24 @@ def test_a_replay_recomputes_nothing(store: Store, sent: list[str]) -> None:
         again = [row.model_dump() for row in session.exec(select(Measurement)).all()]
         assert not jobs.are_due(session, NOW + timedelta(days=1))
     assert again == rows
+
+
+def test_what_is_not_recomputed_is_not_pending(sent: list[str], store: Store) -> None:
+    """A failed repeat, and one whose session has another seed than its challenge's."""
+    result = trusted_result(store, sent[0])
+    failed = Failed(kind="crashed", phase="evaluate", measurement=result.measurement)
+    for changes in ({"outcome": failed}, {"seed": "1" * 32}):
+        changed = result.model_copy(update=changes)
+        assert jobs.needed(changed, "1" * 32, 7) == []
+        said = {one.check: one for one in result_checks.of_result(changed)}
+        for name in ("conformance", "witness"):
+            assert not said[name].passed
+            assert said[name].figures["verdict"] != "pending"
+
+
+def trusted_result(store: Store, identity: str) -> Result:
+    with store.reading() as session:
+        return stored_result(session.get_one(Submission, identity).payload)
 
 
 def test_a_wrong_trace_is_unranked_once_it_is_recomputed(store: Store, sent: list[str]) -> None:

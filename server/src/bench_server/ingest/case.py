@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from bench_protocol import conformance, recomputation
 from bench_protocol.nonces import Purpose
 from bench_protocol.recomputation import Known, Recomputation, SeededJob
-from bench_protocol.result import FIRST_VERSION, Measurement, Result
+from bench_protocol.result import FIRST_VERSION, Measured, Measurement, Result
 from bench_protocol.workloads import Workload
 
 SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
@@ -16,6 +16,7 @@ PENDING = "pending: the server has not recomputed it yet; trust level 2 until th
 NOT_DRAWN = (
     "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
 )
+HALF_SEEDED = "not all of its seeds follow from its challenge, so nothing of it is recomputed"
 PUBLIC = "the public job, whose losses anybody can copy: its seed does not follow from a challenge"
 
 
@@ -78,6 +79,10 @@ class Case:
             return Waiting("self_seeded", SELF_SEEDED)
         if not self.bound:
             return Waiting("unverified", "no fresh challenge binds it, so it is not recomputed")
+        if not isinstance(self.result.outcome, Measured):
+            return Waiting("unverified", "a failed repeat is not recomputed")
+        if not (self.traces_are_seeded and self.session_is_seeded):
+            return Waiting("unverified", HALF_SEEDED)
         if not all(purpose in self.jobs for purpose in purposes):
             return Waiting("unverified", "the workload's definition has changed since")
         statements = [self.statement(purpose) for purpose in purposes]
