@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlmodel import select
+from sqlmodel import delete, select
 from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.projected import project, settle
@@ -17,10 +17,17 @@ from bench_protocol.recomputed import Figures
 from bench_protocol.result import Failed, Result
 from bench_protocol.workloads import Workload
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry, Measurement, RecomputeJob, Submission
+from bench_server.db.tables import (
+    Aggregate,
+    LogEntry,
+    Measurement,
+    RecomputeJob,
+    Submission,
+)
 from bench_server.ingest import result_checks, verdicts
 from bench_server.ingest.columns import stored_result
-from bench_server.projection.reindex import reindex
+from bench_server.projection.projector import Projector
+from bench_server.projection.reindex import clear, reindex
 from bench_server.recompute import jobs
 from bench_server.recompute.worker import Recomputer
 
@@ -153,6 +160,41 @@ def test_a_wrong_trace_is_unranked_once_it_is_recomputed(store: Store, sent: lis
     assert [row.rankable for row in rows] == [False, False]
     assert all("deviates by" in str(row.unranked_reason) for row in rows)
     assert levels(store) == [2, 2]
+
+
+def test_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -> None:
+    """Results, statements and results that come after them, cut anywhere."""
+    settle(store)
+    trusted.send(store, results.private_key(), [1_020_000, 990_000], projected=False)
+    project(store)
+    worker(store).drain()
+    project(store)
+
+    def rows() -> list[dict[str, object]]:
+        with store.reading() as session:
+            found = [
+                row.model_dump()
+                for table in (Measurement, Aggregate)
+                for row in session.exec(select(table)).all()
+            ]
+        return sorted(found, key=str)
+
+    before = rows()
+    for batch in (1, 2, 5, 128):
+        clear(store)
+        Projector(store, batch).catch_up()
+        assert rows() == before
+
+
+def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: list[str]) -> None:
+    """After a downgrade, and in an audit."""
+    settle(store)
+    with store.writing() as session:
+        session.execute(delete(RecomputeJob))
+    reindex(store)
+    assert levels(store) == [3, 3]
+    with store.reading() as session:
+        assert jobs.pending(session) == 0
 
 
 # -- several workers ------------------------------------------------------------------------------
