@@ -13,7 +13,7 @@ from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.errors import InvalidField, MalformedJson
 from bench_protocol.recompute import figures, nonce_job
 from bench_protocol.result import Challenge, Result
-from bench_protocol.witness_steps import witness_steps
+from bench_protocol.witness_steps import is_affordable, witness_steps
 
 NONCE = "ab" * 32
 DENSE = workload_named("mnist-dense")
@@ -90,6 +90,16 @@ def test_the_jobs_of_a_result() -> None:
     real = bound().model_copy(update={"cell": results.make_cell("mnist-dense", data="real")})
     assert [job.purpose for job in recomputation.jobs(real)] == ["sgd", "workload"]
     assert recomputation.jobs(results.make_result()) == ()
+
+
+def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
+    vgg = workload_named("cifar100-vgg16")
+    for batch_size, purposes in ((2_048, 3), (2_049, 2)):
+        cell = results.make_cell(vgg.name, batch_size=batch_size)
+        large = bound().model_copy(update={"cell": cell})
+        assert len(recomputation.jobs(large)) == purposes
+    for workload in CATALOGUE:
+        assert all(is_affordable(workload, size) for size in workload.batch_sizes)
 
 
 def test_a_result_has_one_nonce() -> None:

@@ -16,6 +16,8 @@ from bench_protocol.nonces import Purpose
 from bench_protocol.recomputed import Figures
 from bench_protocol.result import Failed, Result
 from bench_protocol.workloads import Workload
+from bench_server.answers.log_entries import fetch_from
+from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
@@ -26,6 +28,7 @@ from bench_server.db.tables import (
 )
 from bench_server.ingest import result_checks, verdicts
 from bench_server.ingest.columns import stored_result
+from bench_server.log import writer
 from bench_server.projection.projector import Projector
 from bench_server.projection.reindex import clear, reindex
 from bench_server.recompute import jobs
@@ -195,6 +198,31 @@ def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: 
     assert levels(store) == [3, 3]
     with store.reading() as session:
         assert jobs.pending(session) == 0
+
+
+def faults(store: Store) -> list[str]:
+    with store.reading() as session:
+        report = audit(fetch_from(session, AUTHORITY, "CC-BY-4.0"))
+    return [fault.detail for fault in report.faults]
+
+
+def test_an_audit_replays_statements_and_checks_who_signed_them(
+    store: Store, sent: list[str]
+) -> None:
+    settle(store)
+    assert faults(store) == []
+    said = statements(store)[0].model_copy(update={"challenge": "e" * 32})
+    for statement, key in (
+        (said, AUTHORITY.operator),
+        (said.model_copy(update={"seed": "0" * 32}), AUTHORITY.challenge),
+    ):
+        kind, payload = recomputation.RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(statement)
+        forged = envelope.read(envelope.seal(kind, payload, key))
+        with store.writing() as session:
+            writer.take_turn(session)
+            writer.append(session, AUTHORITY, [writer.Leaf("recomputation", forged)], NOW)
+    assert len(faults(store)) == 2
+    assert all("should not be there" in fault for fault in faults(store))
 
 
 # -- several workers ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from .recomputed import Figures
 from .result import Result, RunId, Seed
 from .units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
 from .witness_references import GENERATED_WEIGHTS
+from .witness_steps import is_affordable
 from .workloads import Workload
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
@@ -165,7 +166,9 @@ def nonce_of(result: Result) -> str | None:
 
 def jobs(result: Result) -> tuple[SeededJob, ...]:
     """The seeded jobs of a result: two traces, and its session where its data and its frozen
-    weights are generated. Empty without a nonce, and where the workload's definition has changed.
+    weights are generated and its batch is not too large
+    (:func:`bench_protocol.witness_steps.is_affordable`). Empty without a nonce, and where the
+    workload's definition has changed.
     """
     nonce, cell, measured = nonce_of(result), result.cell, result.measurement
     workload = workload_named(cell.workload)
@@ -173,7 +176,7 @@ def jobs(result: Result) -> tuple[SeededJob, ...]:
         return ()
     batch_size = conformance.trace_batch_size(workload)
     made = [SeededJob(workload, optimizer, nonce, batch_size) for optimizer in TRACED]
-    if session_is_recomputed(result):
+    if session_is_recomputed(result) and is_affordable(workload, cell.batch_size):
         made.append(SeededJob(workload, "timed", nonce, cell.batch_size))
     return tuple(made)
 

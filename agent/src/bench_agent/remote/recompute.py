@@ -95,7 +95,8 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
         yield Compared(what, "unverified", "its seed follows from no nonce")
         return
     if "timed" not in jobs:
-        yield Compared(what, "unverified", "its data or its frozen weights are not generated")
+        why = "its data or its frozen weights are not generated, or its batch is too large"
+        yield Compared(what, "unverified", why)
         return
     right = _figures(jobs["timed"])
     found = witness_verdict.judge(

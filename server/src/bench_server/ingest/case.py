@@ -83,7 +83,9 @@ class Case:
             return Waiting("unverified", "a failed repeat is not recomputed")
         if not (self.traces_are_seeded and self.session_is_seeded):
             return Waiting("unverified", HALF_SEEDED)
-        if not all(purpose in self.jobs for purpose in purposes):
+        if self.jobs and not all(purpose in self.jobs for purpose in purposes):
+            return Waiting("unverified", "its batch is too large to be recomputed")
+        if not self.jobs:
             return Waiting("unverified", "the workload's definition has changed since")
         statements = [self.statement(purpose) for purpose in purposes]
         if any(statement and statement.verdict == "not_drawn" for statement in statements):
