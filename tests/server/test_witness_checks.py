@@ -354,10 +354,10 @@ def test_checks_compute_no_training(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_checks_need_no_numpy() -> None:
-    """The verdicts on witness and long trace read stored references; only the tool recomputes."""
+    """Verdicts read stored references and the log's statements; only the worker recomputes."""
     program = (
         "import sys, bench_protocol.witness_verdict, bench_protocol.long_trace, "
-        "bench_protocol.witness_references; sys.exit('numpy' in sys.modules)"
+        "bench_protocol.recomputation, bench_protocol.witness_references; sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
