@@ -357,7 +357,8 @@ def test_checks_need_no_numpy() -> None:
     """Verdicts read stored references and the log's statements; only the worker recomputes."""
     program = (
         "import sys, bench_protocol.witness_verdict, bench_protocol.long_trace, "
-        "bench_protocol.recomputation, bench_protocol.witness_references; sys.exit('numpy' in sys.modules)"
+        "bench_protocol.recomputation, bench_protocol.witness_references; "
+        "sys.exit('numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 

@@ -1,21 +1,18 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from itertools import groupby
 from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, update
 
-from bench_protocol import acts, envelope, recomputation
+from bench_protocol import acts, envelope
 from bench_protocol.acts import Act, Revocation
-from bench_protocol.recomputation import Known
-from bench_protocol.result import Result
 
 from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import EnvironmentRow, Owner, SigningKey, Submission, Withdrawn, table_of
 from ..db.upsert import insert_new
-from ..ingest import columns, result_checks
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
 from ..ranking import aggregates
@@ -24,7 +21,7 @@ from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from ..recompute import jobs
 from . import eligibility as rules
-from . import measurements, outliers, reproduced
+from . import measurements, outliers, recomputed, reproduced
 from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
@@ -96,24 +93,8 @@ class Changes:
 
     def recomputed(self, entries: Sequence[RecomputationEntry]) -> None:
         """Judge the results again that waited for these statements."""
-        waiting: set[tuple[str, str]] = set()
-        for entry in entries:
-            jobs.note(self._connection, entry.log_index, entry.statement)
-            waiting.add((entry.statement.challenge, entry.statement.workload_digest))
-        for challenge, digest in sorted(waiting):
-            ids = {"challenge": challenge, "digest": digest}
-            rows = self._connection.execute(WAITING, ids).all()
-            results = {row.submission_id: columns.stored_result(row.payload) for row in rows}
-            keys = [job.key for result in results.values() for job in recomputation.jobs(result)]
-            stated = jobs.stated(self._connection, keys)
-            known = jobs.before(stated, entries[-1].log_index + 1)
-            judged = [
-                {"of": row.submission_id, "verdicts": _judged(row, results, known)} for row in rows
-            ]
-            if judged:
-                self._connection.execute(SET_VERDICTS, judged)
-                of_challenge = RESULTS.c.challenge_id == challenge
-                self._settle(of_challenge & (RESULTS.c.workload_digest == digest))
+        for which in recomputed.judge_again(self._connection, entries):
+            self._settle(which)
 
     def act(self, entry: ActEntry) -> None:
         """Apply the effect of an act on results and owners."""
@@ -252,15 +233,6 @@ def _place(lowest: Subject, confirmed: bool = False) -> outliers.Place:
     return outliers.Place(subjects["hardware"].id, subjects["owner"].id, confirmed)
 
 
-def _judged(row: Any, results: Mapping[str, Result], known: Known) -> str:
-    """The verdicts of a stored result, those that follow from the result run again."""
-    stored = check_verdicts.from_text(row.verdicts)
-    bound = any(verdict.check == "challenge" and verdict.passed for verdict in stored)
-    again = result_checks.of_result(results[row.submission_id], known, bound)
-    others = [verdict for verdict in stored if verdict.check not in result_checks.NAMES]
-    return check_verdicts.as_text([*again, *others])
-
-
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
     eligibility = rules.eligibility(
         check_verdicts.from_text(row.verdicts),
@@ -279,16 +251,6 @@ _KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
 _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
 SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
-SET_VERDICTS = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
-WAITING = (
-    select(RESULTS.c.submission_id, RESULTS.c.verdicts, _SUBMISSIONS.c.payload)
-    .join(_SUBMISSIONS, _SUBMISSIONS.c.id == RESULTS.c.submission_id)
-    .where(
-        RESULTS.c.challenge_id == bindparam("challenge"),
-        RESULTS.c.workload_digest == bindparam("digest"),
-    )
-    .order_by(RESULTS.c.submission_id)
-)
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
 REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(
     among(_KEYS.c.key_id, "ids")
