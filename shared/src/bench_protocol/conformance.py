@@ -19,9 +19,10 @@ from pydantic import TypeAdapter
 
 from . import architectures
 from .catalogue import workload_named
-from .layers import Conv2D, Dense, Dropout, Residual
-from .matrix import Cell, DeviceKind, Precision
+from .layers import Conv2D, Dense, Dropout
+from .matrix import Cell, Precision
 from .result import Seed, Trace
+from .trace_limits import MOST_STEPS, TOLERANCES, loss_limits, movement_limit
 from .units import PositiveCount, Sha256, Slug, Wire
 from .workloads import SGD, Workload
 
@@ -32,7 +33,7 @@ TracedOptimizer = Literal["sgd", "workload"]
 TRACED: tuple[TracedOptimizer, ...] = ("sgd", "workload")
 TRACE_SGD = SGD(learning_rate=0.01, momentum=0.9)
 # Steps of the public job, whose seed is chosen so that rounding decides nothing.
-STEPS = 5
+STEPS = MOST_STEPS
 # Steps under a nonce: at random seeds 24 of 24 traces of each small workload are within 1e-5 for as
 # many. Adam in a deep network amplifies rounding, so there are two.
 SEEDED_STEPS = 3
@@ -144,45 +145,6 @@ def references() -> Mapping[tuple[str, str], Reference]:
     return {(trace.workload_digest, trace.optimizer): trace for trace in traces}
 
 
-# Largest relative deviation allowed at each step. A missing entry: not measured for this kind of
-# device and precision. Then no trace conforms, and one beyond ``UNMEASURED`` is wrong.
-#
-# CPU, float32, measured with four frameworks on x86-64 (docs/results.md). The seeds of the traces
-# are chosen so that no ReLU or maximum is decided by rounding (bench_agent.tools.reference_traces);
-# the rest of rounding is then below 1e-5 at every step, and every planted fault of
-# tests/engines/test_faults.py is above 1e-4. RMSprop and Adam divide by the root of a mean square:
-# a weight whose gradient is nearly zero moves a full step in a direction that rounding decides.
-# In a deep network (cifar100-vgg16) that amplifies rounding for every seed. There a step's
-# tolerance is ``ROUNDINGS`` times the reference's effect of rounding.
-Tolerances = tuple[float, ...]
-TOLERANCES: dict[tuple[DeviceKind, Precision, TracedOptimizer], Tolerances] = {
-    ("cpu", "float32", "sgd"): (1e-5,) * STEPS,
-    ("cpu", "float32", "workload"): (1e-5,) * STEPS,
-    # About three times the largest seen over all workloads (docs/results.md). Coarse: rounding to
-    # eight bits hides faults that float32 shows.
-    ("cpu", "mixed_bfloat16", "sgd"): (4e-3,) * STEPS,
-    ("cpu", "mixed_bfloat16", "workload"): (2e-3, 4e-3, 1.5e-2, 1e-1, 1e-1),
-}
-ROUNDINGS = 4
-# Limits where nothing was measured: beyond them the computation is a different one. Derived, not
-# measured: at least three times those of a CPU in bfloat16, the coarsest precision there is.
-CERTAINLY_WRONG = 1e-2
-UNMEASURED: dict[TracedOptimizer, Tolerances] = {
-    "sgd": (CERTAINLY_WRONG,) * STEPS,
-    "workload": (1e-2, 5e-2, 5e-2, 3e-1, 3e-1),
-}
-# Relative deviations of movements. On a CPU in float32 the largest seen (docs/results.md, "Seeded
-# traces") were 1.9e-6 without a trained convolution and 5.1e-4 with one, where rounding decides a
-# ReLU or a maximum; in a deep network 2e-2 under Adam. A learning rate 1 % off is 1e-2. In
-# mixed_bfloat16 the largest was 8.4e-2.
-SMOOTH_MOVED, KINKED_MOVED, DEEP_MOVED = 1e-4, 5e-3, 6e-2
-DEEP: tuple[Slug, ...] = ("cifar100-vgg16",)
-ROUNDED_MOVED = 0.3
-# On other devices: a tensor that moved twice as far, or not at all.
-UNMEASURED_MOVED = 0.99
-LEAST_MOVEMENT = 1e-12
-
-
 @dataclass(frozen=True)
 class ConformanceVerdict:
     """The verdict on traces. ``deviation``: the largest relative one; infinite if a loss is
@@ -254,9 +216,8 @@ def _verdict(
         table = TOLERANCES.get((cell.device.kind, cell.precision, optimizer))
         measured = measured and table is not None
         factor = architectures.wrong_beyond(cell.device.kind, architecture) if table else 1.0
-        for step, (deviation, limit) in enumerate(
-            zip(step_deviations, _limits(table, optimizer, reference), strict=True), 1
-        ):
+        limits = loss_limits(table, optimizer, len(reference.losses), reference.rounding)
+        for step, (deviation, limit) in enumerate(zip(step_deviations, limits, strict=True), 1):
             why = f"the {optimizer} trace is off by {deviation:.1e} at step {step}"
             if not deviation <= factor * limit or deviation == math.inf:
                 derived = "" if table and factor == 1 else " (derived, not measured)"
@@ -305,29 +266,6 @@ def _moved(cell: Cell, optimizer: TracedOptimizer, trace: Trace, reference: Refe
         f"{off[largest]:.1e}, {limit:.0e} is allowed"
     )
     return _Moved(off[largest], limit, sentence)
-
-
-def movement_limit(workload: Workload, device: DeviceKind, precision: Precision) -> float:
-    """The largest relative deviation allowed of a movement."""
-    if (device, precision) == ("cpu", "mixed_bfloat16"):
-        return ROUNDED_MOVED
-    if (device, precision) != ("cpu", "float32"):
-        return UNMEASURED_MOVED
-    if workload.name in DEEP:
-        return DEEP_MOVED
-    trained = workload.layers[workload.frozen_layers :]
-    return KINKED_MOVED if any(isinstance(n, Conv2D | Residual) for n in trained) else SMOOTH_MOVED
-
-
-def _limits(
-    table: Tolerances | None, optimizer: TracedOptimizer, reference: Reference
-) -> Tolerances:
-    """The largest relative deviation allowed at each step."""
-    table = UNMEASURED[optimizer] if table is None else table
-    return tuple(
-        max(limit, ROUNDINGS * rounding)
-        for limit, rounding in zip(table, reference.rounding or len(table) * (0.0,), strict=False)
-    )[: len(reference.losses)]
 
 
 def deviations(

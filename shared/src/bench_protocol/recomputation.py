@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from . import architectures, conformance, nonces, strict_json
+from . import architectures, conformance, nonces, strict_json, trace_limits
 from .catalogue import CATALOGUE, workload_named
 from .conformance import TRACED, ConformanceVerdict, Reference
 from .errors import InvalidField, first_invalid_field
@@ -147,8 +147,8 @@ def tolerance(job: SeededJob) -> Tolerance | None:
     if job.purpose == "timed":
         return None
     steps = conformance.seeded_steps(job.workload, job.purpose)
-    losses = conformance.TOLERANCES["cpu", "float32", job.purpose][:steps]
-    moved = conformance.movement_limit(job.workload, "cpu", "float32")
+    losses = trace_limits.TOLERANCES["cpu", "float32", job.purpose][:steps]
+    moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
     return Tolerance(losses=losses, movements=moved)
 
 

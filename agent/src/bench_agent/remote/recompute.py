@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from bench_protocol import conformance, envelope, recomputation, witness_verdict
+from bench_protocol import (
+    conformance,
+    envelope,
+    recomputation,
+    trace_limits,
+    witness_verdict,
+)
 from bench_protocol.conformance import ConformanceVerdict
 from bench_protocol.errors import InvalidField
 from bench_protocol.nonces import Purpose
@@ -161,6 +167,6 @@ def _difference(one: Figures, other: Figures) -> float:
     if any(len(said) != len(right) for said, right in pairs):
         return float("inf")
     return max(
-        max(conformance.deviations(said, right, conformance.LEAST_MOVEMENT), default=0.0)
+        max(conformance.deviations(said, right, trace_limits.LEAST_MOVEMENT), default=0.0)
         for said, right in pairs
     )
