@@ -14,6 +14,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
@@ -29,6 +30,8 @@ BIN = Path(sys.executable).parent
 CUDA_13 = ROOT / ".venv-cu13"  # `make frameworks` makes it on a machine with an NVIDIA GPU
 # Exit codes of bench-agent (README.md).
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
+# A quiet server takes less than a minute; a busy machine takes its time.
+RECOMPUTED_SECONDS = 300
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -121,6 +124,7 @@ def check(address: str, measured: Sequence[dict[str, Any]]) -> None:
             if "id" not in (result["answer"] or {}):
                 raise DemoProblem(f"the server did not accept result {result['file']}")
             identifier = result["answer"]["id"]
+            _recomputed(http, identifier)
             answer = http.get(f"/api/v1/results/{identifier}", params={"wait": 10})
             if answer.status_code != 200:
                 raise DemoProblem(f"the API does not know result {identifier}")
@@ -132,6 +136,18 @@ def check(address: str, measured: Sequence[dict[str, Any]]) -> None:
         cells = [result["cell"] for result in measured]
         for row in sorted({(c["workload"], c["framework"], c["device"]["kind"]) for c in cells}):
             _on_leaderboard(http, *row)
+
+
+def _recomputed(http: httpx.Client, identifier: str) -> None:
+    """Wait until the server has recomputed a result's traces."""
+    deadline = time.monotonic() + RECOMPUTED_SECONDS
+    while time.monotonic() < deadline:
+        answer = http.get(f"/api/v1/results/{identifier}", params={"wait": 10}).json()
+        verdicts = answer.get("verdicts") or ()
+        if verdicts and all(v["figures"].get("verdict") != "pending" for v in verdicts):
+            return
+        time.sleep(1)
+    raise DemoProblem(f"the server has not recomputed result {identifier}")
 
 
 def _on_leaderboard(http: httpx.Client, workload: str, framework: str, device: str) -> None:
@@ -175,6 +191,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
         check(address, measured)
         print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
+        print("Their traces were recomputed: bench-agent verify --recompute ADDRESS does the same.")
         if once or not sys.stdout.isatty():
             print("The server is stopped, and its addresses with it; make demo keeps it up.")
             return 0

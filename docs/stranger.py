@@ -1,10 +1,11 @@
-"""A client of a Trainmark server that uses none of our packages: docs/protocol.md, in 100 lines.
+"""A client of a Trainmark server that uses none of our packages: docs/protocol.md, in 220 lines.
 
-    pip install cryptography
+    pip install cryptography numpy
     python stranger.py http://127.0.0.1:8000
 
-It makes a key, enrolls it, asks for a challenge, sends one invented failure (so that no ranking is
-touched), and checks the receipt: the log's signature, and that the log holds what was sent.
+It makes a key, enrolls it, asks for a challenge, and computes the trace of ``mnist-dense`` under
+the challenge's nonce. Then it sends one invented failure (so that no ranking is touched), and
+checks the receipt: the log's signature, and that the log holds what was sent.
 """
 
 import base64
@@ -16,6 +17,7 @@ import time
 from datetime import UTC, datetime
 from urllib.request import Request, urlopen
 
+import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 SERVER = sys.argv[1].rstrip("/")
@@ -84,6 +86,98 @@ def check_receipt(envelope, receipt, log_key):
     print(f"entry {receipt['log_index']} of {size}")
 
 
+def words(purpose, seed, count):
+    """The first words of a stream: Philox4x64-10 ("Seeds")."""
+    full = 2**64 - 1
+    digest = sha256(f"trainmark/v1/{purpose}/{seed}".encode())
+    drawn = []
+    for block in range(1, -(-count // 4) + 1):
+        low, high = (int.from_bytes(digest[at : at + 8], "little") for at in (0, 8))
+        a, b, c, d = block, 0, 0, 0
+        for _ in range(10):
+            first, second = 0xD2E7470EE14C6C93 * a, 0xCA5A826395121157 * c
+            a, b, c, d = second >> 64 ^ b ^ low, second & full, first >> 64 ^ d ^ high, first & full
+            low, high = low + 0x9E3779B97F4A7C15 & full, high + 0xBB67AE8584CAA73B & full
+        drawn += [a, b, c, d]
+    return np.array(drawn[:count], np.uint64)
+
+
+def pictures(data, seed, count):
+    """Generated data of a trace: as many patterns as classes ("Generated data")."""
+    height, width, channels = data["sample_shape"]
+    classes, size = data["classes"], height * width * channels
+    prefix = f"data/{data['name']}/{height}x{width}x{channels}"
+    word = [int(value) for value in words(f"{prefix}/train/labels", seed, count)]
+    pattern = [(value >> 40) ** 2 * classes >> 48 for value in word]
+    wrong = [(value >> 32) % 256 < 32 for value in word]
+    labels = [w % classes if bad else p for w, p, bad in zip(word, pattern, wrong, strict=True)]
+    grid = (-(-height // 4), -(-width // 4), channels)
+    cells = grid[0] * grid[1] * channels
+    lit = words(f"{prefix}/patterns", seed, -(-classes * cells // 8)).astype("<u8").view(np.uint8)
+    lit = lit[: classes * cells].reshape(classes, *grid)
+    lit = np.where(lit < 32, 6 * lit, 0).repeat(4, axis=1).repeat(4, axis=2)
+    noise = words(f"{prefix}/train/noise", seed, -(-count * size // 8)).astype("<u8").view(np.uint8)
+    noise = noise[: count * size].reshape(count, height, width, channels)
+    return (noise >> 5) + lit[pattern, :height, :width].astype(np.uint8), np.array(labels)
+
+
+def trace(workload, nonce):
+    """Losses and movements of three steps under the workload's Adam; layers are dense
+    ("Recomputation"). Float64, but for what is drawn."""
+    seed = f"trainmark/trace/v2/{nonce}/{workload['digest']}/workload"
+    seed = sha256(seed.encode()).hex()[:32]
+    data, adam, batch, steps = workload["data_set"], workload["optimizer"], 32, 3
+    x, y = pictures(data, seed, batch * steps)
+    x = (x.astype(np.float32) / np.float32(255)).astype(float).reshape(len(y), -1)
+    order = np.argsort(words("order/0", seed, len(y)), kind="stable")
+    weights, inputs = [], x.shape[1]
+    for number, layer in enumerate(workload["layers"]):
+        if layer["kind"] != "dense":
+            continue
+        units = layer["units"]
+        u = (words(f"weights/{number}/kernel", seed, inputs * units) >> np.uint64(40)) * 2.0**-24
+        kernel = ((2 * u - 1) * np.sqrt(6 / (inputs + units))).astype(np.float32)
+        if layer["activation"] == "relu":
+            kernel = kernel * np.float32(np.sqrt(2))
+        weights += [kernel.astype(float).reshape(inputs, units), np.zeros(units)]
+        inputs = units
+    start, losses = [w.copy() for w in weights], []
+    moments = [(np.zeros_like(w), np.zeros_like(w)) for w in weights]
+    for step in range(steps):
+        rows = order[step * batch : (step + 1) * batch]
+        loss, gradients = backward(weights, x[rows], y[rows])
+        losses.append(loss)
+        b1, b2 = (float(np.float32(adam[name])) ** (step + 1) for name in ("beta_1", "beta_2"))
+        alpha = adam["learning_rate"] * np.sqrt(1 - b2) / (1 - b1)
+        for w, g, (m, v) in zip(weights, gradients, moments, strict=True):
+            m[:] = adam["beta_1"] * m + (1 - adam["beta_1"]) * g
+            v[:] = adam["beta_2"] * v + (1 - adam["beta_2"]) * g * g
+            w -= alpha * m / (np.sqrt(v) + adam["epsilon"])
+    return losses, [np.linalg.norm(w - w0) for w, w0 in zip(weights, start, strict=True)]
+
+
+def backward(weights, x, y):
+    """Mean loss of a batch and its gradients; all dense layers but the last have a ReLU."""
+    outputs = [x]
+    for at in range(0, len(weights), 2):
+        z = outputs[-1] @ weights[at] + weights[at + 1]
+        outputs.append(np.maximum(z, 0) if at + 2 < len(weights) else z)
+    z = outputs.pop()
+    z = z - z.max(axis=1, keepdims=True)
+    total = np.exp(z).sum(axis=1, keepdims=True)
+    rows = np.arange(len(y))
+    loss = float(np.mean(np.log(total[:, 0]) - z[rows, y]))
+    dz = np.exp(z) / total
+    dz[rows, y] -= 1
+    dz /= len(y)
+    gradients = []
+    for at in range(len(weights) - 2, -1, -2):
+        inputs = outputs.pop()
+        gradients = [inputs.T @ dz, dz.sum(axis=0), *gradients]
+        dz = dz @ weights[at].T * (inputs > 0)
+    return loss, gradients
+
+
 log = call("/api/v1/log")
 event = {"event": "enroll", "public_key": base64.b64encode(SPKI).decode(), "at": utc(RUN_STARTED),
          "server_origin": log["origin"], "license": log["license"]}  # fmt: skip
@@ -91,7 +185,11 @@ enrollment = sign("application/vnd.trainmark.key-event.v1+json", event)
 check_receipt(enrollment, call("/api/v1/keys", {"envelope": enrollment})["receipt"], log["key"])
 
 given = call("/api/v1/challenges", {"key_id": KEY_ID})
-workload = call("/api/v1/workloads")[0]
+workload = next(w for w in call("/api/v1/workloads") if w["name"] == "mnist-dense")
+losses, movements = trace(workload, given["nonce"])
+print(f"nonce {given['nonce']}")
+print("losses", *(f"{loss:.10g}" for loss in losses))
+print("movements", *(f"{moved:.10g}" for moved in movements))
 cell = {"workload": workload["name"], "workload_digest": workload["digest"], "framework": "mine",
         "device": {"kind": "cpu", "index": 0}, "recipe": "naive", "batch_size": 1,
         "precision": "float32", "data": "generated"}  # fmt: skip

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
+from tests.fakes.results import make_cell
+from tests.fakes.seeding import figures_of
 from tests.fakes.workloads import job_of, small
 from typer.testing import CliRunner
 
@@ -15,7 +17,7 @@ from bench_agent.cli import main as cli
 from bench_agent.run import conformance as conformance_run
 from bench_agent.worker import conformance_trace
 from bench_agent.worker import main as worker
-from bench_protocol import conformance
+from bench_protocol import conformance, nonces
 from bench_protocol.catalogue import workload_named
 from bench_protocol.result import Failed, Measured, Trace
 from bench_protocol.witness_steps import witness_steps
@@ -76,6 +78,33 @@ def test_a_repeat_is_traced_after_it_was_timed(
     else:
         assert isinstance(outcome, Failed)
         assert (outcome.kind, outcome.phase) == ("wrong_result", "conformance")
+
+
+def test_traces_under_a_nonce_are_judged_by_a_recomputation() -> None:
+    nonce, cell = "7a" * 32, make_cell("mnist-dense")
+    right = [
+        (optimizer, figures_of("mnist-dense", optimizer, nonce, 32))
+        for optimizer in conformance.TRACED
+    ]
+
+    def judged(factor: float, nonce: str = nonce, workload: str = "mnist-dense") -> str:
+        traces = tuple(
+            Trace(
+                optimizer=optimizer,
+                batch_size=32,
+                seed=nonces.seed_of("7a" * 32, WORKLOAD.digest, optimizer),
+                losses=figures.losses,
+                movements=tuple(factor * moved for moved in figures.movements),
+            )
+            for optimizer, figures in right
+        )
+        of = workload_named(workload)
+        return conformance_trace.judged(cell, of, traces, "x86_64", nonce).kind
+
+    assert judged(1.0) == "conformant"
+    assert judged(1.01) == "wrong_result"
+    assert judged(1.0, "8b" * 32) == "unverified"
+    assert judged(1.01, workload="cifar100-vgg16") == "unverified"  # the server's work
 
 
 def test_a_workload_without_reference_is_not_traced() -> None:

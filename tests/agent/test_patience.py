@@ -19,7 +19,6 @@ from bench_agent.run.self_test import SelfTests
 from bench_agent.run.worker_process import IN_TURNS, Limits, Listener
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Measured
-from bench_protocol.seeded import DEFAULT_SEED
 
 
 class Notes(Quiet):
@@ -47,7 +46,7 @@ def run_on(home: Home, kind: str, framework: str) -> tuple[list[Limits], list[st
         return measure(job, log, limits, listener)
 
     notes = Notes()
-    begun = journal.begin(home, "a" * 32, DEFAULT_SEED, plan_on(kind, framework))
+    begun = journal.begin(home, "a" * 32, "0" * 64, plan_on(kind, framework))
     run_plan(begun, home, None, notes, run_job=run_job, gate=OPEN)
     return limits_of, notes.notes
 

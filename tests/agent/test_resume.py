@@ -22,10 +22,11 @@ from bench_agent.run.interrupt import Stop
 from bench_agent.run.run import RunSummary, run_plan
 from bench_agent.run.telemetry import Reading
 from bench_agent.run.worker_process import Limits, Listener
+from bench_protocol import nonces
 from bench_protocol.result import Conditions, Measured, Result
-from bench_protocol.seeded import DEFAULT_SEED
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
+NONCE = "0" * 64
 RUN_ID = "a" * 32
 OPEN = IdleGate(look=lambda device: Conditions())
 CLOSED = IdleGate(strict=True, look=lambda device: Conditions(on_battery=True))
@@ -87,7 +88,7 @@ def home(tmp_path: Path) -> Home:
 def begun(home: Home) -> journal.Journal:
     here = {"mlx": Probe(devices=(CPU,), environment=None)}
     selection = Selection(frameworks=("mlx",), repeats=2)
-    return journal.begin(home, RUN_ID, DEFAULT_SEED, make_plan(PRESETS["smoke"], selection, here))
+    return journal.begin(home, RUN_ID, NONCE, make_plan(PRESETS["smoke"], selection, here))
 
 
 def stored_repeats(home: Home) -> set[tuple[str, int]]:
@@ -150,6 +151,22 @@ def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) ->
     assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
 
 
+def test_without_a_server_the_runs_own_nonce_seeds_sessions_and_traces(home: Home) -> None:
+    jobs: list[Job] = []
+
+    def noted(job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        jobs.append(job)
+        return measure(job, log, limits, listener)
+
+    begun(home)
+    summary, _ = go_on(home, noted)
+    assert {job.nonce for job in jobs} == {NONCE}
+    for job, result in zip(jobs, summary.results, strict=True):
+        seed = nonces.seed_of(NONCE, job.cell.workload_digest, "timed")
+        assert (job.seed, result.seed, result.nonce) == (seed, seed, NONCE)
+        assert result.challenge is None
+
+
 def test_the_plan_comes_back_as_it_was(home: Home) -> None:
     note = begun(home)
     again = journal.unfinished(home)
@@ -164,7 +181,7 @@ def test_accuracy_passes_and_published_epochs_come_back_too(home: Home, preset: 
     here = {"tensorflow": Probe(devices=(CPU,), environment=None)}
     selection = Selection(frameworks=("tensorflow",), workloads=("fashion-mlp",))
     made = make_plan(preset, selection, here)
-    journal.begin(home, RUN_ID, DEFAULT_SEED, made)
+    journal.begin(home, RUN_ID, NONCE, made)
     again = journal.unfinished(home)
     assert again is not None
     assert again.plan().preset == preset

@@ -1,11 +1,26 @@
 """Input of ``verify``: addresses, bundles and envelopes."""
 
+import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import Result as Ended
+from tests.fakes import results
+from tests.fakes.outboxes import put
+from tests.fakes.seeding import figures_of_job, seed_honestly, statement, with_traces
+from typer.testing import CliRunner
 
 from bench_agent.base.errors import UsageProblem
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.cli import main as cli
+from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.verify import read_file
+from bench_protocol import envelope, recomputation
+from bench_protocol.catalogue import workload_named
+from bench_protocol.recomputation import SeededJob
 
 
 def test_what_is_no_file_is_told_without_the_systems_number(tmp_path: Path) -> None:
@@ -17,3 +32,73 @@ def test_what_is_neither_bundle_nor_envelope(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("{}")
     with pytest.raises(UsageProblem, match="neither a bundle nor an envelope"):
         read_file(tmp_path / "other")
+
+
+# -- recomputation --------------------------------------------------------------------------------
+
+NONCE = "9d" * 32
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ended]:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path / "agent"))
+
+    def invoke(*words: str) -> Ended:
+        return CliRunner().invoke(cli.app, ["verify", *words])
+
+    return invoke
+
+
+def in_outbox(tmp_path: Path, **changes: Any) -> Path:
+    """A self-seeded result of this machine's key."""
+    home = Home(tmp_path / "agent")
+    key = load_or_create_key(home)
+    made = seed_honestly(
+        results.make_result(key=key, cell=results.make_cell("mnist-dense"), nonce=NONCE)
+    )
+    if changes:
+        assert made.measurement is not None
+        (first, *others) = made.measurement.traces
+        made = with_traces(made, (first.model_copy(update=changes), *others))
+    return put(Outbox(home.outbox), made, key).path
+
+
+def test_a_result_is_recomputed_offline(run: Callable[..., Ended], tmp_path: Path) -> None:
+    ended = run(str(in_outbox(tmp_path)), "--recompute")
+    assert ended.exit_code == 0, ended.output
+    assert "its traces, self-seeded: conformant" in ended.output
+    assert "its timed session, self-seeded: conformant" in ended.output
+    assert "not how fast or on what" in ended.output
+
+
+def test_a_wrong_loss_does_not_hold(run: Callable[..., Ended], tmp_path: Path) -> None:
+    ended = run(str(in_outbox(tmp_path, losses=(2.3, 2.2, 2.1))), "--recompute", "--json")
+    assert ended.exit_code == 1
+    document = json.loads(ended.stdout)
+    assert [one["kind"] for one in document["recomputed"]] == ["wrong_result", "conformant"]
+
+
+def test_the_public_job_shows_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
+    home = Home(tmp_path / "agent")
+    key = load_or_create_key(home)
+    made = results.make_result(key=key, cell=results.make_cell("mnist-dense"))
+    ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
+    assert ended.exit_code == 0, ended.output
+    assert "its traces: unverified: the public job" in ended.output
+
+
+@pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])
+def test_a_servers_statement_is_computed_again(
+    run: Callable[..., Ended], tmp_path: Path, factor: float, status: int
+) -> None:
+    job = SeededJob(workload_named("mnist-dense"), "sgd", NONCE, 32)
+    said = statement(job, "1" * 32, "here", figures_of_job)
+    assert said.figures is not None
+    losses = tuple(factor * loss for loss in said.figures.losses)
+    said = said.model_copy(update={"figures": said.figures.model_copy(update={"losses": losses})})
+    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
+    file = tmp_path / "statement.json"
+    file.write_bytes(envelope.seal(kind, recomputation.payload(said), results.private_key()))
+    ended = run(str(file), "--recompute")
+    assert ended.exit_code == status, ended.output
+    assert "the trace under SGD of mnist-dense" in ended.output

@@ -3,12 +3,13 @@
 import math
 
 import pytest
+from tests.fakes.seeding import figures_of
 from tests.fakes.workloads import cell_of
 
 from bench_agent import engines
 from bench_agent.engines.seam import Data, Engine
 from bench_agent.worker import conformance_trace
-from bench_protocol import conformance, seeded
+from bench_protocol import conformance, nonces, seeded
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Recipe
 from bench_protocol.workloads import Workload
@@ -44,6 +45,46 @@ def check(framework: str, recipe: Recipe, name: str) -> None:
 @pytest.mark.parametrize("name", SMALL)
 def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
     check(framework, recipe, name)
+
+
+NONCE = "5e" * 32
+
+
+def seeded_verdict(
+    framework: str, recipe: Recipe, name: str, nonce: str = NONCE
+) -> conformance.ConformanceVerdict:
+    """Traces trained under a nonce, against their recomputation."""
+    workload = workload_named(name)
+    cell = cell_of(workload, framework, recipe)
+    traces = conformance_trace.both(loaded(workload, cell), workload, cell, nonce)
+    references = {}
+    for optimizer in conformance.TRACED:
+        batch_size = conformance.trace_batch_size(workload)
+        right = figures_of(name, optimizer, NONCE, batch_size)
+        references[workload.digest, optimizer] = conformance.Reference(
+            workload=name,
+            workload_digest=workload.digest,
+            optimizer=optimizer,
+            batch_size=batch_size,
+            seed=nonces.seed_of(NONCE, workload.digest, optimizer),
+            losses=right.losses,
+            movements=right.movements,
+        )
+    return conformance.verdict(cell, traces, references)
+
+
+@every_pair
+@pytest.mark.parametrize("name", ["mnist-dense", "mnist-cnn"])
+def test_it_conforms_under_a_nonce(framework: str, recipe: Recipe, name: str) -> None:
+    verdict = seeded_verdict(framework, recipe, name)
+    assert verdict.kind == "conformant", verdict
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_another_nonce_is_another_job(framework: str) -> None:
+    verdict = seeded_verdict(framework, "naive", "mnist-dense", "6f" * 32)
+    assert verdict.kind == "unverified"
+    assert "another job" in verdict.reason
 
 
 @pytest.mark.long

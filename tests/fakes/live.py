@@ -19,9 +19,10 @@ FORKS.set_forkserver_preload(
 
 
 @contextmanager
-def running_server(database_url: str, home: Path) -> Iterator[str]:
-    """Serve a migrated database; gives the address."""
-    process = Program(database_url, home, "serve", "--port", "0")
+def running_server(database_url: str, home: Path, **settings: str) -> Iterator[str]:
+    """Serve a migrated database; gives the address. Nothing is recomputed unless a setting says
+    so: most results of tests are invented."""
+    process = Program(database_url, home, "serve", "--port", "0", **settings)
     try:
         yield process.address()
     finally:
@@ -35,6 +36,7 @@ class Program:
         environment = os.environ | {
             "BENCH_SERVER_DATABASE_URL": database_url,
             "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
+            "BENCH_SERVER_RECOMPUTE": "no",
             **settings,
         }
         self._log = home / "server.log"

@@ -1,5 +1,6 @@
 """An application whose log is projected before and after each request."""
 
+import math
 import time
 from typing import Any
 
@@ -10,7 +11,11 @@ from starlette.types import Receive, Scope, Send
 
 from bench_server.db.store import Store
 from bench_server.projection.projector import Projector
+from bench_server.recompute.worker import Compute, Recomputer
 from bench_server.web.response_cache import FRESH_SECONDS
+
+from .authority import AUTHORITY
+from .seeding import invented
 
 SETTLED_SECONDS = 30
 
@@ -18,6 +23,18 @@ SETTLED_SECONDS = 30
 def project(store: Store) -> None:
     """Apply all log entries, as the projector's thread would soon."""
     Projector(store).catch_up()
+
+
+def settle(store: Store, compute: Compute = invented) -> None:
+    """Apply all log entries, recompute what waits, and apply the statements.
+
+    Args:
+        compute: stands in for the recomputation, which takes seconds.
+    """
+    project(store)
+    # Tests have clocks of their own: leases and days do not matter here.
+    Recomputer(store, AUTHORITY, budget_seconds=math.inf, compute=compute).drain()
+    project(store)
 
 
 class Projected:
@@ -36,6 +53,18 @@ class Projected:
         await self._app(scope, receive, send)
         if scope["type"] == "http":
             await run_in_threadpool(project, store)
+
+
+def recomputed(address: str, result_id: str) -> dict[str, Any]:
+    """Wait until a real server has recomputed a result; returns its answer."""
+    deadline = time.monotonic() + SETTLED_SECONDS
+    while True:
+        answer: dict[str, Any] = httpx.get(f"{address}/api/v1/results/{result_id}?wait=10").json()
+        kinds = {str(one["figures"].get("verdict")) for one in answer.get("verdicts") or ()}
+        if answer["status"] != "pending" and "pending" not in kinds:
+            return answer
+        assert time.monotonic() < deadline, answer
+        time.sleep(0.2)
 
 
 def settled(address: str) -> str:

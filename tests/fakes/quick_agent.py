@@ -24,7 +24,6 @@ from bench_agent.run import journal
 from bench_agent.run.run import run_plan
 from bench_agent.run.run_lock import alone
 from bench_agent.run.worker_process import run_job
-from bench_protocol.seeded import DEFAULT_SEED
 
 REPEATS = 3
 QUICK_WORKER = Path(__file__).with_name("quick_worker.py")
@@ -69,7 +68,7 @@ def main(home: Home, server: str, fatal_step: int | None) -> None:
     with alone(home):
         note = journal.unfinished(home)
         if note is None:
-            note = journal.begin(home, secrets.token_hex(16), DEFAULT_SEED, a_plan())
+            note = journal.begin(home, secrets.token_hex(16), secrets.token_hex(32), a_plan())
         command = [sys.executable, str(QUICK_WORKER)]
         run_plan(
             note,

@@ -20,7 +20,7 @@ def main() -> int:
     clock = FakeClock()
     engine = FakeEngine(clock, RealTimeSession(clock))
     worker.engine_named = lambda name: engine  # type: ignore[assignment]
-    seeded.generated_data = lambda data_set, part: (  # type: ignore[assignment]
+    seeded.generated_data = lambda data_set, part, samples=None, seed="": (  # type: ignore[assignment]
         np.zeros((1, *data_set.sample_shape), np.uint8),
         np.zeros(1, np.int32),
     )

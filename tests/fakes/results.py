@@ -12,6 +12,7 @@ from bench_protocol import (
     keys,
     long_trace,
     loss_by_steps,
+    recomputation,
     statement,
     units,
     witness_references,
@@ -37,6 +38,8 @@ from bench_protocol.seeded import DEFAULT_SEED
 from bench_protocol.witness import Mask, Rewound, Window, Witness, trained_tensors
 from bench_protocol.witness_references import WitnessReference
 from bench_protocol.witness_steps import witness_steps
+
+from . import seeding
 
 AT = "2026-11-21T03:42:00.000000Z"
 _runs = itertools.count(1)
@@ -277,7 +280,14 @@ def make_result(
             signed_ns=2_000 + took_ns,
         ),
     }
-    return Result(**fields | overrides)
+    return _seeded(Result(**fields | overrides))
+
+
+def _seeded(result: Result) -> Result:
+    """The result under its nonce, if it has one."""
+    if recomputation.nonce_of(result) is None or result.schema_version == 1:
+        return result
+    return seeding.under_nonce(result)
 
 
 def make_complete(

@@ -14,7 +14,7 @@ from bench_server.ingest.inbox import Inbox
 
 from . import results
 from .authority import AUTHORITY
-from .projected import project
+from .projected import settle
 
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 TOOK_NS = 60_000_000_000
@@ -51,5 +51,5 @@ def send(
     answers = [waiting.result(30) for waiting in Inbox(store, AUTHORITY).accept(raws, finished)]
     assert all(isinstance(answer, Accepted) for answer in answers), answers
     if projected:
-        project(store)
+        settle(store)
     return [answer.id for answer in answers if isinstance(answer, Accepted)]

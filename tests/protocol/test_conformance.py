@@ -5,7 +5,7 @@ from typing import Any, get_args
 import pytest
 from tests.fakes.workloads import cell_of
 
-from bench_protocol import conformance
+from bench_protocol import conformance, trace_limits
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, Device, DeviceKind, Precision
@@ -99,13 +99,13 @@ def test_every_limit_is_finite(device: DeviceKind, precision: Precision, step: i
     doubled[1] = doubled[1].model_copy(update={"losses": tuple(losses)})
     verdict = conformance.verdict(cell(device, precision=precision), doubled)
     assert (verdict.kind, verdict.deviation) == ("wrong_result", pytest.approx(1.0))
-    measured = (device, precision, "workload") in conformance.TOLERANCES
+    measured = (device, precision, "workload") in trace_limits.TOLERANCES
     assert ("derived, not measured" in verdict.reason) is not measured
 
 
 def test_derived_limits_are_at_least_three_times_the_coarsest_measured_ones() -> None:
-    coarsest = conformance.TOLERANCES["cpu", "mixed_bfloat16", "workload"]
-    derived = conformance.UNMEASURED["workload"]
+    coarsest = trace_limits.TOLERANCES["cpu", "mixed_bfloat16", "workload"]
+    derived = trace_limits.UNMEASURED["workload"]
     for limit, measured in zip(derived, coarsest, strict=True):
         assert limit >= 3 * measured * (1 - 1e-9)
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,18 @@ from bench_protocol import (
     errors,
     keys,
     merkle,
+    nonces,
     note,
     receipts,
+    recomputation,
     seeded,
     statement,
     strict_json,
 )
 from bench_protocol.catalogue import CATALOGUE, MNIST, workload_named
 from bench_protocol.matrix import Cell
-from bench_protocol.recompute import recompute, timed_job, trace_job
+from bench_protocol.recompute import figures, nonce_job, recompute, timed_job, trace_job
+from bench_protocol.recomputed import Figures
 from bench_protocol.result import Result
 from bench_protocol.workloads import Workload
 
@@ -45,6 +49,10 @@ SAID = {
     "Revocation": acts.Revocation,
     "Act": acts.Act,
     "ChallengeIssued": acts.ChallengeIssued,
+    "Recomputation": recomputation.Recomputation,
+    "Figures": Figures,
+    "Tolerance": recomputation.Tolerance,
+    "Draw": recomputation.Draw,
 }
 
 
@@ -179,6 +187,21 @@ def test_vectors_of_the_recomputation() -> None:
     timed = recompute(timed_job(workload, 32, seeded.DEFAULT_SEED), 3)
     name = "losses of a timed `mnist-dense`, batch 32, generated data, default seed, 3 steps"
     assert said(*timed.losses) == VECTOR[name]
+
+
+def test_vectors_of_seeds_from_a_nonce() -> None:
+    workload, nonce = workload_named("mnist-dense"), VECTOR["nonce of the next four lines"]
+    seeds = (nonces.seed_of(nonce, workload.digest, purpose) for purpose in nonces.PURPOSES)
+    assert " ".join(seeds) == VECTOR["seeds of `mnist-dense`, `sgd`, `workload`, `timed`"]
+
+    def said(values: Sequence[float]) -> str:
+        return " ".join(f"{value:.10g}" for value in values)
+
+    trace = figures(workload, "workload", nonce, 32)
+    assert said(trace.losses) == VECTOR["losses of its `workload` trace"]
+    assert said(trace.movements) == VECTOR["movements of this trace"]
+    session = recompute(nonce_job(workload, "timed", nonce, 32), 3)
+    assert said(session.losses) == VECTOR["losses of its session, batch 32, 3 steps"]
 
 
 def test_the_page_names_every_layer_and_optimiser() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.seeding import invented_known, under_nonce
 
 from bench_protocol import accuracy, conformance, long_trace
 from bench_protocol.catalogue import workload_named
@@ -127,7 +128,10 @@ def verdicts_of(
     """Verdicts by check; bound to a fresh challenge unless the test says otherwise."""
     took = timedelta(microseconds=result.clocks.signed_ns / 1e3)
     fields = {"received_at": NOW + took, "challenge": "fresh", "issued_at": NOW} | arrival
-    of_result = result_checks.of_result(result)
+    fresh = fields["challenge"] == "fresh"
+    if fresh and result.schema_version == 2:
+        result = under_nonce(result)
+    of_result = result_checks.of_result(result, invented_known(result), fresh)
     facts = submission_checks.SubmissionFacts(**fields)
     of_submission = submission_checks.of_submission(result, facts)
     of_outlier = outliers.verdicts(outliers.finding(result, others))

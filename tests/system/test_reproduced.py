@@ -11,7 +11,8 @@ import pytest
 from tests.fakes import results
 from tests.fakes.live import running_server
 from tests.fakes.outboxes import put
-from tests.fakes.projected import settled
+from tests.fakes.projected import recomputed, settled
+from tests.fakes.seeding import seed_honestly
 from tests.system.conftest import Agent, Operator
 
 from bench_agent.base.home import Home
@@ -37,12 +38,12 @@ def address(operator: Operator, tmp_path: Path) -> Iterator[str]:
     engine = open_engine(operator.database_url)
     migrate.migrate(engine)
     engine.dispose()
-    with running_server(operator.database_url, tmp_path) as running:
+    with running_server(operator.database_url, tmp_path, BENCH_SERVER_RECOMPUTE="yes") as running:
         yield running
 
 
 class Owner:
-    """A person with one machine: a real agent with an invented measurement."""
+    """A person with one machine: a real agent with an invented measurement and honest traces."""
 
     def __init__(self, folder: Path, address: str, number: int) -> None:
         self.home = Home(folder / f"agent-{number}")
@@ -53,13 +54,17 @@ class Owner:
     def key_id(self) -> str:
         return key_id(load_or_create_key(self.home).public_key())
 
-    def send(self, step_us: int) -> str:
-        """Measure under a fresh challenge and submit by command; return the result's id."""
+    def send(self, step_us: int, wait: bool = True) -> str:
+        """Measure under a fresh challenge and submit by command; return the result's id.
+
+        Args:
+            wait: until the server has recomputed it.
+        """
         key = load_or_create_key(self.home)
         client = Client(self.address, key, self.home)
         challenge, clock = client.challenge().challenge, RunClock()
         client.close()
-        cell = results.make_cell()
+        cell = results.make_cell("mnist-dense")
         startup = Startup(import_ns=10**6, data_ns=10**6, build_ns=10**6, first_step_ns=10**6)
         measured = results.make_measurement(cell, step_us * 1_000, startup=startup)
         timing_ns, took_ns = 50_000_000, 400_000_000
@@ -72,6 +77,7 @@ class Owner:
         result = results.make_result(
             agent=WireAgent(version="0.1.0", key_id=key_id(key.public_key())),
             machine=results.make_machine(seed=self.number),
+            cell=cell,
             schema_version=2,
             measurement=results.with_witness(cell, measured, window=window),
             challenge=challenge,
@@ -85,11 +91,13 @@ class Owner:
                 signed_ns=took_ns,
             ),
         )
-        put(Outbox(self.home.outbox), result, key)
+        put(Outbox(self.home.outbox), seed_honestly(result), key)
         sent = self.agent("submit", "--server", self.address, "--yes", "--json")
         assert sent.code == 0, sent.stderr
         (answer,) = sent.json()["sent"]
         identity: str = answer["id"]
+        if wait:
+            recomputed(self.address, identity)
         return identity
 
 
@@ -106,7 +114,7 @@ def test_two_confirmed_owners_reproduce_each_other(
 
     def board(**filters: Any) -> list[tuple[int, int, str]]:
         answer = httpx.get(
-            f"{address}/api/v1/leaderboard", params={"workload": "mnist-cnn", **filters}
+            f"{address}/api/v1/leaderboard", params={"workload": "mnist-dense", **filters}
         )
         rows = answer.json()["rows"]
         return [(row["trust_level"], row["owners"], row["tier"]) for row in rows]
@@ -119,7 +127,7 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert levels() == [3, 3, 3]
     # One owner cannot reproduce itself.
     again = ada.send(1_010)
-    assert httpx.get(f"{address}/api/v1/results/{again}?wait=10").json()["trust_level"] == 3
+    assert recomputed(address, again)["trust_level"] == 3
 
     assert operator("owners", "confirm", "Basel lab").code == 0
     assert levels() == [4, 4, 3]
@@ -129,9 +137,8 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert levels() == [4, 4, 3]
     # A figure has the level that more than half of its owners have.
     assert board() == board(trust=4) == [(4, 3, "confirmed")]
-    # What comes in later is reproduced when it is projected.
-    later = httpx.get(f"{address}/api/v1/results/{basel.send(1_030)}?wait=10")
-    assert later.json()["trust_level"] == 4
+    # What comes in later is reproduced when it is recomputed.
+    assert recomputed(address, basel.send(1_030))["trust_level"] == 4
 
     dump = tmp_path / "log.zip"
     audited = operator("verify-log", address, "--save", str(dump))
@@ -142,4 +149,5 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert operator("owners", "doubt", "Basel lab").code == 0
     assert levels() == [3, 3, 3]
     log = json.loads(httpx.get(f"{address}/api/v1/log").text)
-    assert log["size"] == 3 + 5 + 3 + 4  # keys, results, assigned, confirmed or doubted
+    # Keys, results, three statements each, assigned, confirmed or doubted.
+    assert log["size"] == 3 + 5 + 3 * 5 + 3 + 4

@@ -5,7 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from tests.fakes.live import running_server
+from tests.fakes.seeding import figures_of
 
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
@@ -15,7 +17,7 @@ CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
 
 def test_it_uses_none_of_our_packages() -> None:
     imported = re.findall(r"^(?:from|import) (\w+)", CLIENT.read_text(), re.MULTILINE)
-    assert set(imported) - set(sys.stdlib_module_names) == {"cryptography"}
+    assert set(imported) - set(sys.stdlib_module_names) == {"cryptography", "numpy"}
 
 
 def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:
@@ -28,6 +30,13 @@ def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:
             [sys.executable, "-I", CLIENT, address], capture_output=True, text=True, timeout=120
         )
     assert done.returncode == 0, done.stderr
-    first, second, third = done.stdout.splitlines()
+    first, nonce, losses, movements, second, third = done.stdout.splitlines()
     assert (first, second) == ("entry 0 of 1", "entry 1 of 2")
+    right = figures_of("mnist-dense", "workload", nonce.removeprefix("nonce "), 32)
+    assert numbers(losses) == pytest.approx(right.losses, rel=1e-8)
+    assert numbers(movements) == pytest.approx(right.movements, rel=1e-8)
     assert re.fullmatch(r"result [0-9a-f]{16}, trust level 1", third)
+
+
+def numbers(line: str) -> list[float]:
+    return [float(word) for word in line.split()[1:]]

@@ -76,7 +76,7 @@ def canned(*, waits: bool) -> Plant:
     return plant
 
 
-def reference_traces(engine: Any, workload: Any, cell: Any) -> tuple[Trace, ...]:
+def reference_traces(engine: Any, workload: Any, cell: Any, nonce: Any) -> tuple[Trace, ...]:
     known = (conformance.references()[workload.digest, name] for name in conformance.TRACED)
     return tuple(
         Trace(optimizer=r.optimizer, batch_size=r.batch_size, seed=r.seed, losses=r.losses)

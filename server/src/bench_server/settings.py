@@ -72,6 +72,18 @@ class Settings(BaseSettings):
         description="yes: this server also applies new log entries to the boards, unless another "
         "one does; no: bench-server project does",
     )
+    recompute: Literal["auto", "yes", "no"] = Field(
+        default="auto",
+        description="yes: this server starts a process that recomputes traces; no: bench-server "
+        "recompute does; auto: yes on SQLite",
+    )
+    recompute_seconds: float = Field(
+        default=600,
+        ge=0,
+        le=86_400,
+        description="processor seconds that are recomputed for a key each day, at most 86400; "
+        "beyond them one job in ten",
+    )
     origin: str = Field(
         default="trainmark.localhost",
         pattern=r"^[^\s+]{1,200}$",
@@ -128,6 +140,12 @@ class Settings(BaseSettings):
     site_name: str = Field(
         default="Trainmark", max_length=60, description="name shown on pages, at most 60 characters"
     )
+
+    @property
+    def recomputes(self) -> bool:
+        """Whether ``serve`` starts the recomputation."""
+        sqlite = make_url(self.database_url).get_backend_name() == "sqlite"
+        return self.recompute == "yes" or (self.recompute == "auto" and sqlite)
 
     @property
     def keys_folder(self) -> Path:

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from .units import Finite, Wire
+
 
 @dataclass(frozen=True)
 class Recomputed:
@@ -21,3 +23,23 @@ class Band:
 
     low: Recomputed
     high: Recomputed
+
+
+class Figures(Wire):
+    """What the recomputation of one seeded job gave, rounded to ten digits.
+
+    ``losses``: mean loss of each step's batch, before the step's update; ``high``: their upper ends
+    where Dropout makes ranges of them. ``movements``: |w - w_0| of each trained tensor in the
+    catalogue's order after the last step of a trace; a session reports those of its end.
+    ``start_loss``: of the first batch with the starting weights, dropout off.
+    """
+
+    losses: tuple[Finite, ...]
+    high: tuple[Finite, ...] = ()
+    movements: tuple[Finite, ...] = ()
+    start_loss: Finite
+
+    @property
+    def band(self) -> Band:
+        """The range of the losses, without movements."""
+        return Band(Recomputed(self.losses, ()), Recomputed(self.high or self.losses, ()))

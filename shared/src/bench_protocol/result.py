@@ -342,7 +342,10 @@ class Warn(Wire):
 
 
 class Result(Wire):
-    """One outcome with machine, environment and clocks: the predicate of the signed statement."""
+    """One outcome with machine, environment and clocks: the predicate of the signed statement.
+
+    ``nonce``: drawn by the agent where there is no challenge (:mod:`bench_protocol.nonces`).
+    """
 
     # Not Literal[1, 2], which takes true and 1.0. A result that does not say is of the first.
     schema_version: Annotated[int, Field(ge=FIRST_VERSION, le=SCHEMA_VERSION)] = FIRST_VERSION
@@ -360,6 +363,7 @@ class Result(Wire):
     conditions: Conditions | None = None
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
+    nonce: Sha256 | None = Field(default=None, exclude_if=_absent)
     beats: tuple[Beat, ...] = Field(default=(), max_length=1_000, exclude_if=_absent)
     asked: Asked | None = Field(default=None, exclude_if=_absent)
     probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
@@ -371,6 +375,12 @@ class Result(Wire):
             raise ValueError(f"schema_version 1 has no {', '.join(newer)}; say schema_version 2")
         return self
 
+    @model_validator(mode="after")
+    def _one_nonce(self) -> "Result":
+        if self.nonce is not None and self.challenge is not None:
+            raise ValueError("a result with a challenge has no nonce of its own")
+        return self
+
     @property
     def measurement(self) -> Measurement | None:
         """The measurement, also of a failed repeat; None if there is none."""
@@ -378,7 +388,7 @@ class Result(Wire):
 
 
 VERSION_2: tuple[tuple[type[Wire], tuple[str, ...]], ...] = (
-    (Result, ("beats", "asked", "probes", "attestations")),
+    (Result, ("nonce", "beats", "asked", "probes", "attestations")),
     (Measurement, ("witness", "window")),
     (Blocks, ("least_ns", "last_block")),
     (Trace, ("steps", "movements", "precision")),

@@ -122,7 +122,7 @@ def order(samples: int, epoch: int, seed: str = DEFAULT_SEED) -> NDArray[np.int3
 
 
 def generated_data(
-    data_set: DataSet, split: str, samples: int | None = None
+    data_set: DataSet, split: str, samples: int | None = None, seed: str = DATA_SEED
 ) -> tuple[NDArray[np.uint8], NDArray[np.int32]]:
     """A learnable stand-in of a data set's shape: many patterns, some rare, some labels wrong.
 
@@ -136,13 +136,14 @@ def generated_data(
         data_set: gives shape, number of classes and number of patterns.
         split: ``train``, ``validation`` or ``test``: same patterns, other samples.
         samples: number of samples; None means the whole split. Fewer are a prefix of more.
+        seed: of labels, noise and patterns. Only traces have another one than the default.
 
     Returns:
         Pictures, uint8 of shape (samples, *sample_shape), and labels, int32 of shape (samples,).
     """
     if samples is None:
         samples = int(getattr(data_set, f"{split}_samples"))
-    return generated_rows(data_set, split, np.arange(samples))
+    return generated_rows(data_set, split, np.arange(samples), seed)
 
 
 def generated_rows(
@@ -152,6 +153,7 @@ def generated_rows(
 
     Args:
         rows: places in the split, integers of shape (n,).
+        seed: as in :func:`generated_data`.
 
     Returns:
         Pictures, uint8 of shape (n, *sample_shape), and labels, int32 of shape (n,).

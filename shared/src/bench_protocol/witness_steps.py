@@ -32,6 +32,8 @@ RECOMPUTED_SAMPLES: dict[str, int] = {
     "resnet50-transfer": 64,
 }
 FLOPS = 1e11
+# A larger batch costs minutes for one result.
+MOST_TIMES = 8
 # Dropout's masks are drawn by the framework: the range of a loss comes from this many trainings
 # with other masks (bench_protocol.recompute.witness_band). Where even one is long, from one.
 MASK_DRAWS = 6
@@ -54,11 +56,21 @@ def is_quick(workload: Workload, batch_size: int) -> bool:
     return _recomputed_steps(workload, batch_size) >= 1
 
 
+def is_affordable(workload: Workload, batch_size: int) -> bool:
+    """Whether a server recomputes the witness: its first step takes up to ``MOST_TIMES`` as long as
+    a quick one."""
+    return batch_size * mask_draws(workload) <= MOST_TIMES * _recomputed_samples(workload)
+
+
+def _recomputed_samples(workload: Workload) -> int:
+    """Samples that ten seconds recompute."""
+    by_flops = int(FLOPS // max(1, workload.training_flops_per_sample))
+    return RECOMPUTED_SAMPLES.get(workload.name, by_flops)
+
+
 def _recomputed_steps(workload: Workload, batch_size: int) -> int:
     """Steps that ten seconds recompute."""
-    by_flops = int(FLOPS // max(1, workload.training_flops_per_sample))
-    samples = RECOMPUTED_SAMPLES.get(workload.name, by_flops)
-    return samples // (mask_draws(workload) * batch_size)
+    return _recomputed_samples(workload) // (mask_draws(workload) * batch_size)
 
 
 def mask_draws(workload: Workload) -> int:

@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell, Device, DeviceKind
 from bench_protocol.result import Failed, Outcome, Phase, Seed, Trace, Warn
-from bench_protocol.units import DurationNs, PositiveCount, Wire
+from bench_protocol.units import DurationNs, PositiveCount, Sha256, Wire
 from bench_protocol.workloads import Workload
 
 from .self_test import Figures
@@ -39,12 +39,16 @@ class Timing(Wire):
 
 
 class Job(Wire):
-    """The input of a worker: one repeat of one cell, and how to run it."""
+    """The input of a worker: one repeat of one cell, and how to run it.
+
+    ``seed``: of the session. ``nonce``: of the traces; None for the public ones.
+    """
 
     workload: Workload
     cell: Cell
     seed: Seed
     timing: Timing
+    nonce: Sha256 | None = None
 
 
 class PhaseBegan(Wire):

@@ -9,7 +9,6 @@ import typer
 from rich.console import Console
 
 from bench_protocol.format import rough
-from bench_protocol.seeded import DEFAULT_SEED
 
 from .. import data
 from ..base.errors import ServerUnreachable, UsageProblem
@@ -161,7 +160,7 @@ def _begin(
         _check_plan(made, yes)
         if resume:
             typer.echo("the last run is complete: starting a new one", err=True)
-        return begin(home, secrets.token_hex(16), DEFAULT_SEED, made)
+        return begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
     interpreters.require({planned.python for planned in journal.cells if planned.python})
     return journal
 

@@ -2,10 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bench_protocol import statement
 from bench_protocol.errors import ProtocolError
 
 from ..base.errors import LogContradiction, ServerUnreachable
@@ -28,6 +29,9 @@ from .exits import Exit, stop
 from .options import Json
 from .setup import exchange, open_home, open_reader, print_json
 
+if TYPE_CHECKING:
+    from ..remote.recompute import Compared
+
 # The verified result, its bundle (None if no server was asked), the trusted log key (None: the
 # bundle's own).
 Checked = tuple[Verified, dict[str, Any] | None, str | None]
@@ -36,14 +40,24 @@ Checked = tuple[Verified, dict[str, Any] | None, str | None]
 def verify(
     what: Annotated[
         str,
-        typer.Argument(help="A result's address, a bundle in a file, or a file of the outbox."),
+        typer.Argument(
+            help="A result's address, a bundle in a file, or a file of the outbox; with "
+            "--recompute also a server's statement in a file."
+        ),
     ],
     save: Annotated[
         Path | None, typer.Option("--save", help="Save the bundle, to verify it offline.")
     ] = None,
+    recompute: Annotated[
+        bool,
+        typer.Option("--recompute", help="Also compute its traces and its first steps again."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Check a result's signature, its key's history, and that the log holds it."""
+    if recompute and (compared := _statement(Path(what))) is not None:
+        _show(compared, as_json)
+        return
     try:
         verified, bundle, trusted = _check(what, open_home())
     except ProtocolError as error:
@@ -52,21 +66,67 @@ def verify(
         stop(Exit.WRONG_USAGE, "there is no bundle to save: no server was asked")
     if save:
         write_durably(save, json.dumps(bundle, indent=1).encode())
+    compared = _recomputed(verified) if recompute else []
     if as_json:
-        print_json(
-            {
-                "holds": verified.sentences,
-                "log_index": verified.log_index,
-                "key_id": verified.key_id,
-            }
-        )
+        document: dict[str, Any] = {
+            "holds": verified.sentences,
+            "log_index": verified.log_index,
+            "key_id": verified.key_id,
+        }
+        if recompute:
+            document["recomputed"] = [vars(item) for item in compared]
+        print_json(document)
+        _require_right(compared)
         return
     for sentence in verified.sentences:
         typer.echo(f"holds: {sentence}")
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
+    _say(compared)
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
-    typer.echo(f"It is signed{logged}. None of that shows that it is true.")
+    shown = (
+        "None of that shows that it is true."
+        if not recompute
+        else "Recomputation shows that this key ran this job, not how fast or on what."
+    )
+    typer.echo(f"It is signed{logged}. {shown}")
+    _require_right(compared)
+
+
+def _statement(path: Path) -> "list[Compared] | None":
+    """A server's statement in a file, computed again; None if the file is something else."""
+    from ..remote.recompute import of_statement  # here: only this needs NumPy
+
+    try:
+        found = of_statement(path)
+        return None if found is None else list(found)
+    except ProtocolError as error:
+        stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
+
+
+def _recomputed(verified: Verified) -> "list[Compared]":
+    from ..remote.recompute import of_result
+
+    return list(of_result(statement.parse_result(verified.payload)))
+
+
+def _show(compared: "list[Compared]", as_json: bool) -> None:
+    if as_json:
+        print_json({"recomputed": [vars(item) for item in compared]})
+    else:
+        _say(compared)
+        typer.echo("The signature of a statement is checked by: bench-server verify-log")
+    _require_right(compared)
+
+
+def _say(compared: "list[Compared]") -> None:
+    for item in compared:
+        typer.echo(f"recomputed: {item.what}: {item.kind.replace('_', ' ')}: {item.sentence}")
+
+
+def _require_right(compared: "list[Compared]") -> None:
+    if any(item.kind == "wrong_result" for item in compared):
+        stop(Exit.SOME_FAILED, "DOES NOT HOLD: the recomputation gives other figures")
 
 
 def _check(what: str, home: Home) -> Checked:

@@ -29,11 +29,12 @@ Read = Callable[[str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result. ``log_index`` is None without a receipt."""
+    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed."""
 
     key_id: str
     log_index: int | None
     sentences: tuple[str, ...]
+    payload: bytes
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
@@ -120,7 +121,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     logged = _logged(opened, receipt, trusted)
     history.require_counting(key_id, receipt.index)
     history_words = f"the key's history holds: {', '.join(history.kinds)}"
-    return Verified(key_id, receipt.index, (history_words, signed, logged))
+    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload)
 
 
 def verify_own(
@@ -148,9 +149,9 @@ def verify_own(
     key_id, signed = _signed(opened, key_history.among({signer: key}))
     said = ["this machine's own key signed it", signed]
     if receipt is None or log_key is None:
-        return Verified(key_id, None, tuple(said))
+        return Verified(key_id, None, tuple(said), opened.payload)
     said.append(_logged(opened, receipt, note.parse_key(log_key)))
-    return Verified(key_id, receipt.index, tuple(said))
+    return Verified(key_id, receipt.index, tuple(said), opened.payload)
 
 
 def parse_receipt(document: Any) -> Receipt:

@@ -5,8 +5,8 @@ It does not list finished repeats: a repeat is finished when its envelope is in 
 
 from pydantic import ValidationError
 
-from bench_protocol.result import RunId, Seed
-from bench_protocol.units import Wire
+from bench_protocol.result import RunId
+from bench_protocol.units import Sha256, Wire
 
 from ..base.home import Home, write_durably
 from ..plan.plan import Plan, PlannedCell
@@ -17,7 +17,7 @@ class Journal(Wire):
     """A run that began: enough to make the same plan again."""
 
     run_id: RunId
-    seed: Seed
+    nonce: Sha256
     preset: str
     repeats: int
     cells: tuple[PlannedCell, ...]
@@ -29,15 +29,18 @@ class Journal(Wire):
         return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes)
 
 
-def begin(home: Home, run_id: str, seed: str, plan: Plan) -> Journal:
+def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
     """Write the journal before the first repeat.
+
+    Args:
+        nonce: seeds the repeats that are measured without a challenge.
 
     Raises:
         HomeProblem: it cannot be written.
     """
     journal = Journal(
         run_id=run_id,
-        seed=seed,
+        nonce=nonce,
         preset=plan.preset.name,
         repeats=plan.repeats,
         cells=plan.cells,

@@ -105,7 +105,7 @@ def run_plan(
     plan, key = journal.plan(), load_or_create_key(home)
     run = RunIdentity(
         run_id=journal.run_id,
-        seed=journal.seed,
+        own_nonce=journal.nonce,
         preset=journal.preset,
         machine=read_machine(home),
         key=key,
@@ -187,7 +187,13 @@ def _one_repeat(
     before: Conditions,
 ) -> Result:
     cell = planned.cell
-    job = Job(workload=planned.workload, cell=cell, seed=run.seed, timing=planned.timing)
+    job = Job(
+        workload=planned.workload,
+        cell=cell,
+        seed=run.seed_of(cell),
+        timing=planned.timing,
+        nonce=run.nonce,
+    )
     cores = run.machine.cpu.logical_cores or 1
 
     def heard(message: PhaseBegan | BlockDone) -> None:

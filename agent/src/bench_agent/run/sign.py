@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from bench_protocol import envelope, statement
+from bench_protocol import envelope, nonces, statement
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
@@ -58,15 +58,27 @@ class RunClock:
 
 @dataclass(frozen=True)
 class RunIdentity:
-    """The fields that all results of one run share."""
+    """The fields that all results of one run share.
+
+    ``own_nonce``: seeds what is measured without a challenge.
+    """
 
     run_id: str
-    seed: str
+    own_nonce: str
     preset: str
     machine: Machine
     key: Ed25519PrivateKey
     clock: RunClock
     challenge: Challenge | None = None
+
+    @property
+    def nonce(self) -> str:
+        """The challenge's nonce, or the agent's own."""
+        return self.challenge.nonce if self.challenge else self.own_nonce
+
+    def seed_of(self, cell: Cell) -> str:
+        """The seed of a cell's session."""
+        return nonces.seed_of(self.nonce, cell.workload_digest, "timed")
 
 
 def make_result(
@@ -91,9 +103,10 @@ def make_result(
         run_id=run.run_id,
         repeat=repeat,
         cell=cell,
-        seed=run.seed,
+        seed=run.seed_of(cell),
         preset=run.preset,
         challenge=run.challenge,
+        nonce=None if run.challenge else run.own_nonce,
         agent=Agent(version=__version__, key_id=key_id(run.key.public_key())),
         machine=run.machine,
         environment=answer.environment or unknown_environment(python),

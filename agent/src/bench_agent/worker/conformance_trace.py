@@ -1,13 +1,18 @@
-"""The conformance trace: a few steps of the cell's own loop on the trace's fixed small job."""
+"""The conformance trace: a few steps of the cell's own loop on a small job.
+
+The job's weights, order and data follow from the nonce. Without one it is the public job, whose
+losses are stored.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
 
-from bench_protocol import conformance, seeded
+from bench_protocol import conformance, nonces, seeded
 from bench_protocol.layers import Dropout
 from bench_protocol.matrix import Cell, Precision
+from bench_protocol.recompute import figures
 from bench_protocol.result import Trace
 from bench_protocol.workloads import SGD, Workload
 
@@ -26,19 +31,23 @@ def has_reference(workload: Workload) -> bool:
     return all((workload.digest, optimizer) in references for optimizer in conformance.TRACED)
 
 
-def all_of(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
-    """The short traces, and the long one where a step is small."""
-    traces = both(engine, workload, cell)
+def all_of(
+    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
+) -> tuple[Trace, ...]:
+    """The short traces, and the long one, which is always public, where a step is small."""
+    traces = both(engine, workload, cell, nonce)
     if conformance.is_long_traced(workload):
         traces += (long(engine, workload, cell),)
     return traces
 
 
-def both(engine: Engine, workload: Workload, cell: Cell) -> tuple[Trace, ...]:
+def both(
+    engine: Engine, workload: Workload, cell: Cell, nonce: str | None = None
+) -> tuple[Trace, ...]:
     """The trace under SGD and the one under the workload's own optimiser, of a cell in mixed
     precision also in float32; see :func:`trace`."""
     return tuple(
-        trace(engine, workload, cell, optimizer, precision)
+        trace(engine, workload, cell, optimizer, precision, nonce)
         for precision in conformance.traced_precisions(cell.precision)
         for optimizer in conformance.TRACED
     )
@@ -50,22 +59,31 @@ def trace(
     cell: Cell,
     optimizer: conformance.TracedOptimizer,
     precision: Precision,
+    nonce: str | None = None,
 ) -> Trace:
     """Train the trace's steps one by one with the cell's recipe, dropout off.
 
     Args:
         engine: loaded for the cell's device and precision.
+        nonce: of the challenge, or the agent's own; None for the public job.
     """
-    reference = conformance.references()[workload.digest, optimizer]
-    traced = conformance.trace_workload(workload, optimizer)
-    steps = range(1, conformance.STEPS + 1)
+    if nonce is None:
+        reference = conformance.references()[workload.digest, optimizer]
+        batch_size, seed = reference.batch_size, reference.seed
+        count, data_seed = conformance.STEPS, seeded.DATA_SEED
+    else:
+        batch_size = conformance.trace_batch_size(workload)
+        seed = data_seed = nonces.seed_of(nonce, workload.digest, optimizer)
+        count = conformance.seeded_steps(workload, optimizer)
+    traced = conformance.trace_workload(workload, optimizer, count)
     own = precision == cell.precision
     cell = cell.model_copy(update={"precision": precision})
-    losses, moved = _train(engine, traced, cell, reference.batch_size, reference.seed, steps)
+    steps = range(1, count + 1)
+    losses, moved = _train(engine, traced, cell, batch_size, seed, steps, data_seed)
     return Trace(
         optimizer=optimizer,
-        batch_size=reference.batch_size,
-        seed=reference.seed,
+        batch_size=batch_size,
+        seed=seed,
         losses=losses,
         movements=moved,
         precision=None if own else precision,
@@ -86,6 +104,40 @@ def long(engine: Engine, workload: Workload, cell: Cell) -> Trace:
         steps=steps,
         movements=moved,
     )
+
+
+def judged(
+    cell: Cell,
+    workload: Workload,
+    traces: Sequence[Trace],
+    architecture: str,
+    nonce: str | None,
+) -> conformance.ConformanceVerdict:
+    """Compare the short traces with the stored reference or, under a nonce, with a recomputation.
+
+    Large workloads are recomputed by the server alone.
+
+    Args:
+        architecture: of the machine's processor.
+    """
+    if nonce is None:
+        return conformance.verdict(cell, traces, architecture=architecture)
+    if not conformance.is_long_traced(workload):
+        return conformance.ConformanceVerdict("unverified", "the server recomputes the traces")
+    references: dict[tuple[str, str], conformance.Reference] = {}
+    for optimizer in conformance.TRACED:
+        batch_size = conformance.trace_batch_size(workload)
+        right = figures(workload, optimizer, nonce, batch_size)
+        references[workload.digest, optimizer] = conformance.Reference(
+            workload=workload.name,
+            workload_digest=workload.digest,
+            optimizer=optimizer,
+            batch_size=batch_size,
+            seed=nonces.seed_of(nonce, workload.digest, optimizer),
+            losses=right.losses,
+            movements=right.movements,
+        )
+    return conformance.verdict(cell, traces, references, architecture)
 
 
 def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
@@ -123,14 +175,15 @@ def _train(
     batch_size: int,
     seed: str,
     readings: Sequence[int],
+    data_seed: str = seeded.DATA_SEED,
 ) -> tuple[tuple[float | None, ...], tuple[float | None, ...]]:
     """Train from one reading to the next in one call, each epoch in the seed's order.
 
     Returns:
         The losses after ``readings`` steps, and the movements at the end.
     """
-    train_x, train_y = seeded.generated_data(traced.data_set, "train")
-    test_x, test_y = seeded.generated_data(traced.data_set, "test")
+    train_x, train_y = seeded.generated_data(traced.data_set, "train", seed=data_seed)
+    test_x, test_y = seeded.generated_data(traced.data_set, "test", seed=data_seed)
     epochs = -(-readings[-1] // traced.steps_per_epoch(batch_size))
     first, *later = (seeded.order(len(train_y), epoch, seed) for epoch in range(epochs))
     weights = conformance.trace_weights(traced, seed)

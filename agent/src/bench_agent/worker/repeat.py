@@ -5,7 +5,7 @@ import platform
 import traceback
 from collections.abc import Callable
 
-from bench_protocol import accuracy, conformance, seeded, witness_steps
+from bench_protocol import accuracy, seeded, witness_steps
 from bench_protocol.machine import Environment
 from bench_protocol.result import (
     Evaluation,
@@ -198,7 +198,7 @@ class Repeat:
         job = self._job
         if not conformance_trace.has_reference(job.workload):
             return measurement
-        traces = conformance_trace.all_of(self._engine, job.workload, job.cell)
+        traces = conformance_trace.all_of(self._engine, job.workload, job.cell, job.nonce)
         masks_change = conformance_trace.masks_change(self._engine, job.workload, job.cell)
         self._drops_right = self._drops_right and masks_change
         return measurement.model_copy(update={"traces": traces})
@@ -219,7 +219,9 @@ class Repeat:
         if told and not witness.repeats_itself(cell, workload, told, machine):
             print(f"the timed session does not repeat its first losses: {told}", flush=True)
             return Failed(kind="wrong_result", phase="timing", measurement=measurement)
-        verdict = conformance.verdict(cell, measurement.traces, architecture=machine)
+        verdict = conformance_trace.judged(
+            cell, workload, measurement.traces, machine, self._job.nonce
+        )
         if verdict.kind == "wrong_result" or not self._drops_right:
             print(f"traces: {verdict}; dropout is right: {self._drops_right}", flush=True)
             return Failed(kind="wrong_result", phase="conformance", measurement=measurement)

@@ -16,10 +16,21 @@ from typing import Any, NamedTuple
 from pydantic import TypeAdapter
 from sqlmodel import Session
 
-from bench_protocol import acts, envelope, merkle, note, receipts, statement, strict_json, tiles
+from bench_protocol import (
+    acts,
+    envelope,
+    merkle,
+    note,
+    receipts,
+    recomputation,
+    statement,
+    strict_json,
+    tiles,
+)
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import InvalidProof, ProtocolError
+from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE
 from bench_protocol.workloads import Workload
 
 from ..answers import leaderboard_sql
@@ -301,6 +312,11 @@ def _accept(session: Session, identity: Identity, record: dict[str, Any]) -> Non
         act = moderation.verified(session, identity, opened)
         moderation.require_possible(session, act)
         moderation.change_keys(session, act)
+    elif record["kind"] == "recomputation":
+        signed = envelope.open_envelope(
+            opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
+        )
+        recomputation.parse(signed)
     else:
         _accept_result(session, identity, record, opened, at)
     session.add(

@@ -13,6 +13,7 @@ from ..projection.projector import Projector
 from ..ranking import published
 from . import data as data_commands
 from . import operator
+from . import recompute as recomputing
 from .options import DatabaseUrl
 from .project import progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, stop
@@ -81,6 +82,17 @@ def project(
             return
         count = Projector(store).catch_up()
     print(f"the boards follow from all {count:,} log entries")
+
+
+@others.command()
+def recompute(
+    once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Recompute the traces of results, at the lowest priority and on one core."""
+    with open_store(database_url) as (store, settings):
+        count = recomputing.work(store, settings, once)
+    print(f"recomputed {count:,} jobs")
 
 
 @others.command()

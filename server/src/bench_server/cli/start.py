@@ -12,6 +12,7 @@ from ..log import writer
 from ..log.server_keys import KeysProblem, load_authority
 from . import serve
 from .project import projecting
+from .recompute import recomputing
 from .setup import no_answer, opened, read_settings, stop
 
 
@@ -28,7 +29,10 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
         authority = load_authority(settings.origin, settings.keys_folder)
         with store.writing() as session:
             writer.begin(session, authority)
-        with projecting(store) if settings.project == "yes" else nullcontext():
+        with (
+            projecting(store) if settings.project == "yes" else nullcontext(),
+            recomputing(store, settings) if settings.recomputes else nullcontext(),
+        ):
             if settings.workers > 1:
                 # Workers read the environment, so the options are put there too.
                 os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url

@@ -1,27 +1,96 @@
 """A result before its checks, with what several checks ask of it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Literal, NamedTuple
 
-from bench_protocol import conformance
-from bench_protocol.result import FIRST_VERSION, Measurement, Result
+from bench_protocol import conformance, recomputation
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import Known, Recomputation, SeededJob
+from bench_protocol.result import FIRST_VERSION, Measured, Measurement, Result
 from bench_protocol.workloads import Workload
+
+SELF_SEEDED = "self-seeded: the agent drew the nonce, so it may have been computed at any time"
+PENDING = "pending: the server has not recomputed it yet; trust level 2 until then"
+NOT_DRAWN = (
+    "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
+)
+HALF_SEEDED = "not all of its seeds follow from its challenge, so nothing of it is recomputed"
+PUBLIC = "the public job, whose losses anybody can copy: its seed does not follow from a challenge"
+
+
+class Waiting(NamedTuple):
+    """Why something is not compared with a recomputation."""
+
+    verdict: Literal["self_seeded", "unverified", "not_drawn", "pending"]
+    sentence: str
 
 
 @dataclass(frozen=True)
 class Case:
-    """One result before its checks."""
+    """One result before its checks.
+
+    ``known``: what the server has stated about its seeded jobs; ``bound``: whether a fresh
+    challenge of this server binds it.
+    """
 
     result: Result
     measured: Measurement
     workload: Workload
+    known: Known = field(default_factory=dict)
+    bound: bool = True
 
     @cached_property
     def conformance(self) -> conformance.ConformanceVerdict:
-        """The verdict on the short traces."""
-        return conformance.verdict(
-            self.result.cell, self.measured.traces, architecture=self.architecture
-        )
+        """The verdict on the short traces: against their recomputation or, where their seeds follow
+        from no nonce, against the stored reference."""
+        if not self.traces_are_seeded:
+            traces = self.measured.traces
+            return conformance.verdict(self.result.cell, traces, architecture=self.architecture)
+        found = recomputation.verdict(self.result, self.known, self.architecture)
+        if found is not None:
+            return found
+        return conformance.ConformanceVerdict("unverified", self.waits("sgd", "workload").sentence)
+
+    @cached_property
+    def traces_are_seeded(self) -> bool:
+        """Whether the seeds of its short traces follow from its nonce."""
+        return recomputation.traces_are_seeded(self.result)
+
+    @cached_property
+    def session_is_seeded(self) -> bool:
+        """Whether the seed of its timed session follows from its nonce."""
+        return recomputation.session_is_seeded(self.result)
+
+    @cached_property
+    def jobs(self) -> Mapping[Purpose, SeededJob]:
+        """Its seeded jobs."""
+        return {job.purpose: job for job in recomputation.jobs(self.result)}
+
+    def statement(self, purpose: Purpose) -> Recomputation | None:
+        """What the server has stated about a job."""
+        job = self.jobs.get(purpose)
+        return None if job is None else self.known.get(job.key)
+
+    def waits(self, *purposes: Purpose) -> Waiting:
+        """Why jobs are not compared with a recomputation."""
+        if self.result.challenge is None:
+            return Waiting("self_seeded", SELF_SEEDED)
+        if not self.bound:
+            return Waiting("unverified", "no fresh challenge binds it, so it is not recomputed")
+        if not isinstance(self.result.outcome, Measured):
+            return Waiting("unverified", "a failed repeat is not recomputed")
+        if not (self.traces_are_seeded and self.session_is_seeded):
+            return Waiting("unverified", HALF_SEEDED)
+        if self.jobs and not all(purpose in self.jobs for purpose in purposes):
+            return Waiting("unverified", "its batch is too large to be recomputed")
+        if not self.jobs:
+            return Waiting("unverified", "the workload's definition has changed since")
+        statements = [self.statement(purpose) for purpose in purposes]
+        if any(statement and statement.verdict == "not_drawn" for statement in statements):
+            return Waiting("not_drawn", NOT_DRAWN)
+        return Waiting("pending", PENDING)
 
     @property
     def architecture(self) -> str:

@@ -17,6 +17,7 @@ checks run at every acceptance, reindex and audit, so each is a matter of micros
 from collections.abc import Callable
 
 from bench_protocol.catalogue import workload_named
+from bench_protocol.recomputation import Known
 from bench_protocol.result import Measured, Result
 
 from . import (
@@ -31,11 +32,19 @@ from .case import Case
 from .verdicts import CheckVerdict, Effect, EffectOf, Finding
 
 
-def of_result(result: Result) -> tuple[CheckVerdict, ...]:
-    """Run every check of what was measured; none where nothing was."""
+def of_result(
+    result: Result, known: Known | None = None, bound: bool = True
+) -> tuple[CheckVerdict, ...]:
+    """Run every check of what was measured; none where nothing was.
+
+    Args:
+        known: the server's statements about its seeded jobs.
+        bound: whether a fresh challenge of this server binds it.
+    """
     if result.measurement is None:
         return ()
-    case = Case(result, result.measurement, workload_named(result.cell.workload))
+    workload = workload_named(result.cell.workload)
+    case = Case(result, result.measurement, workload, known or {}, bound)
     return tuple(CheckVerdict.of(name, effect, check(case)) for name, effect, check in CHECKS)
 
 
@@ -70,3 +79,4 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("falling_loss", "doubtful", training_checks.falling_loss),
     ("mean_power", "doubtful", machine_checks.mean_power),
 )
+NAMES = frozenset(name for name, _, _ in CHECKS)

@@ -4,7 +4,7 @@ import math
 
 from bench_protocol import accuracy, long_trace, loss_by_steps
 
-from .case import Case
+from .case import PUBLIC, Case
 from .verdicts import Effect, Finding
 
 
@@ -63,10 +63,17 @@ def right_computation(case: Case) -> Finding:
 
 
 def conformance(case: Case) -> Finding:
-    """Every loss of the traces is within the measured tolerance of the reference's."""
+    """Every loss and movement of the traces is within the measured tolerance of what the server
+    recomputed from the challenge's nonce. The public job shows nothing: its losses are stored."""
     found = case.conformance
     off = found.deviation
-    numbers = {"verdict": found.kind, "deviation": None if off == math.inf else off}
+    numbers = {"verdict": str(found.kind), "deviation": None if off == math.inf else off}
+    if not case.traces_are_seeded and found.kind == "conformant":
+        return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
+    if case.traces_are_seeded and off is None and found.kind == "unverified":
+        waiting = case.waits("sgd", "workload")
+        if waiting.sentence == found.reason:
+            numbers["verdict"] = waiting.verdict
     return Finding(found.kind == "conformant", found.reason, numbers)
 
 

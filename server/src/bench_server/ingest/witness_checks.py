@@ -2,15 +2,14 @@
 
 import math
 
-from bench_protocol import witness_references, witness_verdict
+from bench_protocol import recomputation, witness_references, witness_verdict
 from bench_protocol.layers import Dropout
 from bench_protocol.recomputed import Band
 from bench_protocol.witness import Witness, trained_tensors
-from bench_protocol.witness_references import GENERATED_WEIGHTS
 from bench_protocol.witness_steps import witness_steps
 from bench_protocol.workloads import Workload
 
-from .case import Case
+from .case import PUBLIC, Case
 from .verdicts import Finding
 
 # Zeros of a dropout layer in 32 samples, against its rate. Five standard deviations of 500 values
@@ -31,8 +30,7 @@ def witness(case: Case) -> Finding:
         return _unverified(f"{which} has no witness of the timed session")
     if case.workload.digest != case.result.cell.workload_digest:
         return _unverified("the workload's definition has changed since")
-    reference = witness_references.reference_of(case.result)
-    band = reference.band if reference else _wide_band(case, told)
+    band, start = _reference(case, told)
     judged = witness_verdict.judge(
         case.result.cell,
         case.workload,
@@ -43,7 +41,7 @@ def witness(case: Case) -> Finding:
         movements=told.movements,
         architecture=case.architecture,
         rewound=told.rewound,
-        start=reference.start if reference else None,
+        start=start,
     )
     numbers = {
         "verdict": judged.kind,
@@ -54,18 +52,35 @@ def witness(case: Case) -> Finding:
         return Finding(False, judged.sentence, numbers)
     if wrong := _wrong_masks(case.workload, told):
         return Finding(False, wrong, numbers | {"verdict": "wrong_result"})
+    if band is None and case.session_is_seeded:
+        waiting = case.waits("timed")
+        return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
     if band is None:
         return _unverified("no reference is stored for this batch size, seed and data")
     if missing := _missing(case, told):
         return _unverified(missing)
-    sentence = judged.sentence if reference else WIDE
+    if not case.session_is_seeded and judged.kind == "conformant":
+        return Finding(False, PUBLIC, numbers | {"verdict": "public_job"})
+    sentence = WIDE if start is None else judged.sentence
     return Finding(judged.kind == "conformant", sentence, numbers)
+
+
+def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
+    """The range of the losses, and the loss before the first step: recomputed from the nonce, or
+    stored where the seed follows from none. Without either the wide band of data that we do not
+    have."""
+    if case.session_is_seeded:
+        statement = case.statement("timed")
+        if statement is not None and statement.figures is not None:
+            return statement.figures.band, statement.figures.start_loss
+    elif reference := witness_references.reference_of(case.result):
+        return reference.band, reference.start
+    return _wide_band(case, told), None
 
 
 def _wide_band(case: Case, told: Witness) -> Band | None:
     """The band where neither we nor the server have the data or the frozen weights."""
-    weights = case.measured.recipe_settings.get("frozen_weights", GENERATED_WEIGHTS)
-    if case.result.cell.data == "generated" and weights == GENERATED_WEIGHTS:
+    if recomputation.session_is_recomputed(case.result):
         return None
     return witness_references.wide_band(case.workload, told.steps)
 

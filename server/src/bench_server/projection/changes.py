@@ -19,9 +19,10 @@ from ..ranking import aggregates
 from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
+from ..recompute import jobs
 from . import eligibility as rules
-from . import measurements, outliers, reproduced
-from .entries import ActEntry, Entry, KeyEventEntry
+from . import measurements, outliers, recomputed, reproduced
+from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
 
@@ -40,6 +41,9 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
     for kind, group in groupby(entries, key=type):
         if kind is ResultEntry:
             changes.add_results([entry for entry in group if isinstance(entry, ResultEntry)])
+            continue
+        if kind is RecomputationEntry:
+            changes.recomputed([entry for entry in group if isinstance(entry, RecomputationEntry)])
             continue
         for entry in group:
             if isinstance(entry, KeyEventEntry):
@@ -63,6 +67,7 @@ class Changes:
         """Add the rows of new results, so that an outlier is compared with all earlier entries,
         however the log is cut into batches."""
         first, *others = _independent(entries)
+        self._refresh()
         self._add(first)
         for part in others:
             self._refresh()
@@ -73,6 +78,7 @@ class Changes:
         rows = [entry.row(findings.get(entry.submission_id, entry.outlier)) for entry in entries]
         self._add_environments(entries)
         self._connection.execute(NEW_MEASUREMENTS, rows)
+        jobs.add(self._connection, [job for entry in entries for job in entry.jobs])
         for entry, row in zip(entries, rows, strict=True):
             if row["rankable"]:
                 self._touched.add(entry.subject)
@@ -84,6 +90,11 @@ class Changes:
         payload = envelope.read(entry.envelope).payload
         if acts.event_kind(payload) == "revoke":
             self._settle(RESULTS.c.key_id == acts.parse(Revocation, payload).key_id)
+
+    def recomputed(self, entries: Sequence[RecomputationEntry]) -> None:
+        """Judge the results again that waited for these statements."""
+        for which in recomputed.judge_again(self._connection, entries):
+            self._settle(which)
 
     def act(self, entry: ActEntry) -> None:
         """Apply the effect of an act on results and owners."""

@@ -6,9 +6,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Executable, Row, and_, bindparam, select
 
+from bench_protocol import envelope, recomputation
+from bench_protocol.recomputation import Known, Recomputation
+from bench_protocol.result import Result
+
 from ..db.lists import among
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, table_of
 from ..ingest import challenges, columns, result_checks, submission_checks
+from ..recompute import jobs
 from .measurements import ResultEntry, result_entry
 
 
@@ -28,7 +33,15 @@ class ActEntry:
     envelope: bytes | None
 
 
-Entry = KeyEventEntry | ActEntry | ResultEntry
+@dataclass(frozen=True)
+class RecomputationEntry:
+    """A statement of the server about a seeded job."""
+
+    log_index: int
+    statement: Recomputation
+
+
+Entry = KeyEventEntry | ActEntry | RecomputationEntry | ResultEntry
 
 
 @dataclass(frozen=True)
@@ -45,22 +58,37 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
     results = [row for row in rows if row.kind == "result" and row.payload is not None]
     keys = _by_id(connection, KEYS, {row.key_id for row in results})
     bound = _by_id(connection, CHALLENGES, {row.challenge_id for row in results} - {None})
+    opened = {row.log_index: columns.stored_result(row.payload) for row in results}
+    wanted = [job.key for result in opened.values() for job in recomputation.jobs(result)]
+    stated = jobs.stated(connection, wanted)
     entries: list[Entry] = []
     for row in rows:
         if row.kind == "key_event":
             entries.append(KeyEventEntry(row.log_index, row.envelope))
         elif row.kind == "act":
             entries.append(ActEntry(row.log_index, row.envelope))
+        elif row.kind == "recomputation":
+            statement = recomputation.parse(envelope.read(row.envelope).payload)
+            entries.append(RecomputationEntry(row.log_index, statement))
+            stated.setdefault(statement.key, jobs.Stated(row.log_index, statement))
         elif row.payload is not None:
-            entries.append(_result(row, keys[row.key_id], bound.get(row.challenge_id)))
+            result, challenge = opened[row.log_index], bound.get(row.challenge_id)
+            known = jobs.before(stated, row.log_index)
+            entries.append(_result(row, keys[row.key_id], challenge, result, known))
     return Batch(tuple(entries), rows[-1].log_index + 1 if rows else start)
 
 
-def _result(entry: Row[Any], key: Row[Any], challenge: Row[Any] | None) -> ResultEntry:
-    result = columns.stored_result(entry.payload)
+def _result(
+    entry: Row[Any], key: Row[Any], challenge: Row[Any] | None, result: Result, known: Known
+) -> ResultEntry:
     facts = challenges.facts(result, challenge, entry.received_at)
-    verdicts = (*result_checks.of_result(result), *submission_checks.of_submission(result, facts))
-    return result_entry(entry, key, result, verdicts)
+    fresh = facts.challenge == "fresh"
+    verdicts = (
+        *result_checks.of_result(result, known, fresh),
+        *submission_checks.of_submission(result, facts),
+    )
+    needed = jobs.needed(result, entry.challenge_id, entry.log_index) if fresh else []
+    return result_entry(entry, key, result, verdicts, needed)
 
 
 def _by_id(connection: Connection, statement: Any, ids: set[str]) -> dict[str | None, Row[Any]]:

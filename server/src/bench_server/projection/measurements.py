@@ -25,7 +25,7 @@ class ResultEntry:
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding
-    by an earlier projection is ``outlier``.
+    by an earlier projection is ``outlier``. ``jobs``: rows of what the server recomputes of it.
     """
 
     log_index: int
@@ -38,6 +38,7 @@ class ResultEntry:
     subject: Subject
     verdicts: Sequence[CheckVerdict]
     outlier: Finding | None
+    jobs: Sequence[Mapping[str, Any]] = ()
 
     def row(self, outlier: Finding | None) -> dict[str, Any]:
         """All columns of the result, before any act.
@@ -67,7 +68,11 @@ class ResultEntry:
 
 
 def result_entry(
-    entry: Row[Any], key: Row[Any], result: Result, verdicts: Sequence[CheckVerdict]
+    entry: Row[Any],
+    key: Row[Any],
+    result: Result,
+    verdicts: Sequence[CheckVerdict],
+    jobs: Sequence[Mapping[str, Any]] = (),
 ) -> ResultEntry:
     """A result of the log.
 
@@ -90,6 +95,7 @@ def result_entry(
         subject_of(known_columns),
         verdicts,
         None if entry.outlier is None else Finding.from_text(entry.outlier),
+        jobs,
     )
 
 

@@ -54,7 +54,7 @@ def _rebuild_keys(session: Session) -> None:
     """Apply the log's key events and acts to the keys again."""
     entries = session.exec(
         select(LogEntry)
-        .where(LogEntry.kind != "result", col(LogEntry.envelope).is_not(None))
+        .where(col(LogEntry.kind).in_(("key_event", "act")), col(LogEntry.envelope).is_not(None))
         .order_by(col(LogEntry.log_index))
     ).all()
     for entry in entries:

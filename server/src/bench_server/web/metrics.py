@@ -19,6 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ..db.store import Store
 from ..projection import position
+from ..recompute import jobs
 
 router = APIRouter(tags=["health"])
 SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
@@ -67,7 +68,7 @@ class Metrics:
 
 def registry(store: Callable[[], Store]) -> CollectorRegistry:
     """A registry for an application, with the process's memory and time and the projector's
-    position in the store that ``store`` returns."""
+    position and the queue of recomputations in the store that ``store`` returns."""
     made = CollectorRegistry()
     ProcessCollector(registry=made)
     made.register(ProjectionCollector(store))
@@ -84,11 +85,13 @@ class ProjectionCollector(Collector):
         try:
             with self.store().reading() as session:
                 lag = position.lag(session)
+                waiting = jobs.pending(session)
         except SQLAlchemyError:
             return
         for name, words, value in (
             ("log_entries", "Entries of the log", lag.size),
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
+            ("recompute_pending", "Jobs that nothing was stated about", waiting),
             (
                 "projection_stopped",
                 "1 if an entry cannot be projected",

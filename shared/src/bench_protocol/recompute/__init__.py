@@ -7,13 +7,16 @@ masks are the framework's own. docs/protocol.md, section "Recomputation", has al
 
 from ..recomputed import Band, Recomputed
 from .band import witness_band
-from .training import Job, long_trace_job, recompute, timed_job, trace_job
+from .seeded_jobs import figures
+from .training import Job, long_trace_job, nonce_job, recompute, timed_job, trace_job
 
 __all__ = [
     "Band",
     "Job",
     "Recomputed",
+    "figures",
     "long_trace_job",
+    "nonce_job",
     "recompute",
     "timed_job",
     "trace_job",

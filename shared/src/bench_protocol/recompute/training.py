@@ -13,8 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import conformance, seeded
+from .. import conformance, nonces, seeded
 from ..layers import Shape
+from ..nonces import Purpose
 from ..recomputed import Recomputed
 from ..witness import trained_tensors
 from ..workloads import Workload
@@ -44,6 +45,7 @@ class Job:
             layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
             the data is learnable (:mod:`bench_protocol.conformance`).
         optimizer: of a trace; a timed session has the workload's own.
+        data_seed: of generated data.
 
     Raises:
         ValueError: ``batch_size`` is not in 1..``samples``.
@@ -55,6 +57,7 @@ class Job:
     samples: int
     kind: Literal["trace", "timed"] = "timed"
     optimizer: conformance.TracedOptimizer = "workload"
+    data_seed: str = seeded.DATA_SEED
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.samples:
@@ -80,10 +83,24 @@ class Job:
 def trace_job(
     workload: Workload, optimizer: conformance.TracedOptimizer, seed: str, batch_size: int = 0
 ) -> Job:
-    """The job of a conformance trace, at the trace's own batch size if none is given."""
+    """The job of a public trace, at the trace's own batch size if none is given."""
     batch_size = batch_size or conformance.trace_batch_size(workload)
     samples = batch_size * conformance.STEPS
     return Job(workload, batch_size, seed, samples, kind="trace", optimizer=optimizer)
+
+
+def nonce_job(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Job:
+    """A job whose seed follows from a nonce.
+
+    Args:
+        batch_size: of the session; a trace has its own
+            (:func:`bench_protocol.conformance.trace_batch_size`).
+    """
+    seed = nonces.seed_of(nonce, workload.digest, purpose)
+    if purpose == "timed":
+        return timed_job(workload, batch_size, seed)
+    samples = batch_size * conformance.seeded_steps(workload, purpose)
+    return Job(workload, batch_size, seed, samples, "trace", purpose, data_seed=seed)
 
 
 def long_trace_job(workload: Workload, seed: str) -> Job:
@@ -141,7 +158,9 @@ class Training:
         rows = np.concatenate(orders)[: steps * job.batch_size]
         if split is None:
             data_set = self._workload.data_set
-            self._pictures, self._labels = seeded.generated_rows(data_set, "train", rows)
+            self._pictures, self._labels = seeded.generated_rows(
+                data_set, "train", rows, self._job.data_seed
+            )
         else:
             self._pictures, self._labels = split[0][rows], split[1][rows]
         self._steps = 0

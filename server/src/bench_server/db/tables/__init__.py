@@ -19,6 +19,7 @@ from .trust import (
     LogNode,
     Owner,
     Projection,
+    RecomputeJob,
     SigningKey,
     Withdrawn,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "Owner",
     "Projection",
     "PublishedFigure",
+    "RecomputeJob",
     "SigningKey",
     "Submission",
     "Table",

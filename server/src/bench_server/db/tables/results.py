@@ -98,6 +98,7 @@ class Measurement(InSetup, Table, table=True):
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
+        Index("ix_measurement_challenge", "challenge_id", "workload_digest"),
         *(
             Index(f"ix_measurement_{name}", name, *NEWEST)
             for name in (

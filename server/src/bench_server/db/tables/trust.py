@@ -87,7 +87,8 @@ class Challenge(Table, table=True):
 class LogEntry(Table, table=True):
     """One leaf of the log. ``commitment`` is all of it that is public for ever.
 
-    A result's envelope is its submission; those of key events and acts are kept here, as sent.
+    A result's envelope is its submission; those of key events, acts and recomputations are kept
+    here, as signed.
     ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
     rotations that a key event, or the operator's act about a key, is about. What is erased when a
     result is withdrawn: ``salt``, ``envelope`` and ``submission_id`` of all its entries.
@@ -95,7 +96,9 @@ class LogEntry(Table, table=True):
 
     __tablename__ = "log_entry"
     __table_args__ = (
-        CheckConstraint("kind IN ('result', 'key_event', 'act')", name="kind_known"),
+        CheckConstraint(
+            "kind IN ('result', 'key_event', 'act', 'recomputation')", name="kind_known"
+        ),
         UniqueConstraint("payload_sha256"),
     )
 
@@ -166,3 +169,33 @@ class Projection(Table, table=True):
     id: int = Field(default=1, primary_key=True, sa_column_kwargs={"autoincrement": False})
     position: int = Field(default=0, sa_type=BigInteger)
     stopped_reason: str | None = Field(default=None, sa_type=Text)
+
+
+class RecomputeJob(Table, table=True):
+    """A seeded job of a challenge's results (:class:`bench_protocol.recomputation.SeededJob`).
+
+    ``id``: its seed and batch size. ``key_id`` and ``first_index``: the key whose budget it counts
+    against, and the log index of its first result. ``leased_until``: no other worker takes it
+    before. ``statement_index``: the log entry of the statement about it; NULL while it waits.
+    """
+
+    __tablename__ = "recompute_job"
+    __table_args__ = (
+        Index("ix_recompute_job_queue", "statement_index", "first_index", "id"),
+        Index("ix_recompute_job_spent", "key_id", "settled_at"),
+    )
+
+    id: str = Field(primary_key=True, max_length=64)
+    seed: str = Field(max_length=32)
+    batch_size: int = Field(sa_type=BigInteger)
+    challenge_id: str = Field(max_length=32)
+    nonce: str = Field(max_length=64)
+    workload: str = Field(max_length=64)
+    workload_digest: str = Field(max_length=64)
+    purpose: str = Field(max_length=16)
+    key_id: str = Field(max_length=64)
+    first_index: int = Field(sa_type=BigInteger)
+    leased_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    statement_index: int | None = Field(default=None, sa_type=BigInteger)
+    processor_seconds: float | None = None
+    settled_at: datetime | None = Field(default=None, sa_type=UtcDateTime)

@@ -1,20 +1,27 @@
 """``/results/{id}``: one result, with its signed payload, traces and telemetry."""
 
 import base64
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 
 from sqlmodel import Session
 
-from bench_protocol import charts, conformance, witness_references
+from bench_protocol import charts, conformance, recomputation, witness_references
 from bench_protocol import format as people
 from bench_protocol.matrix import Precision
-from bench_protocol.result import Result
+from bench_protocol.recomputation import JobKey
+from bench_protocol.recomputed import Band
+from bench_protocol.result import Result, Trace
 
 from ...answers import queries
 from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
+from ...ingest.verdicts import CheckVerdict
 from ...log import reader
+from ...recompute import jobs
+from ...recompute.jobs import Stated
 from ..description_lists import (
     Fact,
     condition_facts,
@@ -29,11 +36,12 @@ UNITS = {"percent": " %", "mhz": " MHz", "celsius": " °C", "watts": " W", "rpm"
 
 @dataclass(frozen=True)
 class TraceStep:
-    """One step of a conformance trace and its reference; null if a loss is not finite."""
+    """One step of a conformance trace and its reference; null if a loss is not finite, or if the
+    step was not recomputed."""
 
     step: int
     loss: float | None
-    reference: float
+    reference: float | None
     deviation: float | None
 
 
@@ -61,7 +69,8 @@ class WitnessStep:
 @dataclass(frozen=True)
 class WitnessTable:
     """What the timed session tells of its training. ``counted``: steps, by its own count;
-    ``expected``: those of warm-up and timing. ``has_reference``: whether one is stored."""
+    ``expected``: those of warm-up and timing. ``has_reference``: whether there is one, recomputed
+    or stored."""
 
     steps: tuple[WitnessStep, ...]
     counted: int
@@ -76,7 +85,8 @@ class ResultPage:
 
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
-    ``conformance``: the verdict on its traces; ``witness``: of the session that was timed, null in
+    ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
+    ``witness``: of the session that was timed, null in
     version 1 of the payload. ``telemetry``: one plot per sensor.
     """
 
@@ -88,7 +98,8 @@ class ResultPage:
     signed: Result
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
-    conformance: conformance.ConformanceVerdict | None
+    conformance: CheckVerdict | None
+    statements: tuple[int, ...]
     traces: tuple[TraceTable, ...]
     witness: WitnessTable | None
     telemetry: tuple[Plot, ...]
@@ -109,18 +120,23 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     key = session.get_one(SigningKey, submission.key_id)
     receipt = reader.receipts_of_results(session, [submission.id])[submission.id]
     api = f"/api/v1/results/{submission.id}"
+    keys = [job.key for job in recomputation.jobs(signed)]
+    stated = jobs.stated(session.connection(), keys)
+    answer = ResultAnswer(**result_fields(submission, row))
+    verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
     return ResultPage(
         title=f"{row.hardware}, {row.workload}",
         json_href=api,
         envelope_href=f"{api}/envelope",
         image_href=f"/results/{submission.id}/card.png",
-        answer=ResultAnswer(**result_fields(submission, row)),
+        answer=answer,
         signed=signed,
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
-        conformance=_conformance(signed),
-        traces=_traces(signed),
-        witness=_witness(signed),
+        conformance=verdicts.get("conformance"),
+        statements=tuple(sorted(item.log_index for item in stated.values())),
+        traces=_traces(signed, stated),
+        witness=_witness(signed, stated),
         telemetry=_telemetry(signed),
         training=training_facts(signed),
         machine=machine_facts(signed.machine),
@@ -130,13 +146,6 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
     )
-
-
-def _conformance(signed: Result) -> conformance.ConformanceVerdict | None:
-    if signed.measurement is None:
-        return None
-    architecture = signed.machine.cpu.architecture
-    return conformance.verdict(signed.cell, signed.measurement.traces, architecture=architecture)
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:
@@ -153,21 +162,19 @@ def _startup(signed: Result) -> tuple[charts.Segment, ...]:
     )
 
 
-def _traces(signed: Result) -> tuple[TraceTable, ...]:
-    """Traces of the reference's job, compared with it step by step."""
-    measured, references = signed.measurement, conformance.references()
+def _traces(signed: Result, stated: Mapping[JobKey, Stated]) -> tuple[TraceTable, ...]:
+    """Short traces beside what was recomputed of their seed, or stored for the public one."""
+    measured = signed.measurement
     tables = []
     for trace in measured.traces if measured else ():
         if trace.steps:  # the long one has a verdict of its own
             continue
-        right = references.get((signed.cell.workload_digest, trace.optimizer))
-        if right is None or len(trace.losses) != len(right.losses):
-            continue
-        off = conformance.deviations(trace.losses, right.losses)
+        right = _losses_of(signed, trace, stated)
+        off = conformance.deviations(trace.losses, right) if right else ()
         steps = (
             TraceStep(number, loss, reference, None if loss is None else deviation)
             for number, (loss, reference, deviation) in enumerate(
-                zip(trace.losses, right.losses, off, strict=True), 1
+                zip_longest(trace.losses, right, off), 1
             )
         )
         precision = trace.precision or signed.cell.precision
@@ -175,17 +182,28 @@ def _traces(signed: Result) -> tuple[TraceTable, ...]:
     return tuple(tables)
 
 
-def _witness(signed: Result) -> WitnessTable | None:
+def _losses_of(signed: Result, trace: Trace, stated: Mapping[JobKey, Stated]) -> tuple[float, ...]:
+    """What the losses of a trace must be; none where that is not known."""
+    found = stated.get(JobKey(trace.seed, trace.batch_size))
+    if found is not None and found.statement.figures is not None:
+        losses = found.statement.figures.losses
+    else:
+        right = conformance.references().get((signed.cell.workload_digest, trace.optimizer))
+        losses = right.losses if right is not None and right.seed == trace.seed else ()
+    return losses if len(losses) == len(trace.losses) else ()
+
+
+def _witness(signed: Result, stated: Mapping[JobKey, Stated]) -> WitnessTable | None:
     """Losses of the timed session beside their reference."""
     measured = signed.measurement
     if measured is None or measured.witness is None:
         return None
     told, blocks = measured.witness, measured.blocks
-    reference = witness_references.reference_of(signed)
+    band = _band(signed, stated)
     again = told.rewound.losses if told.rewound else (None,) * len(told.steps)
     ranges: list[tuple[float, float]] = []
-    if reference is not None:
-        ranges = list(zip(reference.low, reference.band.high.losses, strict=True))
+    if band is not None:
+        ranges = list(zip(band.low.losses, band.high.losses, strict=True))
     return WitnessTable(
         tuple(
             WitnessStep(step, *read, *(ranges[step - 1] if step <= len(ranges) else (None, None)))
@@ -194,8 +212,16 @@ def _witness(signed: Result) -> WitnessTable | None:
         counted=told.step_count,
         expected=1 + blocks.warm_up_steps + blocks.steps,
         tensors=len(told.movements),
-        has_reference=reference is not None,
+        has_reference=band is not None,
     )
+
+
+def _band(signed: Result, stated: Mapping[JobKey, Stated]) -> Band | None:
+    found = stated.get(JobKey(signed.seed, signed.cell.batch_size))
+    if found is not None and found.statement.figures is not None:
+        return found.statement.figures.band
+    reference = witness_references.reference_of(signed)
+    return None if reference is None else reference.band
 
 
 def _telemetry(signed: Result) -> tuple[Plot, ...]:

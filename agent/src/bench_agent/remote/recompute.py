@@ -1,0 +1,172 @@
+"""Recompute what a result or a server's statement says of its seeded jobs; needs no server."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from bench_protocol import (
+    conformance,
+    envelope,
+    recomputation,
+    trace_limits,
+    witness_verdict,
+)
+from bench_protocol.conformance import ConformanceVerdict
+from bench_protocol.errors import InvalidField
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import (
+    RECOMPUTATION_PAYLOAD_TYPE,
+    Recomputation,
+    SeededJob,
+)
+from bench_protocol.recompute import figures
+from bench_protocol.recomputed import Figures
+from bench_protocol.result import Result
+
+# Figures have ten digits; sums in another order change the last ones.
+SAME_WITHIN = 1e-7
+NAMES: dict[Purpose, str] = {
+    "sgd": "the trace under SGD",
+    "workload": "the trace under the workload's optimiser",
+    "timed": "the timed session",
+}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One comparison: what was compared, its outcome, a sentence for people."""
+
+    what: str
+    kind: Literal["conformant", "wrong_result", "unverified"]
+    sentence: str
+
+
+def of_result(result: Result) -> Iterator[Compared]:
+    """Recompute the traces and the first steps of the timed session, and compare.
+
+    Takes seconds of one core: a trace 0.01 to 5 s, a session up to 15 s.
+    """
+    origin = "self-seeded" if result.challenge is None else "seeded by its challenge"
+    if not recomputation.traces_are_seeded(result):
+        yield _plain("its traces", _public(result))
+    else:
+        known = {job.key: _known(job) for job in recomputation.jobs(result) if _is_trace(job)}
+        found = recomputation.verdict(result, known, result.machine.cpu.architecture)
+        if found is not None:
+            yield Compared(f"its traces, {origin}", found.kind, found.reason)
+    yield from _session(result, origin)
+
+
+def of_statement(path: Path) -> Iterator[Compared] | None:
+    """Recompute the figures of a server's statement, in a file as the log shows its envelope; None
+    if the file is something else.
+
+    Raises:
+        ProtocolError: it is no valid statement.
+    """
+    try:
+        sealed = envelope.read(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if sealed.payload_type != RECOMPUTATION_PAYLOAD_TYPE:
+        return None
+    return _statement(recomputation.parse(sealed.payload))
+
+
+def _statement(said: Recomputation) -> Iterator[Compared]:
+    what = f"{NAMES[said.purpose]} of {said.workload}"
+    if said.figures is None:
+        if said.draw is None or recomputation.is_drawn(said.draw):
+            yield Compared(what, "wrong_result", "the draw does not leave it out")
+        else:
+            yield Compared(what, "unverified", "the server did not compute it: it was not drawn")
+        return
+    job = recomputation.job_of(said)
+    if job is None:
+        raise InvalidField(f"no workload {said.workload!r} with its digest", field="workload")
+    off = _difference(said.figures, _figures(job))
+    kind: Literal["conformant", "wrong_result"]
+    kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
+    yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
+
+
+def _session(result: Result, origin: str) -> Iterator[Compared]:
+    what, measured = "its timed session", result.measurement
+    jobs = {job.purpose: job for job in recomputation.jobs(result)}
+    told = measured.witness if measured else None
+    if told is None:
+        return
+    if not recomputation.session_is_seeded(result):
+        yield Compared(what, "unverified", "its seed follows from no nonce")
+        return
+    if "timed" not in jobs:
+        why = "its data or its frozen weights are not generated, or its batch is too large"
+        yield Compared(what, "unverified", why)
+        return
+    right = _figures(jobs["timed"])
+    found = witness_verdict.judge(
+        result.cell,
+        jobs["timed"].workload,
+        told.steps,
+        told.losses,
+        told.step_count,
+        right.band,
+        movements=told.movements,
+        architecture=result.machine.cpu.architecture,
+        rewound=told.rewound,
+        start=right.start_loss,
+    )
+    yield Compared(f"{what}, {origin}", found.kind, found.sentence)
+
+
+def _public(result: Result) -> ConformanceVerdict:
+    traces = result.measurement.traces if result.measurement else ()
+    architecture = result.machine.cpu.architecture
+    found = conformance.verdict(result.cell, traces, architecture=architecture)
+    if found.kind == "conformant":
+        return ConformanceVerdict("unverified", "the public job, whose losses anybody can copy")
+    return found
+
+
+def _plain(what: str, found: ConformanceVerdict) -> Compared:
+    return Compared(what, found.kind, found.reason)
+
+
+def _is_trace(job: SeededJob) -> bool:
+    return job.purpose != "timed"
+
+
+def _figures(job: SeededJob) -> Figures:
+    return figures(job.workload, job.purpose, job.nonce, job.batch_size)
+
+
+def _known(job: SeededJob) -> Recomputation:
+    return Recomputation(
+        challenge="0" * 32,
+        nonce=job.nonce,
+        workload=job.workload.name,
+        workload_digest=job.workload.digest,
+        purpose=job.purpose,
+        batch_size=job.batch_size,
+        seed=job.key.seed,
+        server_origin="here",
+        verdict="computed",
+        figures=_figures(job),
+    )
+
+
+def _difference(one: Figures, other: Figures) -> float:
+    """The largest relative difference; infinite where their lengths differ."""
+    pairs = (
+        ((one.start_loss,), (other.start_loss,)),
+        (one.losses, other.losses),
+        (one.high, other.high),
+        (one.movements, other.movements),
+    )
+    if any(len(said) != len(right) for said, right in pairs):
+        return float("inf")
+    return max(
+        max(conformance.deviations(said, right, trace_limits.LEAST_MOVEMENT), default=0.0)
+        for said, right in pairs
+    )

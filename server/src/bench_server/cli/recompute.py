@@ -1,0 +1,112 @@
+"""Runs the recomputation: as a command, and beside a server in a process of its own.
+
+NumPy holds a core, and Python's lock with it, so a server must not compute in its own process. The
+process beside it starts when a job waits and ends when none is left.
+"""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from ..db.store import Store
+from ..log.server_keys import KeysProblem, load_authority
+from ..recompute import jobs
+from ..recompute.worker import Recomputer, utc_now
+from ..settings import PREFIX, Settings
+from .setup import stop as stop_with
+
+LOOK_SECONDS = 1.0
+RETRY_SECONDS = 30.0
+LOWEST_PRIORITY = 19
+ONE_CORE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+COMMAND = "from bench_server.cli.main import main; main(['recompute', '--once'])"
+logger = logging.getLogger(__name__)
+
+
+def work(store: Store, settings: Settings, once: bool) -> int:
+    """Recompute until SIGTERM or Ctrl-C, or until no job is left.
+
+    Returns:
+        The number of jobs that were settled, 0 unless ``once``.
+
+    Raises:
+        typer.Exit: the server's keys cannot be used.
+    """
+    be_gentle()
+    try:
+        authority = load_authority(settings.origin, settings.keys_folder)
+    except KeysProblem as error:
+        raise stop_with(str(error)) from None
+    worker = Recomputer(store, authority, settings.recompute_seconds)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with suppress(KeyboardInterrupt):
+        if once:
+            return worker.drain()
+        print("recomputing", flush=True)
+        worker.run(Event())
+    return 0
+
+
+def be_gentle() -> None:
+    """The lowest priority, and one core. Before NumPy is imported."""
+    for name in ONE_CORE:
+        os.environ[name] = "1"
+    if hasattr(os, "nice"):
+        os.nice(LOWEST_PRIORITY)
+
+
+def _interrupt(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def recomputing(store: Store, settings: Settings) -> Iterator[None]:
+    """A process that recomputes whenever a job waits, until the context ends."""
+    stop = Event()
+    thread = Thread(target=_follow, args=(store, settings, stop), name="recompute", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def _follow(store: Store, settings: Settings, stop: Event) -> None:
+    while not stop.wait(LOOK_SECONDS):
+        try:
+            with store.reading() as session:
+                due = jobs.are_due(session, utc_now())
+        except SQLAlchemyError:
+            logger.exception("the database does not answer")
+            stop.wait(RETRY_SECONDS)
+            continue
+        if due and _process(settings, stop) != 0 and not stop.is_set():
+            logger.error("bench-server recompute failed; it is started again later")
+            stop.wait(RETRY_SECONDS)
+
+
+def _process(settings: Settings, stop: Event) -> int:
+    """Run the command until it ends or the server does. Returns its exit status."""
+    environ = os.environ | {
+        f"{PREFIX}DATABASE_URL": settings.database_url,
+        f"{PREFIX}KEYS_DIR": str(settings.keys_folder),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-c", COMMAND],
+        env=environ,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    ) as process:
+        while process.poll() is None:
+            if stop.wait(LOOK_SECONDS / 4):
+                process.terminate()
+                break
+        return process.wait()

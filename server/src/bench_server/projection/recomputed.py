@@ -1,0 +1,65 @@
+"""Statements about recomputations: the results that waited for them are judged again."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, bindparam, select, update
+
+from bench_protocol import recomputation
+from bench_protocol.recomputation import Known
+from bench_protocol.result import Result
+
+from ..db.tables import Submission, table_of
+from ..ingest import columns, result_checks
+from ..ingest import verdicts as check_verdicts
+from ..ranking.rows import RESULTS
+from ..recompute import jobs
+from .entries import RecomputationEntry
+
+
+def judge_again(
+    connection: Connection, entries: Sequence[RecomputationEntry]
+) -> Iterator[ColumnElement[bool]]:
+    """Note statements that follow each other in the log, and store the new verdicts.
+
+    Returns:
+        Which results have new ones: those of each challenge and workload.
+    """
+    for entry in entries:
+        jobs.note(connection, entry.log_index, entry.statement)
+    said = {(entry.statement.challenge, entry.statement.workload_digest) for entry in entries}
+    for challenge, digest in sorted(said):
+        rows = connection.execute(WAITING, {"challenge": challenge, "digest": digest}).all()
+        results = {row.submission_id: columns.stored_result(row.payload) for row in rows}
+        keys = [job.key for result in results.values() for job in recomputation.jobs(result)]
+        known = jobs.before(jobs.stated(connection, keys), entries[-1].log_index + 1)
+        judged = [
+            {"of": row.submission_id, "verdicts": _verdicts(row, results[row.submission_id], known)}
+            for row in rows
+        ]
+        if judged:
+            connection.execute(SET_VERDICTS, judged)
+            yield (RESULTS.c.challenge_id == challenge) & (RESULTS.c.workload_digest == digest)
+
+
+def _verdicts(row: Any, result: Result, known: Known) -> str:
+    """The verdicts of a stored result, those that follow from the result run again."""
+    stored = check_verdicts.from_text(row.verdicts)
+    bound = any(verdict.check == "challenge" and verdict.passed for verdict in stored)
+    again = result_checks.of_result(result, known, bound)
+    others = [verdict for verdict in stored if verdict.check not in result_checks.NAMES]
+    return check_verdicts.as_text([*again, *others])
+
+
+# Statements, built once.
+_SUBMISSIONS = table_of(Submission)
+SET_VERDICTS = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
+WAITING = (
+    select(RESULTS.c.submission_id, RESULTS.c.verdicts, _SUBMISSIONS.c.payload)
+    .join(_SUBMISSIONS, _SUBMISSIONS.c.id == RESULTS.c.submission_id)
+    .where(
+        RESULTS.c.challenge_id == bindparam("challenge"),
+        RESULTS.c.workload_digest == bindparam("digest"),
+    )
+    .order_by(RESULTS.c.submission_id)
+)

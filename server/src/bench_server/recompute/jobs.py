@@ -1,0 +1,165 @@
+"""The queue of recomputations: jobs of logged results, leases, and what was stated about each.
+
+The projector adds the jobs of the results that it applies; a job that is there already is left
+alone, so a reindex adds none twice. A worker takes a job by a lease in the database and ends it by
+a statement in the log.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, Connection, bindparam, or_, select, update
+from sqlmodel import Session, col, func
+
+from bench_protocol import envelope, recomputation
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import JobKey, Recomputation
+from bench_protocol.result import Measured, Result
+
+from ..db.lists import among
+from ..db.store import Store
+from ..db.tables import LogEntry, RecomputeJob, table_of
+from ..db.upsert import insert_new
+
+# A worker that was killed keeps its job for so long. Jobs take seconds; on a busy machine, at the
+# lowest priority, minutes.
+LEASE = timedelta(minutes=10)
+
+
+class Stated(NamedTuple):
+    """A statement and the index of its entry."""
+
+    log_index: int
+    statement: Recomputation
+
+
+def needed(result: Result, challenge_id: str, log_index: int) -> list[dict[str, Any]]:
+    """The rows of the jobs that a bound result brings: of a measurement whose seeds all follow from
+    its challenge's nonce."""
+    seeded = recomputation.traces_are_seeded(result) and recomputation.session_is_seeded(result)
+    if not seeded or not isinstance(result.outcome, Measured):
+        return []
+    others = {
+        "challenge_id": challenge_id,
+        "key_id": result.agent.key_id,
+        "first_index": log_index,
+    }
+    return [
+        _row(job.key, job.purpose, job.nonce, job.workload.name, job.workload.digest, **others)
+        for job in recomputation.jobs(result)
+    ]
+
+
+def _row(
+    key: JobKey, purpose: Purpose, nonce: str, workload: str, digest: str, **others: Any
+) -> dict[str, Any]:
+    """The row of a job that nothing was stated about."""
+    return {
+        "id": key.text,
+        "seed": key.seed,
+        "batch_size": key.batch_size,
+        "nonce": nonce,
+        "workload": workload,
+        "workload_digest": digest,
+        "purpose": purpose,
+        "leased_until": None,
+        "statement_index": None,
+        "processor_seconds": None,
+        "settled_at": None,
+        **others,
+    }
+
+
+def add(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the jobs that are not there yet."""
+    insert_new(connection, _JOBS, rows)
+
+
+def note(connection: Connection, log_index: int, said: Recomputation) -> None:
+    """Note the entry of a statement, also where the job is not here: after a downgrade, in an
+    audit."""
+    others = {"challenge_id": said.challenge, "key_id": "", "first_index": log_index}
+    row = _row(said.key, said.purpose, said.nonce, said.workload, said.workload_digest, **others)
+    add(connection, [row])
+    connection.execute(NOTE, {"of": said.key.text, "statement_index": log_index})
+
+
+def stated(connection: Connection, keys: Iterable[JobKey]) -> dict[JobKey, Stated]:
+    """What the log says of jobs."""
+    ids = sorted({key.text for key in keys})
+    if not ids:
+        return {}
+    rows = connection.execute(STATED, {"ids": ids})
+    found = (Stated(row.log_index, _statement(row.envelope)) for row in rows)
+    return {item.statement.key: item for item in found}
+
+
+def before(known: Mapping[JobKey, Stated], index: int) -> dict[JobKey, Recomputation]:
+    """The statements whose entries precede an index."""
+    return {key: item.statement for key, item in known.items() if item.log_index < index}
+
+
+def take(store: Store, now: datetime) -> RecomputeJob | None:
+    """Lease the oldest job that nobody has; None if there is none."""
+    with store.writing() as session:
+        job = session.exec(
+            select(RecomputeJob)  # type: ignore[call-overload]
+            .where(*_free(now))
+            .order_by(col(RecomputeJob.first_index), col(RecomputeJob.id))
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        ).scalar_one_or_none()
+        if job is None:
+            return None
+        job.leased_until = now + LEASE
+        session.add(job)
+        return RecomputeJob(**job.model_dump())
+
+
+def release(store: Store, job_id: str) -> None:
+    """Give a job back, so that another worker takes it at once."""
+    with store.writing() as session:
+        session.connection().execute(
+            update(_JOBS)
+            .where(_JOBS.c.id == job_id, _JOBS.c.statement_index.is_(None))
+            .values(leased_until=None)
+        )
+
+
+def are_due(session: Session, now: datetime) -> bool:
+    """Whether a job waits for a worker."""
+    query = select(_JOBS.c.id).where(*_free(now)).limit(1)
+    return session.connection().scalar(query) is not None
+
+
+def pending(session: Session) -> int:
+    """Number of jobs that nothing was stated about."""
+    query = select(func.count()).select_from(_JOBS).where(_JOBS.c.statement_index.is_(None))
+    return int(session.connection().scalar(query) or 0)
+
+
+def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
+    """Processor seconds that the jobs of a key have cost."""
+    query = select(func.sum(_JOBS.c.processor_seconds)).where(
+        _JOBS.c.key_id == key_id, _JOBS.c.settled_at >= since
+    )
+    return float(session.connection().scalar(query) or 0.0)
+
+
+def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    c = _JOBS.c
+    return c.statement_index.is_(None), or_(c.leased_until.is_(None), c.leased_until < now)
+
+
+def _statement(raw: bytes) -> Recomputation:
+    return recomputation.parse(envelope.read(raw).payload)
+
+
+_JOBS, _LOG = map(table_of, (RecomputeJob, LogEntry))
+NOTE = update(_JOBS).where(_JOBS.c.id == bindparam("of"), _JOBS.c.statement_index.is_(None))
+STATED = (
+    select(_LOG.c.log_index, _LOG.c.envelope)
+    .select_from(_JOBS.join(_LOG, _JOBS.c.statement_index == _LOG.c.log_index))
+    .where(among(_JOBS.c.id, "ids"))
+)

@@ -1,0 +1,167 @@
+"""The worker: takes a job, computes it or leaves it out of the draw, signs and logs a statement."""
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event
+
+from sqlmodel import Session, col, select
+
+from bench_protocol import envelope, nonces, recomputation
+from bench_protocol.catalogue import workload_named
+from bench_protocol.nonces import Purpose
+from bench_protocol.receipts import open_checkpoint
+from bench_protocol.recomputation import (
+    RECOMPUTATION_PAYLOAD_TYPE,
+    Draw,
+    Recomputation,
+    SeededJob,
+)
+from bench_protocol.recomputed import Figures
+from bench_protocol.workloads import Workload
+
+from ..db.store import Store
+from ..db.tables import LogCheckpoint, RecomputeJob
+from ..log import writer
+from ..log.server_keys import Authority
+from . import jobs
+
+# Of the jobs beyond a key's budget.
+DRAWN_SHARE = 0.1
+IDLE_SECONDS = 1.0
+Compute = Callable[[Workload, Purpose, str, int], Figures]
+logger = logging.getLogger(__name__)
+
+
+def compute(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    """Recompute a job in NumPy; see :func:`bench_protocol.recompute.figures`."""
+    from bench_protocol.recompute import figures  # here: only this needs NumPy
+
+    return figures(workload, purpose, nonce, batch_size)
+
+
+def utc_now() -> datetime:
+    """The worker's clock."""
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True)
+class Recomputer:
+    """Works on the queue of one database; any number may do so at once.
+
+    ``budget_seconds``: processor seconds a key has each day (UTC).
+    """
+
+    store: Store
+    authority: Authority
+    budget_seconds: float
+    clock: Callable[[], datetime] = utc_now
+    compute: Compute = compute
+    processor_seconds: Callable[[], float] = time.process_time
+
+    def run(self, stop: Event) -> None:
+        """Work until ``stop`` is set."""
+        while not stop.is_set():
+            if not self.step():
+                stop.wait(IDLE_SECONDS)
+
+    def drain(self) -> int:
+        """Work until no job is free.
+
+        Returns:
+            The number of jobs.
+        """
+        count = 0
+        while self.step():
+            count += 1
+        return count
+
+    def step(self) -> bool:
+        """Take one job and state its outcome. A job that fails is tried again when its lease ends.
+
+        Returns:
+            Whether there was one.
+        """
+        row = jobs.take(self.store, self.clock())
+        if row is None:
+            return False
+        try:
+            self._work(row)
+        except Exception:
+            logger.exception("job %s (%s, %s) failed", row.id, row.workload, row.purpose)
+        except BaseException:
+            jobs.release(self.store, row.id)
+            raise
+        return True
+
+    def _work(self, row: RecomputeJob) -> None:
+        workload = workload_named(row.workload)
+        if workload.digest != row.workload_digest:
+            raise ValueError(f"the definition of {row.workload} has changed")
+        job = SeededJob(workload, row.purpose, row.nonce, row.batch_size)  # type: ignore[arg-type]
+        draw = self._left_out(row)
+        began = self.processor_seconds()
+        figures = None
+        if draw is None:
+            figures = self.compute(workload, job.purpose, job.nonce, job.batch_size)
+        seconds = self.processor_seconds() - began
+        statement = Recomputation(
+            challenge=row.challenge_id,
+            nonce=job.nonce,
+            workload=workload.name,
+            workload_digest=workload.digest,
+            purpose=job.purpose,
+            batch_size=job.batch_size,
+            seed=row.seed,
+            server_origin=self.authority.origin,
+            verdict="computed" if figures else "not_drawn",
+            figures=figures,
+            tolerance=recomputation.tolerance(job) if figures else None,
+            draw=draw,
+        )
+        self._state(row.id, statement, seconds)
+
+    def _left_out(self, row: RecomputeJob) -> Draw | None:
+        """The draw that left a job out; None if it is computed."""
+        midnight = self.clock().replace(hour=0, minute=0, second=0, microsecond=0)
+        with self.store.reading() as session:
+            spent = jobs.spent_seconds(session, row.key_id, midnight)
+            if spent < self.budget_seconds:
+                return None
+            draw = self._draw(session, row)
+        return None if recomputation.is_drawn(draw) else draw
+
+    def _draw(self, session: Session, row: RecomputeJob) -> Draw:
+        note = session.exec(
+            select(LogCheckpoint.note)
+            .where(col(LogCheckpoint.size) > row.first_index)
+            .order_by(col(LogCheckpoint.size))
+            .limit(1)
+        ).one()
+        checkpoint = open_checkpoint(note, self.authority.log_key)
+        return Draw(
+            size=checkpoint.size,
+            root=checkpoint.root.hex(),
+            seed=nonces.seed_of(row.nonce, row.workload_digest, "timed"),
+            share=DRAWN_SHARE,
+        )
+
+    def _state(self, job_id: str, statement: Recomputation, seconds: float) -> None:
+        """Sign and log a statement, unless another worker has stated the job meanwhile."""
+        sealed = envelope.seal(
+            RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(statement), self.authority.challenge
+        )
+        leaf = writer.Leaf("recomputation", envelope.read(sealed))
+        now = self.clock()
+        with self.store.writing_in_turn() as session:
+            writer.take_turn(session)
+            row = session.get_one(RecomputeJob, job_id)
+            if row.statement_index is not None:
+                return
+            (receipt,) = writer.append(session, self.authority, [leaf], now)
+            row.statement_index = receipt.index
+            row.processor_seconds = seconds
+            row.settled_at = now
+            session.add(row)

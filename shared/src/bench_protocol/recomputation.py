@@ -1,0 +1,227 @@
+"""Which jobs a result must have trained, and the server's signed statement of what each gives.
+
+Reading and comparing needs no NumPy; :mod:`.recompute` computes.
+"""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from pydantic import ValidationError
+
+from . import architectures, conformance, nonces, strict_json, trace_limits
+from .catalogue import CATALOGUE, workload_named
+from .conformance import TRACED, ConformanceVerdict, Reference
+from .errors import InvalidField, first_invalid_field
+from .nonces import Purpose
+from .recomputed import Figures
+from .result import Result, RunId, Seed
+from .units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
+from .witness_references import GENERATED_WEIGHTS
+from .witness_steps import is_affordable
+from .workloads import Workload
+
+RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+
+
+class JobKey(NamedTuple):
+    """What a seeded job's figures follow from, but for the workload, which is in the seed."""
+
+    seed: str
+    batch_size: int
+
+    @property
+    def text(self) -> str:
+        """As one word."""
+        return f"{self.seed}-{self.batch_size}"
+
+
+@dataclass(frozen=True)
+class SeededJob:
+    """One job of a result: a trace, or the first steps of its timed session."""
+
+    workload: Workload
+    purpose: Purpose
+    nonce: str
+    batch_size: int
+
+    @property
+    def key(self) -> JobKey:
+        """What it is stored by."""
+        seed = nonces.seed_of(self.nonce, self.workload.digest, self.purpose)
+        return JobKey(seed, self.batch_size)
+
+
+class Tolerance(Wire):
+    """Largest relative deviations on a CPU in float32: of the loss of each step, and of a
+    movement."""
+
+    losses: tuple[Finite, ...]
+    movements: Finite
+
+
+class Draw(Wire):
+    """Why a job was not computed: the budget of its key was spent, and it was not drawn.
+
+    It is drawn where the first eight bytes of SHA-256(``root`` || ``seed``) are below ``share`` of
+    2**64. ``root``: of the log's checkpoint at ``size``, the first one with the job's first result;
+    ``seed``: the sixteen bytes of the session's.
+    """
+
+    size: Count
+    root: Sha256
+    seed: Seed
+    share: Share
+
+
+class Recomputation(Wire):
+    """The server's statement about one job of a challenge, signed by its challenge key.
+
+    ``figures``: None where the job was not computed; then ``draw`` says why. Whether a result
+    conforms follows from comparing it with the figures (:func:`verdict`), so results that come
+    later need no further statement.
+    """
+
+    challenge: RunId
+    nonce: Sha256
+    workload: Slug
+    workload_digest: Sha256
+    purpose: Purpose
+    batch_size: PositiveCount
+    seed: Seed
+    server_origin: Text
+    verdict: Literal["computed", "not_drawn"]
+    figures: Figures | None = None
+    tolerance: Tolerance | None = None
+    draw: Draw | None = None
+
+    @property
+    def key(self) -> JobKey:
+        """The job it is about."""
+        return JobKey(self.seed, self.batch_size)
+
+    @property
+    def reference(self) -> Reference | None:
+        """What a trace is compared with."""
+        if self.figures is None or self.purpose == "timed":
+            return None
+        return Reference(
+            workload=self.workload,
+            workload_digest=self.workload_digest,
+            optimizer=self.purpose,
+            batch_size=self.batch_size,
+            seed=self.seed,
+            losses=self.figures.losses,
+            movements=self.figures.movements,
+        )
+
+
+Known = Mapping[JobKey, Recomputation]
+
+
+def payload(statement: Recomputation) -> bytes:
+    """The bytes to sign."""
+    return strict_json.dumps(statement.model_dump(mode="json", exclude_none=True))
+
+
+def parse(raw: bytes) -> Recomputation:
+    """Read a statement.
+
+    Raises:
+        MalformedJson, InvalidField: it is none, or its seed does not follow from its nonce.
+    """
+    strict_json.loads(raw)
+    try:
+        statement = Recomputation.model_validate_json(raw)
+    except ValidationError as error:
+        raise first_invalid_field(error) from None
+    follows = nonces.seed_of(statement.nonce, statement.workload_digest, statement.purpose)
+    if statement.seed != follows:
+        raise InvalidField(f"seed must be {follows}", field="seed")
+    return statement
+
+
+def tolerance(job: SeededJob) -> Tolerance | None:
+    """The tolerance of a trace; a session's depends on more (:mod:`.witness_verdict`)."""
+    if job.purpose == "timed":
+        return None
+    steps = conformance.seeded_steps(job.workload, job.purpose)
+    losses = trace_limits.TOLERANCES["cpu", "float32", job.purpose][:steps]
+    moved = trace_limits.movement_limit(job.workload, "cpu", "float32")
+    return Tolerance(losses=losses, movements=moved)
+
+
+def is_drawn(draw: Draw) -> bool:
+    """Whether a draw picks its job. Nobody but the server can steer it: the root depends on the
+    salt of the job's own result, which the server draws."""
+    digest = hashlib.sha256(bytes.fromhex(draw.root + draw.seed)).digest()
+    return int.from_bytes(digest[:8]) < draw.share * 2**64
+
+
+def nonce_of(result: Result) -> str | None:
+    """The nonce that seeds a result: its challenge's, or the agent's own."""
+    return result.challenge.nonce if result.challenge else result.nonce
+
+
+def jobs(result: Result) -> tuple[SeededJob, ...]:
+    """The seeded jobs of a result: two traces, and its session where its data and its frozen
+    weights are generated and its batch is not too large
+    (:func:`bench_protocol.witness_steps.is_affordable`). Empty without a nonce, and where the
+    workload's definition has changed.
+    """
+    nonce, cell, measured = nonce_of(result), result.cell, result.measurement
+    workload = workload_named(cell.workload)
+    if nonce is None or measured is None or workload.digest != cell.workload_digest:
+        return ()
+    batch_size = conformance.trace_batch_size(workload)
+    made = [SeededJob(workload, optimizer, nonce, batch_size) for optimizer in TRACED]
+    if session_is_recomputed(result) and is_affordable(workload, cell.batch_size):
+        made.append(SeededJob(workload, "timed", nonce, cell.batch_size))
+    return tuple(made)
+
+
+def job_of(statement: Recomputation) -> SeededJob | None:
+    """The job of a statement; None if the catalogue has no such workload."""
+    for workload in CATALOGUE:
+        if workload.digest == statement.workload_digest:
+            return SeededJob(workload, statement.purpose, statement.nonce, statement.batch_size)
+    return None
+
+
+def session_is_recomputed(result: Result) -> bool:
+    """Whether all that the session's first losses follow from is generated."""
+    settings = result.measurement.recipe_settings if result.measurement else {}
+    weights = settings.get("frozen_weights", GENERATED_WEIGHTS)
+    return result.cell.data == "generated" and weights == GENERATED_WEIGHTS
+
+
+def traces_are_seeded(result: Result) -> bool:
+    """Whether the seeds of the short traces follow from the result's nonce."""
+    nonce, measured = nonce_of(result), result.measurement
+    if nonce is None or measured is None:
+        return False
+    short = [trace for trace in measured.traces if not trace.steps]
+    digest = result.cell.workload_digest
+    return all(trace.seed == nonces.seed_of(nonce, digest, trace.optimizer) for trace in short)
+
+
+def session_is_seeded(result: Result) -> bool:
+    """Whether the seed of the timed session follows from the result's nonce."""
+    nonce, digest = nonce_of(result), result.cell.workload_digest
+    return nonce is not None and result.seed == nonces.seed_of(nonce, digest, "timed")
+
+
+def verdict(
+    result: Result, known: Known, architecture: str = architectures.MEASURED
+) -> ConformanceVerdict | None:
+    """Compare the short traces with their recomputation; None if it is not complete."""
+    measured = result.measurement
+    references: dict[tuple[str, str], Reference] = {}
+    for job in jobs(result):
+        statement = known.get(job.key)
+        if statement is not None and (reference := statement.reference):
+            references[statement.workload_digest, reference.optimizer] = reference
+    if measured is None or len(references) < len(TRACED):
+        return None
+    return conformance.verdict(result.cell, measured.traces, references, architecture)

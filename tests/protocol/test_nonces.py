@@ -1,0 +1,169 @@
+"""Seeds that follow from a nonce, the jobs of a result, and the server's statement about one."""
+
+import hashlib
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from tests.fakes import results
+from tests.fakes.seeding import recomputed_for, seed_honestly, with_traces
+
+from bench_protocol import conformance, nonces, recomputation, seeded
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.errors import InvalidField, MalformedJson
+from bench_protocol.recompute import figures, nonce_job
+from bench_protocol.result import Challenge, Result
+from bench_protocol.witness_steps import is_affordable, witness_steps
+
+NONCE = "ab" * 32
+DENSE = workload_named("mnist-dense")
+
+
+def test_a_seed_is_the_digest_of_nonce_workload_and_purpose() -> None:
+    text = f"trainmark/trace/v2/{NONCE}/{DENSE.digest}/sgd".encode()
+    assert nonces.seed_of(NONCE, DENSE.digest, "sgd") == hashlib.sha256(text).hexdigest()[:32]
+    seeds = {
+        nonces.seed_of(nonce, workload.digest, purpose)
+        for nonce in (NONCE, "cd" * 32)
+        for workload in CATALOGUE
+        for purpose in nonces.PURPOSES
+    }
+    assert len(seeds) == 2 * len(CATALOGUE) * 3
+
+
+def test_a_trace_takes_weights_order_and_data_from_its_nonce() -> None:
+    one, other = (nonce_job(DENSE, "sgd", nonce, 32) for nonce in (NONCE, "cd" * 32))
+    assert not np.array_equal(one.weights()[1]["kernel"], other.weights()[1]["kernel"])
+    assert not np.array_equal(*(seeded.order(96, 0, job.seed) for job in (one, other)))
+    data_set = one.trained.data_set
+    pictures = [
+        seeded.generated_data(data_set, "train", 32, job.data_seed)[0] for job in (one, other)
+    ]
+    assert not np.array_equal(*pictures)
+
+
+def test_a_session_takes_weights_and_order_and_keeps_its_data() -> None:
+    job = nonce_job(DENSE, "timed", NONCE, 128)
+    assert job.seed == nonces.seed_of(NONCE, DENSE.digest, "timed")
+    assert job.data_seed == seeded.DATA_SEED
+    assert job.samples == DENSE.data_set.train_samples
+
+
+def test_figures_of_a_trace_have_its_steps_and_movements() -> None:
+    made = figures(DENSE, "workload", NONCE, 32)
+    assert len(made.losses) == conformance.seeded_steps(DENSE, "workload") == 3
+    assert len(made.movements) == 4
+    assert made.start_loss == made.losses[0]
+    assert made != figures(DENSE, "workload", "cd" * 32, 32)
+
+
+def test_figures_of_a_session_are_ranges_where_it_drops_out() -> None:
+    plain = figures(DENSE, "timed", NONCE, 1024)
+    assert len(plain.losses) == witness_steps(DENSE, 1024)[-1]
+    assert plain.band.low == plain.band.high
+    dropping = figures(workload_named("fashion-mlp"), "timed", NONCE, 16_384)
+    assert all(low < high for low, high in zip(dropping.losses, dropping.high, strict=True))
+
+
+def test_a_deep_network_is_traced_two_steps_under_adam() -> None:
+    vgg = workload_named("cifar100-vgg16")
+    steps = [conformance.seeded_steps(vgg, optimizer) for optimizer in conformance.TRACED]
+    assert steps == [3, 2]
+
+
+def bound(**overrides: object) -> Result:
+    challenge = Challenge(id="1" * 32, nonce=NONCE, server_origin="here")
+    return results.make_result(
+        cell=results.make_cell("mnist-dense"),
+        challenge=challenge,
+        **overrides,  # type: ignore[arg-type]
+    )
+
+
+def test_the_jobs_of_a_result() -> None:
+    made = recomputation.jobs(bound())
+    assert [(job.purpose, job.batch_size) for job in made] == [
+        ("sgd", 32),
+        ("workload", 32),
+        ("timed", DENSE.batch_size),
+    ]
+    real = bound().model_copy(update={"cell": results.make_cell("mnist-dense", data="real")})
+    assert [job.purpose for job in recomputation.jobs(real)] == ["sgd", "workload"]
+    assert recomputation.jobs(results.make_result()) == ()
+
+
+def test_a_session_of_a_large_batch_is_not_recomputed() -> None:
+    vgg = workload_named("cifar100-vgg16")
+    for batch_size, purposes in ((2_048, 3), (2_049, 2)):
+        cell = results.make_cell(vgg.name, batch_size=batch_size)
+        large = bound().model_copy(update={"cell": cell})
+        assert len(recomputation.jobs(large)) == purposes
+    for workload in CATALOGUE:
+        assert all(is_affordable(workload, size) for size in workload.batch_sizes)
+
+
+def test_a_result_has_one_nonce() -> None:
+    assert recomputation.nonce_of(results.make_result(nonce=NONCE)) == NONCE
+    with pytest.raises(ValueError, match="nonce of its own"):
+        bound(nonce=NONCE)
+    with pytest.raises(ValueError, match="schema_version 1 has no nonce"):
+        results.make_result(witness=False, nonce=NONCE)
+
+
+@pytest.fixture(scope="module")
+def statement() -> Iterator[recomputation.Recomputation]:
+    job = recomputation.jobs(bound())[0]
+    return recomputation.Recomputation(
+        challenge="1" * 32,
+        nonce=NONCE,
+        workload="mnist-dense",
+        workload_digest=DENSE.digest,
+        purpose="sgd",
+        batch_size=job.batch_size,
+        seed=job.key.seed,
+        server_origin="here",
+        verdict="computed",
+        figures=figures(DENSE, "sgd", NONCE, job.batch_size),
+        tolerance=recomputation.tolerance(job),
+    )
+
+
+def test_a_statement_is_read_as_it_was_written(statement: recomputation.Recomputation) -> None:
+    assert recomputation.parse(recomputation.payload(statement)) == statement
+
+
+def test_a_statement_about_another_seed_is_refused(
+    statement: recomputation.Recomputation,
+) -> None:
+    other = statement.model_copy(update={"seed": "0" * 32})
+    with pytest.raises(InvalidField, match="seed must be"):
+        recomputation.parse(recomputation.payload(other))
+    with pytest.raises(MalformedJson):
+        recomputation.parse(b"{")
+
+
+def test_traces_are_compared_once_both_are_known(statement: recomputation.Recomputation) -> None:
+    result = seed_honestly(bound())
+    known = recomputed_for(result)
+    found = recomputation.verdict(result, known)
+    assert found is not None
+    assert found.kind == "conformant", found
+    assert recomputation.traces_are_seeded(result)
+    assert recomputation.session_is_seeded(result)
+    assert recomputation.verdict(result, {statement.key: statement}) is None
+    public = results.make_result(cell=result.cell)
+    copied = public.model_copy(update={"challenge": result.challenge})
+    assert not recomputation.traces_are_seeded(copied)
+    assert not recomputation.session_is_seeded(copied)
+
+
+@pytest.mark.parametrize("field", ["losses", "movements"])
+def test_noise_of_a_percent_is_wrong(field: str) -> None:
+    result = seed_honestly(bound())
+    known = recomputed_for(result)
+    (first, *others) = result.measurement.traces  # type: ignore[union-attr]
+    values = getattr(first, field)
+    off = first.model_copy(update={field: (*values[:-1], values[-1] * 1.01)})
+    found = recomputation.verdict(with_traces(result, (off, *others)), known)
+    assert found is not None
+    assert found.kind == "wrong_result", found

@@ -1,0 +1,319 @@
+"""Recomputation: jobs from the log, leases, budgets, statements, and what results become."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlmodel import delete, select
+from tests.fakes import results, trusted
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.projected import project, settle
+from tests.fakes.seeding import invented
+
+from bench_protocol import envelope, recomputation
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputed import Figures
+from bench_protocol.result import Failed, Result
+from bench_protocol.workloads import Workload
+from bench_server.answers.log_entries import fetch_from
+from bench_server.audit.verify import audit
+from bench_server.db.store import Store
+from bench_server.db.tables import (
+    Aggregate,
+    LogEntry,
+    Measurement,
+    RecomputeJob,
+    Submission,
+)
+from bench_server.ingest import result_checks, verdicts
+from bench_server.ingest.columns import stored_result
+from bench_server.log import writer
+from bench_server.projection.projector import Projector
+from bench_server.projection.reindex import clear, reindex
+from bench_server.recompute import jobs
+from bench_server.recompute.worker import Recomputer
+
+NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
+
+
+@pytest.fixture
+def sent(post: object, store: Store) -> list[str]:
+    """Two repeats of one run, projected and not recomputed."""
+    ids = trusted.send(store, results.private_key(), [1_000_000, 1_010_000], projected=False)
+    project(store)
+    return ids
+
+
+def worker(store: Store, budget_seconds: float = 1e9, seconds: float = 0.0) -> Recomputer:
+    ticks = iter(range(1_000_000))
+    return Recomputer(
+        store,
+        AUTHORITY,
+        budget_seconds,
+        clock=lambda: NOW,
+        compute=invented,
+        processor_seconds=lambda: next(ticks) * seconds,
+    )
+
+
+def levels(store: Store) -> list[int]:
+    with store.reading() as session:
+        return list(session.exec(select(Measurement.trust_level)).all())
+
+
+def found(store: Store, check: str) -> set[str]:
+    with store.reading() as session:
+        texts = session.exec(select(Measurement.verdicts)).all()
+    return {
+        str(verdict.figures.get("verdict"))
+        for text in texts
+        for verdict in verdicts.from_text(text)
+        if verdict.check == check
+    }
+
+
+def statements(store: Store) -> list[recomputation.Recomputation]:
+    with store.reading() as session:
+        raws = session.exec(
+            select(LogEntry.envelope)
+            .where(LogEntry.kind == "recomputation")
+            .order_by(LogEntry.log_index)  # type: ignore[arg-type]
+        ).all()
+    return [recomputation.parse(envelope.read(raw or b"").payload) for raw in raws]
+
+
+def test_a_result_is_pending_at_level_2_until_it_is_recomputed(
+    store: Store, sent: list[str]
+) -> None:
+    assert levels(store) == [2, 2]
+    assert found(store, "conformance") == found(store, "witness") == {"pending"}
+    assert worker(store).drain() == 3  # both repeats have the same three jobs
+    assert levels(store) == [2, 2]
+    project(store)
+    assert levels(store) == [3, 3]
+    assert found(store, "conformance") == found(store, "witness") == {"conformant"}
+    assert worker(store).drain() == 0
+
+
+def test_the_statement_is_signed_and_says_what_was_computed(store: Store, sent: list[str]) -> None:
+    worker(store).drain()
+    assert [said.purpose for said in statements(store)].count("timed") == 1
+    for said in statements(store):
+        assert said.verdict == "computed"
+        assert said.figures is not None
+        assert (said.tolerance is None) == (said.purpose == "timed")
+    with store.reading() as session:
+        entry = session.exec(select(LogEntry).where(LogEntry.kind == "recomputation")).first()
+        assert entry is not None
+        opened = envelope.read(entry.envelope or b"")
+    key = AUTHORITY.challenge.public_key()
+    kind = recomputation.RECOMPUTATION_PAYLOAD_TYPE
+    assert envelope.open_envelope(opened, kind, lambda _: key) == opened.payload
+
+
+def test_a_later_result_of_the_same_job_needs_no_statement(store: Store, sent: list[str]) -> None:
+    settle(store)
+    with store.reading() as session:
+        before = len(session.exec(select(LogEntry)).all())
+    assert reindex(store) == before
+    assert levels(store) == [3, 3]
+    assert worker(store).drain() == 0
+
+
+def test_a_replay_recomputes_nothing(store: Store, sent: list[str]) -> None:
+    settle(store)
+    with store.reading() as session:
+        rows = [row.model_dump() for row in session.exec(select(Measurement)).all()]
+    reindex(store)
+    with store.reading() as session:
+        again = [row.model_dump() for row in session.exec(select(Measurement)).all()]
+        assert not jobs.are_due(session, NOW + timedelta(days=1))
+    assert again == rows
+
+
+def test_what_is_not_recomputed_is_not_pending(sent: list[str], store: Store) -> None:
+    """A failed repeat, and one whose session has another seed than its challenge's."""
+    result = trusted_result(store, sent[0])
+    failed = Failed(kind="crashed", phase="evaluate", measurement=result.measurement)
+    for changes in ({"outcome": failed}, {"seed": "1" * 32}):
+        changed = result.model_copy(update=changes)
+        assert jobs.needed(changed, "1" * 32, 7) == []
+        said = {one.check: one for one in result_checks.of_result(changed)}
+        for name in ("conformance", "witness"):
+            assert not said[name].passed
+            assert said[name].figures["verdict"] != "pending"
+
+
+def trusted_result(store: Store, identity: str) -> Result:
+    with store.reading() as session:
+        return stored_result(session.get_one(Submission, identity).payload)
+
+
+def test_a_wrong_trace_is_unranked_once_it_is_recomputed(store: Store, sent: list[str]) -> None:
+    def other(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+        right = invented(workload, purpose, nonce, batch_size)
+        losses = tuple(1.001 * loss for loss in right.losses)
+        return right.model_copy(update={"losses": losses})
+
+    replace(worker(store), compute=other).drain()
+    project(store)
+    with store.reading() as session:
+        rows = session.exec(select(Measurement)).all()
+    assert [row.rankable for row in rows] == [False, False]
+    assert all("deviates by" in str(row.unranked_reason) for row in rows)
+    assert levels(store) == [2, 2]
+
+
+def test_batches_of_any_size_give_the_same_rows(store: Store, sent: list[str]) -> None:
+    """Results, statements and results that come after them, cut anywhere."""
+    settle(store)
+    trusted.send(store, results.private_key(), [1_020_000, 990_000], projected=False)
+    project(store)
+    worker(store).drain()
+    project(store)
+
+    def rows() -> list[dict[str, object]]:
+        with store.reading() as session:
+            found = [
+                row.model_dump()
+                for table in (Measurement, Aggregate)
+                for row in session.exec(select(table)).all()
+            ]
+        return sorted(found, key=str)
+
+    before = rows()
+    for batch in (1, 2, 5, 128):
+        clear(store)
+        Projector(store, batch).catch_up()
+        assert rows() == before
+
+
+def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: list[str]) -> None:
+    """After a downgrade, and in an audit."""
+    settle(store)
+    with store.writing() as session:
+        session.execute(delete(RecomputeJob))
+    reindex(store)
+    assert levels(store) == [3, 3]
+    with store.reading() as session:
+        assert jobs.pending(session) == 0
+
+
+def faults(store: Store) -> list[str]:
+    with store.reading() as session:
+        report = audit(fetch_from(session, AUTHORITY, "CC-BY-4.0"))
+    return [fault.detail for fault in report.faults]
+
+
+def test_an_audit_replays_statements_and_checks_who_signed_them(
+    store: Store, sent: list[str]
+) -> None:
+    settle(store)
+    assert faults(store) == []
+    said = statements(store)[0].model_copy(update={"challenge": "e" * 32})
+    for statement, key in (
+        (said, AUTHORITY.operator),
+        (said.model_copy(update={"seed": "0" * 32}), AUTHORITY.challenge),
+    ):
+        kind, payload = recomputation.RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(statement)
+        forged = envelope.read(envelope.seal(kind, payload, key))
+        with store.writing() as session:
+            writer.take_turn(session)
+            writer.append(session, AUTHORITY, [writer.Leaf("recomputation", forged)], NOW)
+    assert len(faults(store)) == 2
+    assert all("should not be there" in fault for fault in faults(store))
+
+
+# -- several workers ------------------------------------------------------------------------------
+
+
+def test_no_job_is_taken_twice(store: Store, sent: list[str]) -> None:
+    taken = [jobs.take(store, NOW) for _ in range(4)]
+    assert taken[3] is None
+    assert len({job.id for job in taken if job}) == 3
+    assert jobs.take(store, NOW + jobs.LEASE) is None
+    assert jobs.take(store, NOW + jobs.LEASE + timedelta(seconds=1)) is not None
+
+
+def test_a_job_that_another_worker_finished_is_logged_once(store: Store, sent: list[str]) -> None:
+    slow = replace(worker(store), compute=lambda *job: (worker_late(), invented(*job))[1])
+
+    def worker_late() -> None:
+        """While the slow one computes, its lease ends and another worker does the job."""
+        late = replace(worker(store), clock=lambda: NOW + 2 * jobs.LEASE)
+        late.drain()
+
+    assert slow.step()
+    assert len(statements(store)) == 3
+    assert len({said.key for said in statements(store)}) == 3
+
+
+def test_an_interrupted_worker_gives_its_job_back(store: Store, sent: list[str]) -> None:
+    def interrupted(*_: object) -> Figures:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        replace(worker(store), compute=interrupted).step()
+    assert worker(store).drain() == 3
+
+
+def test_a_job_that_fails_does_not_stop_the_others(store: Store, sent: list[str]) -> None:
+    def fails(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+        if purpose == "workload":
+            raise FloatingPointError("planted")
+        return invented(workload, purpose, nonce, batch_size)
+
+    assert replace(worker(store), compute=fails).drain() == 3
+    assert [said.purpose for said in statements(store)] == ["sgd", "timed"] or [
+        said.purpose for said in statements(store)
+    ] == ["timed", "sgd"]
+    with store.reading() as session:
+        assert jobs.pending(session) == 1
+
+
+# -- budgets --------------------------------------------------------------------------------------
+
+
+def send_runs(store: Store, count: int) -> Sequence[list[str]]:
+    key = results.private_key()
+    sent = [trusted.send(store, key, [1_000_000], projected=False) for _ in range(count)]
+    project(store)
+    return sent
+
+
+def test_beyond_its_budget_a_keys_jobs_are_drawn(post: object, store: Store) -> None:
+    send_runs(store, 6)
+    assert worker(store, budget_seconds=3, seconds=1.0).drain() == 18
+    said = statements(store)
+    computed = [one for one in said if one.verdict == "computed"]
+    left_out = [one for one in said if one.verdict == "not_drawn"]
+    assert len(computed) >= 3
+    assert left_out
+    for one in left_out:
+        assert one.draw is not None
+        assert not recomputation.is_drawn(one.draw)
+        assert one.figures is None
+    project(store)
+    assert 2 in levels(store)
+    assert "not_drawn" in found(store, "conformance")
+
+
+def test_the_budget_is_of_a_day_and_a_key(post: object, store: Store) -> None:
+    send_runs(store, 1)
+    worker(store, budget_seconds=3, seconds=1.0).drain()
+    with store.reading() as session:
+        key_id = session.exec(select(RecomputeJob.key_id)).first()
+        assert key_id is not None
+        midnight = NOW.replace(hour=0)
+        assert jobs.spent_seconds(session, key_id, midnight) == 3
+        assert jobs.spent_seconds(session, key_id, midnight + timedelta(days=1)) == 0
+        assert jobs.spent_seconds(session, "0" * 64, midnight) == 0
+
+
+def test_a_tenth_is_drawn() -> None:
+    draws = [
+        recomputation.Draw(size=1, root=f"{n:064x}", seed=f"{n:032x}", share=0.1)
+        for n in range(2_000)
+    ]
+    assert 150 < sum(map(recomputation.is_drawn, draws)) < 250
