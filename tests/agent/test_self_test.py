@@ -37,7 +37,6 @@ from bench_agent.run.self_test import SelfTests
 from bench_agent.worker import self_test as worker_self_test
 from bench_protocol.matrix import Device, Precision
 from bench_protocol.result import Failed, Measured
-from bench_protocol.seeded import DEFAULT_SEED
 
 WORKER = Path(__file__).parent.parent / "fakes" / "device_worker.py"
 CPU = Device(kind="cpu")
@@ -188,7 +187,7 @@ def run_here(home: Home) -> tuple[list[Failed | Measured], list[str]]:
     )
     notes = Notes()
     tests = SelfTests(home, make_machine(), notes.note)
-    begun = journal.begin(home, RUN_ID, DEFAULT_SEED, make_plan(PRESETS["smoke"], selection, FOUND))
+    begun = journal.begin(home, RUN_ID, "0" * 64, make_plan(PRESETS["smoke"], selection, FOUND))
     summary = run_plan(
         begun, home, None, notes, run_job=measure, gate=OPEN, self_test=tests.refusal
     )
