@@ -28,7 +28,7 @@ from ..errors import Gone, InvalidQuery, NotFound
 from ..ingest import columns
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
-from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure
+from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure, lineage, subject_of
 from . import cursors
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
 
@@ -173,6 +173,16 @@ def pending_row(submission: Submission) -> Measurement:
         received_at=submission.received_at,
         verdicts="[]",
     )
+
+
+def left_out(session: Session, row: Measurement) -> bool:
+    """Whether a result does not count in its hardware's figure because it is disturbed and others
+    are not, be they of its run, its machine, its owner or another one."""
+    if not (row.disturbed and row.rankable):
+        return False
+    above = [subject.id for subject in lineage(subject_of(row.model_dump())).values()]
+    query = select(TABLE.c.disturbed).where(TABLE.c.id.in_(above))
+    return not all(session.connection().scalars(query))
 
 
 def setup_of(row: Measurement) -> Setup:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from sqlmodel import Session
 
-from bench_protocol import charts, conformance, witness_references
+from bench_protocol import charts, conformance, doubts, witness_references
 from bench_protocol import format as people
 from bench_protocol.matrix import Precision
-from bench_protocol.result import Result
+from bench_protocol.result import Result, Warn
 
 from ...answers import queries
 from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
@@ -77,7 +77,8 @@ class ResultPage:
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
     ``conformance``: the verdict on its traces; ``witness``: of the session that was timed, null in
-    version 1 of the payload. ``telemetry``: one plot per sensor.
+    version 1 of the payload. ``telemetry``: one plot per sensor. ``disturbances``: its agent's
+    warnings that other programs or heat slowed it; ``left_out``: undisturbed results count instead.
     """
 
     title: str
@@ -86,6 +87,8 @@ class ResultPage:
     image_href: str
     answer: ResultAnswer
     signed: Result
+    disturbances: tuple[Warn, ...]
+    left_out: bool
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: conformance.ConformanceVerdict | None
@@ -116,6 +119,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         image_href=f"/results/{submission.id}/card.png",
         answer=ResultAnswer(**result_fields(submission, row)),
         signed=signed,
+        disturbances=tuple(doubts.disturbances(signed.warnings)),
+        left_out=queries.left_out(session, row),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=_conformance(signed),
