@@ -87,9 +87,13 @@ def compare_samples(
     return _verdict(speed_up, *_welch(times, base), where)
 
 
-def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict:
-    """Compare two sides measured in turns: the n-th values are adjacent in time. A slowdown of both
-    (heat, other load) cancels in their ratio. The speed-up is the geometric mean of the ratios.
+def compare_pairs(times: Sequence[float], base: Sequence[float], where: str = "") -> SpeedVerdict:
+    """Compare two sides whose n-th values belong together: measured in turns, or on one machine.
+    What slows both (heat, other load, a slow machine) cancels in their ratio. The speed-up is the
+    geometric mean of the ratios.
+
+    Args:
+        where: see :func:`compare_samples`.
 
     Raises:
         ValueError: the sides differ in length.
@@ -99,7 +103,7 @@ def compare_pairs(times: Sequence[float], base: Sequence[float]) -> SpeedVerdict
     if len(ratios) < RUNS_FOR_A_VERDICT:
         return too_few(speed_up, f"{len(ratios)}", "pairs")
     logs = LogSample.of(ratios)
-    return _verdict(speed_up, math.sqrt(logs.variance / logs.n), logs.n - 1, "")
+    return _verdict(speed_up, math.sqrt(logs.variance / logs.n), logs.n - 1, where)
 
 
 def too_few(speed_up: float, counted: str, unit: str) -> SpeedVerdict:

@@ -23,10 +23,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """A labelled series of points, in order."""
+    """A labelled series of points, in order. A ``thin`` one is joined and has no key."""
 
     label: str
     points: tuple[Point, ...]
+    thin: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,16 @@ class PlotLine:
     label: str
     colour: int
     points: tuple[Point, ...]
+    thin: bool = False
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis."""
+    """A label on an axis, or of a mark. ``colour``: ``faster``, ``slower`` or none."""
 
     at: float
     label: str
+    colour: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def plot(
     x_ticks: Sequence[float] | None = None,
     joined: bool = True,
     level: float | None = None,
-    marks: Sequence[tuple[float, str]] = (),
+    marks: Sequence[tuple[float, str, str]] = (),
 ) -> Plot:
     """Lay out one or more series with at least one point among them.
 
@@ -85,7 +88,7 @@ def plot(
         x_ticks: values labelled on the x axis; None labels round values.
         joined: connect the points of a series.
         level: a value of y to draw as a line.
-        marks: values of x to draw as lines, with their labels.
+        marks: values of x to draw as lines, with their labels and colours.
     """
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
@@ -99,6 +102,7 @@ def plot(
                 line.label,
                 number % COLOURS + 1,
                 tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),
+                line.thin,
             )
             for number, line in enumerate(series)
         ),
@@ -106,7 +110,7 @@ def plot(
         y_ticks=tuple(Tick(y.at(v), y_words(v) if v else "0") for v in y.ticks()),
         joined=joined,
         level=None if level is None else y.at(level),
-        marks=tuple(Tick(x.at(place), words) for place, words in marks),
+        marks=tuple(Tick(x.at(place), words, colour) for place, words, colour in marks),
     )
 
 

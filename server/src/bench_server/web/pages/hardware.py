@@ -228,7 +228,11 @@ def _history_plot(answer: HistoryAnswer) -> Plot:
         y_words=people.rate,
         x_ticks=[0, len(points) - 1] if len(points) > 1 else [0],
         marks=[
-            (numbers[change.run_id] - 0.5, people.ratio(change.speed_up))
+            (
+                numbers[change.run_id] - 0.5,
+                people.ratio(change.speed_up),
+                "faster" if change.speed_up > 1 else "slower",
+            )
             for change in answer.changes
         ],
     )
