@@ -34,6 +34,8 @@ from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultP
 
 MOST_HARDWARE = 500
 ENVIRONMENTS = table_of(EnvironmentRow)
+# Built once: it names forty columns.
+FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 COMPARISONS = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -251,8 +253,7 @@ def moment_of(text: str) -> datetime:
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
     """Stored figures, fastest first."""
-    query = select(*FIGURE_COLUMNS).where(*conditions)
-    query = query.order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+    query = FIGURES.where(*conditions)
     return [figure(row) for row in session.connection().execute(query).all()]
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
 
-from .figures import TIERS, UNITS, Figure, Kind, Unit
+from .figures import TIERS, UNITS, Figure, Kind, Unit, sample_of_one
 
 Pair = tuple[Figure, Figure]
 Scope = Literal["hardware", "machines"]
@@ -58,11 +58,11 @@ def _row(setups: Sequence[Figure]) -> RankedRow:
         setup = figure.setup
         return section(figure), setup.data != "real", setup.timing != "long"
 
-    best = min(map(candidate, setups))
-    candidates = [figure for figure in setups if candidate(figure) == best]
-    first = candidates[0]
+    keys = [candidate(figure) for figure in setups]
+    best = min(keys)
+    first = setups[keys.index(best)]
     others = tuple(figure for figure in setups if figure is not first)
-    return RankedRow(None, first, others, len(candidates))
+    return RankedRow(None, first, others, keys.count(best))
 
 
 def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
@@ -209,7 +209,7 @@ def _corrected(found: Comparison, adjusted: float, count: int) -> Comparison:
 
 
 def _values(figure: Figure, unit: Unit) -> LogSample:
-    return figure.values if figure.unit == unit else LogSample.of([figure.ns_per_sample])
+    return figure.values if figure.unit == unit else sample_of_one(figure.ns_per_sample)
 
 
 def _where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:

@@ -178,7 +178,9 @@ class Figure(NamedTuple):
         if self.published or self.subject.level != "hardware":
             return None
         counted = self.values.n if self.unit == "owners" else 1
-        if confirmed_decide(self.confirmed_owners) and confirmed_decide(counted):
+        if counted < CONFIRMED_FOR_A_FIGURE:
+            return "provisional"
+        if confirmed_decide(self.confirmed_owners):
             return "confirmed"
         return "several" if counted >= OWNERS_FOR_A_FIGURE else "provisional"
 
