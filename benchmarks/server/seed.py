@@ -51,7 +51,7 @@ BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 MACHINES_AT_ONCE = 200
 # Columns that grow with the time of a step, those that shrink, and its logarithms.
 TIMES = ("block_median_ns", "epoch_ns", "ns_per_sample", "fastest_ns", "slowest_ns")
-TIMES += ("joules_per_sample",)
+TIMES += ("joules_per_sample", "machines_fastest_ns", "machines_slowest_ns")
 RATES = ("samples_per_second", "mfu")
 LOGARITHMS = ("value_log_mean",)
 Row = list[Any]

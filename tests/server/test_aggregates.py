@@ -41,6 +41,7 @@ results = st.lists(
         st.sampled_from("xy"),
         st.sampled_from([90.0, 100.0, 100.5, 101.0, 130.0, 900.0]),
         st.booleans(),
+        st.booleans(),
     ),
     min_size=1,
     max_size=14,
@@ -50,7 +51,15 @@ quick = settings(
 )
 
 
-def measurement(owner: str, machine: str, run: str, environment: str, ns: float, real: bool) -> Row:
+def measurement(
+    owner: str,
+    machine: str,
+    run: str,
+    environment: str,
+    ns: float,
+    real: bool = False,
+    disturbed: bool = False,
+) -> Row:
     number = next(_ids)
     row: Row = dict.fromkeys(RESULTS.c.keys()) | {
         "submission_id": f"{number:016x}",
@@ -82,6 +91,7 @@ def measurement(owner: str, machine: str, run: str, environment: str, ns: float,
         "verdicts": "[]",
         "ns_per_sample": ns,
         "spread": ns / 1e4,
+        "disturbed": disturbed,
     }
     return row | {"run_standing": subject_of(row).id}
 
@@ -191,11 +201,12 @@ def test_results_that_stop_to_count_leave_nothing(
 
 def test_the_median_of_many_children_needs_few_statements(store: Store) -> None:
     """An aggregate of more children than ``FEW`` is summarised by the database."""
-    made = [measurement("a", "1", "1", "x", 100.0 + number, False) for number in range(501)]
+    made = [measurement("a", "1", "1", "x", 100.0 + number) for number in range(501)]
+    made += [measurement("a", "1", "1", "x", 9.0, disturbed=True) for _ in range(99)]
     with store.writing() as session:
         connection = session.connection()
         add(connection, made)
         (found,) = hardware(connection).values()
         assert found == from_repeats(connection)[found.id]
     assert found.ns_per_sample == 350.0
-    assert (found.repeats, found.runs) == (501, 1)
+    assert (found.repeats, found.runs, found.left_out) == (501, 1, 99)

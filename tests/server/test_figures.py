@@ -21,6 +21,7 @@ from bench_server.ranking.figures import (
     of_repeats,
     of_runs,
 )
+from bench_server.ranking.spread import Range, Spread
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real", "long")
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -35,6 +36,7 @@ def repeat(
     setup: Setup = SETUP,
     run: str = "",
     trust_level: int = 2,
+    disturbed: bool = False,
 ) -> Figure:
     """One repeat, in a run of its own unless the test names one."""
     identity = f"{next(COUNTER):016x}"
@@ -42,7 +44,7 @@ def repeat(
     subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, run, "e")
     return Figure(
         identity, subject, ns, ns, ns, LogSample.of([ns]), "runs", 1, 1, 1, 1, trust_level, AT,
-        Evidence(identity, 0.01),
+        Evidence(identity), spread=Spread(0.01), disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -54,16 +56,102 @@ def figure_of(repeats: Iterable[Figure]) -> Figure:
 def test_median_of_owners_of_machines_of_runs_of_repeats() -> None:
     rows = [
         *(repeat(ns, "o1", "m1", run="r1") for ns in (90, 99, 200)),  # run 99
-        repeat(101, "o1", "m1", run="r2"),  # machine 100
-        repeat(140, "o1", "m2"),  # owner 120
-        repeat(300, "o2", "m3"),
+        repeat(101, "o1", "m1", run="r2"),  # machine 101
+        repeat(140, "o1", "m2"),  # owner 140
+        repeat(130, "o2", "m3"),
         repeat(400, "o3", "m4"),
     ]
     (figure,) = figures(rows)
-    assert figure.ns_per_sample == 300
+    assert figure.ns_per_sample == 140
     assert (figure.repeats, figure.runs, figure.machines, figure.owners) == (7, 5, 4, 3)
     assert figure.tier == "several"
     assert (figure.fastest_ns, figure.slowest_ns) == (90, 400)
+
+
+def test_every_figure_was_measured() -> None:
+    """Of two in the middle the slower: nobody measured their mean."""
+    quiet, busy = repeat(1e9 / 2280, "o1"), repeat(1e9 / 56.7, "o2", "m2")
+    figure = figure_of([quiet, busy])
+    assert (figure.ns_per_sample, figure.evidence.result_id) == (busy.ns_per_sample, busy.id)
+    assert figure.spread.between == "machines"
+    assert figure.machines_range == Range(quiet.ns_per_sample, busy.ns_per_sample)
+
+
+@given(st.lists(st.tuples(st.floats(1, 9), *map(st.sampled_from, ("ab", "xy", "12")))).filter(bool))
+def test_every_figure_is_the_time_of_its_result(rows: list[tuple[float, str, str, str]]) -> None:
+    """At each level, and the spread is never narrower than that of its middle."""
+    made = [
+        repeat(ns, owner, owner + machine, run=owner + machine + run)
+        for ns, owner, machine, run in rows
+    ]
+    times = {one.id: one.ns_per_sample for one in made}
+    runs = of_repeats(made)
+    for figure in (*runs, *of_runs(runs), *figures(made)):
+        assert figure.ns_per_sample == times[figure.evidence.result_id]
+        assert figure.spread.share >= 0.01
+
+
+def test_the_spread_is_the_widest_and_says_between_what() -> None:
+    def spread(*repeats: Figure) -> tuple[str, float]:
+        found = figure_of(repeats).spread
+        return found.between, round(found.share, 6)
+
+    assert spread(repeat(100)) == ("blocks", 0.01)
+    assert spread(repeat(100, run="r"), repeat(95, run="r")) == ("repeats", 0.05)
+    assert spread(repeat(100), repeat(70), repeat(98)) == ("runs", round(30 / 98, 6))
+    assert spread(repeat(100), repeat(90, machine="m2")) == ("machines", 0.1)
+    assert spread(repeat(100), repeat(60), repeat(99, machine="m2")) == ("runs", 0.4)
+
+
+def test_a_few_odd_machines_of_many_are_no_disagreement() -> None:
+    """From eight values on the inner half is their range: the widest of a thousand says nothing."""
+    even = [repeat(100 + n, machine=f"m{n}") for n in range(7)]
+    odd = figure_of([*even, repeat(4000, machine="odd")])
+    assert odd.machines_range == Range(102, 105)
+    assert not odd.spread.unsteady
+    seven = figure_of([*even[:6], repeat(4000, machine="odd")])
+    assert seven.machines_range == Range(100, 4000)
+    assert seven.spread.unsteady
+
+
+# -- disturbed -------------------------------------------------------------------------------------
+
+
+def test_disturbed_values_are_left_out_while_there_are_others() -> None:
+    """At each level, and all below them is counted as left out."""
+    disturbed = {"disturbed": True}
+    rows = [
+        repeat(100, run="r1"),
+        repeat(900, run="r1", **disturbed),  # left out of its run
+        repeat(800, run="r2", **disturbed),  # its run is left out of the machine
+        *(repeat(700, "o1", "m2", **disturbed) for _ in range(2)),  # the machine of the owner
+        repeat(600, "o2", "m3", **disturbed),  # the owner of the hardware
+    ]
+    figure = figure_of(rows)
+    assert (figure.ns_per_sample, figure.disturbed, figure.left_out) == (100, False, 5)
+    assert (figure.repeats, figure.runs, figure.machines, figure.owners) == (1, 1, 1, 2)
+    assert (figure.unit, figure.machines_range) == ("runs", None)
+    alone = figure_of(rows[1:])
+    assert (alone.disturbed, alone.left_out, alone.repeats) == (True, 0, 5)
+
+
+def test_one_undisturbed_owner_of_three_is_provisional() -> None:
+    """A tier is of the owners that count: else one stranger would set the figure of several."""
+    disturbed = [repeat(100, f"o{n}", f"m{n}", disturbed=True) for n in range(3)]
+    assert figure_of(disturbed).tier == "several"
+    figure = figure_of([*disturbed, repeat(1, "stranger", "s")])
+    assert (figure.ns_per_sample, figure.owners, figure.tier) == (1, 4, "provisional")
+
+
+def test_confirmed_owners_decide_before_disturbances() -> None:
+    confirmed = frozenset({"c1", "c2"})
+    rows = [repeat(100, c, c, disturbed=True) for c in sorted(confirmed)]
+    stranger = repeat(10, "stranger", "s")
+    (figure,) = figures([*rows, stranger], confirmed)
+    assert (figure.ns_per_sample, figure.disturbed, figure.tier) == (100, True, "confirmed")
+    (cleaner,) = figures([*rows, stranger, repeat(90, "c1", "c1")], confirmed)
+    assert (cleaner.ns_per_sample, cleaner.disturbed, cleaner.left_out) == (90, False, 2)
+    assert (cleaner.confirmed_owners, cleaner.owners, cleaner.tier) == (2, 3, "provisional")
 
 
 def test_below_three_owners_a_figure_is_provisional() -> None:
@@ -154,7 +242,7 @@ def test_one_owner_is_one_value() -> None:
     honest = [repeat(100, "o1"), repeat(110, "o2", "m2"), repeat(120, "o3", "m3")]
     flood = [repeat(1, "o4", f"m4{i}") for i in range(50)]
     (figure,) = figures([*honest, *flood])
-    assert figure.ns_per_sample == 105
+    assert figure.ns_per_sample == 110
 
 
 @given(sides, st.integers(0, 11), times)
@@ -188,7 +276,7 @@ def test_verdicts() -> None:
     fast = figure_of(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
     comparison = compare(fast, slow)
     assert comparison.kind == "faster"
-    assert comparison.verdict == "1.12 times as fast with one machine a side (95 % CI 1.11 to 1.13)"
+    assert comparison.verdict == "1.12 times as fast with one machine a side (95 % CI 1.11 to 1.14)"
     assert compare(slow, fast).kind == "slower"
     assert compare(slow, fast).verdict.startswith(
         "takes 1.12 times as long with one machine a side (95 % CI 1.1"

@@ -28,6 +28,9 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
             **dict.fromkeys(("value_count", "repeats", "runs", "machines", "owners"), 1),
             **dict.fromkeys(("confirmed_owners", "trust_level"), 1),
             **dict.fromkeys(("accuracy", "joules_per_sample", "energy_scope"), None),
+            **dict.fromkeys(("machines_fastest_ns", "machines_slowest_ns"), None),
+            "disturbed": False,
+            "left_out": 0,
             "batch_size": 64,
             "newest_at": datetime(2026, 11, 23, tzinfo=UTC),
         }

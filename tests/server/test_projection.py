@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 from bench_protocol import acts
 from bench_protocol.errors import ProtocolError
+from bench_protocol.result import Warn
 from bench_server.cli.main import main as cli
 from bench_server.cli.project import projecting
 from bench_server.db.store import Store
@@ -44,6 +45,7 @@ from bench_server.projection.projector import ProjectionStopped, Projector
 PROJECTED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, Submission)
 KEYS = [results.private_key(seed) for seed in range(1, 5)]
 IDS = [results.key_id(key) for key in KEYS]
+LOAD = (Warn(code="other_load", figures={"busy_cores": 2.0, "cores": 12.0}),)
 FOREVER_SECONDS = 30
 
 
@@ -75,7 +77,12 @@ owners = st.sampled_from(["lab", *(acts.first_owner(key_id) for key_id in IDS)])
 results_so_far = st.integers(0, 30)
 events = st.lists(
     st.one_of(
-        st.tuples(st.just("result"), keys, st.sampled_from([900_000, 1_000_000, 1_010_000])),
+        st.tuples(
+            st.just("result"),
+            keys,
+            st.sampled_from([900_000, 1_000_000, 1_010_000]),
+            st.booleans(),
+        ),
         st.tuples(st.just("trusted"), keys, st.sampled_from([10_000_000, 10_100_000, 30_000_000])),
         st.tuples(st.just("failure"), keys),
         st.tuples(st.sampled_from(["hide", "show", "withdraw"]), results_so_far),
@@ -117,12 +124,16 @@ class History:
             else:
                 self._decide(kind, result=identity, reason="a reason")
 
-    def _post(self, key: int, step_ns: int | None = None) -> None:
+    def _post(self, key: int, step_ns: int | None = None, disturbed: bool = False) -> None:
         made = {"key": KEYS[key], "machine": results.make_machine(seed=key + 1)}
         result = (
             results.make_failure(**made)
             if step_ns is None
-            else results.make_result(step_ns=step_ns + key, **made)
+            else self.post.bound(
+                results.make_result(
+                    step_ns=step_ns + key, warnings=LOAD if disturbed else (), **made
+                )
+            )
         )
         answer = self.post.raw(results.sealed(result, KEYS[key]))
         if answer.status_code == 201:

@@ -82,6 +82,99 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     assert answer["pays_from_flops"] == large["flops_per_step"] > small["flops_per_step"]
 
 
+def _update(post: Poster, seed: int, version: str, day: int, step_ns: int) -> str:
+    """A run of one repeat under a version of the framework, on a machine of the same hardware."""
+    started = f"2026-10-{day:02d}T00:00:00.000000Z"
+    made = results.make_result()
+    return post.made(
+        machine=M2.model_copy(update={"machine_hash": f"{seed:064x}"}),
+        cell=results.make_cell(device=Device(kind="metal")),
+        step_ns=step_ns,
+        clocks=made.clocks.model_copy(update={"started": started}),
+        environment=Environment(python="3.12.7", packages={"tensorflow": version}),
+    )
+
+
+def _nine_and_nine(post: Poster, before: int, after: int) -> str:
+    """The machine of the review: nine runs of each version. Returns its id."""
+    wave = (0, 3, -2, 1, -1, 2, -3, 4, -4)
+    for version, first_day, step_ns in (("2.18.0", 1, before), ("2.18.1", 11, after)):
+        for day, off in enumerate(wave, first_day):
+            last = _update(post, 1, version, day, step_ns + 500 * off)
+    identity: str = post.http.get(f"/api/v1/results/{last}").json()["machine_id"]
+    return identity
+
+
+def test_a_version_changes_what_it_changes_on_the_same_machine(
+    http: TestClient, post: Poster
+) -> None:
+    """The case of the review: one machine became 1.10 times as fast. Four others joined with the
+    new version and are slower, so over all machines nothing changed."""
+    machine = _nine_and_nine(post, 1_100_000, 1_000_000)
+    for seed in (2, 3, 4, 5):
+        _update(post, seed, "2.18.1", 20, 1_130_000 + 1_000 * seed)
+    answer = http.get("/api/v1/trends").json()
+    old, new = answer["versions"]
+    assert new["samples_per_second"] < old["samples_per_second"]
+    assert (old["update"], new["machines"]) == (None, 5)
+    update = new["update"]
+    assert update["held"]["speed_up"] == pytest.approx(1.10, abs=0.002)
+    assert (update["held"]["kind"], update["held"]["low"]) == ("too_few_runs", None)
+    assert update["held"]["verdict"] == "on 1 machine; an interval needs 3"
+    assert update["only_one"] == 4
+    history = http.get(f"/api/v1/machines/{machine}/history").json()
+    (change,) = history["changes"]
+    assert update["machines"] == [
+        {
+            "machine_id": machine,
+            "speed_up": update["held"]["speed_up"],
+            "change": change["speed_up"],
+        }
+    ]
+    assert change["speed_up"] == pytest.approx(update["held"]["speed_up"], rel=1e-9)
+    assert [line["machine_id"] for line in answer["machines"]] == [machine]
+    page = " ".join(http.get("/trends").text.split())
+    assert '1.10×</span> <span class="quiet">on 1 machine; an interval needs 3' in page
+    assert '<span class="held faster"><span class="strong">1.10×</span>' in page
+    assert "4 machines have one version only" in page
+
+
+def test_a_slowdown_has_the_colour_of_one(http: TestClient, post: Poster) -> None:
+    machine = _nine_and_nine(post, 1_000_000, 1_100_000)
+    page = http.get("/trends").text
+    assert '<span class="held slower"><span class="strong">0.909×</span>' in page
+    shown = http.get(f"/machines/{machine}").text
+    assert '<li class="slower">' in shown
+    assert 'class="mark slower"' in shown
+
+
+def test_three_machines_with_both_versions_have_an_interval(http: TestClient, post: Poster) -> None:
+    """Over machines: what makes one machine slower than another cancels."""
+    for seed, level in ((1, 1_000_000), (2, 2_000_000), (3, 3_000_000), (4, 1_500_000)):
+        _update(post, seed, "2.18.0", 1, level)
+        _update(post, seed, "2.18.1", 2, level * (100 + seed) // 125)
+    _update(post, 5, "2.18.0", 1, 4_000_000)
+    update = http.get("/api/v1/trends").json()["versions"][1]["update"]
+    held = update["held"]
+    assert held["speed_up"] == pytest.approx(1.25 / 1.025, rel=1e-3)
+    assert 1.15 < held["low"] < held["speed_up"] < held["high"] < 1.3
+    assert (held["n_a"], held["unit"]) == (4, "machines")
+    assert (update["only_one"], update["machines"]) == (1, [])
+    assert held["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
+    assert "on 4 machines with both versions" in http.get("/trends").text
+
+
+def test_versions_of_different_machines_say_nothing_of_the_version(
+    http: TestClient, post: Poster
+) -> None:
+    _update(post, 1, "2.18.0", 1, 1_000_000)
+    _update(post, 2, "2.18.1", 2, 2_000_000)
+    answer = http.get("/api/v1/trends").json()
+    assert answer["versions"][1]["update"] == {"held": None, "only_one": 2, "machines": []}
+    assert answer["comparisons"] == 0
+    assert "no machine has both versions" in http.get("/trends").text
+
+
 def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> None:
     for number, version in enumerate(("2.10.0", "2.9.1"), 1):
         for run in (1, 2, 3):
@@ -94,7 +187,7 @@ def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> No
             )
     answer = http.get("/api/v1/trends").json()
     assert [point["version"] for point in answer["versions"]] == ["2.9.1", "2.10.0"]
-    assert answer["versions"][1]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
+    assert answer["versions"][1]["update"]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
     by_driver = http.get("/api/v1/trends", params={"hardware": SLUG, "by": "driver"})
     assert by_driver.status_code == 404
 

@@ -45,17 +45,17 @@ def timed(seconds: float, owner: str, noise: random.Random) -> Figure:
 
 
 def test_boosted_timings_do_not_move_the_figure_of_whole_ones() -> None:
-    """Five owners run a preset that times 2 s, four one that times 10 s. In one median the boost
+    """Six owners run a preset that times 2 s, five one that times 10 s. In one median the boost
     decides: 16 % too fast. Apart, the place is that of the whole timings."""
     noise = random.Random(12)
     mixed, apart = [], []
     for _ in range(200):
-        repeats = [timed(2, f"s{n}", noise) for n in range(5)]
-        repeats += [timed(10, f"l{n}", noise) for n in range(4)]
+        repeats = [timed(2, f"s{n}", noise) for n in range(6)]
+        repeats += [timed(10, f"l{n}", noise) for n in range(5)]
         (row,) = ranked(figures(repeats), one_each=True)
         apart.append(boosted_ns(10) / row.figure.ns_per_sample)
-        assert (row.figure.setup.timing, row.figure.owners) == ("long", 4)
-        assert [(other.setup.timing, other.owners) for other in row.others] == [("short", 5)]
+        assert (row.figure.setup.timing, row.figure.owners) == ("long", 5)
+        assert [(other.setup.timing, other.owners) for other in row.others] == [("short", 6)]
         alike = [repeat(r.ns_per_sample, r.subject.owner, r.subject.machine_id) for r in repeats]
         (one,) = figures(alike)
         mixed.append(boosted_ns(10) / one.ns_per_sample)

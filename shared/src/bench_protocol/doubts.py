@@ -4,7 +4,7 @@
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from operator import or_
 from statistics import median, quantiles
@@ -31,6 +31,12 @@ Code = Literal[
     "clock_set",
 ]
 
+# Doubts that something other than the cell slowed the measurement: other programs, or heat. Blocks
+# that are few or unsteady are no disturbance by themselves. A state before the start (hot, on
+# battery) is one only where it lasts, and then a sensor reports it.
+DISTURBANCES: frozenset[str] = frozenset(
+    {"other_load", "not_idle", "throttled", "thermal_pressure", "cpu_throttled"}
+)
 ENOUGH_BLOCKS = 10
 ENOUGH_FOR_QUARTILES = 4
 UNSTEADY_SPREAD = 0.2
@@ -52,6 +58,19 @@ OTHER_LOAD_SHARE = 0.1
 BUSY_PERCENT = 10.0
 # The two clocks are read one after the other, and network time adjusts the wall clock constantly.
 LEAST_JUMP_SECONDS = 1.0
+
+
+def disturbances(warnings: Iterable[Warn]) -> list[Warn]:
+    """The warnings that say that other programs or heat slowed the measurement.
+
+    A GPU that was held at its power limit alone was not disturbed: so it runs under this load.
+    """
+    return [warn for warn in warnings if warn.code in DISTURBANCES and not _power_limit(warn)]
+
+
+def _power_limit(warn: Warn) -> bool:
+    bits = warn.figures.get("reason_bits") if warn.code == "throttled" else None
+    return isinstance(bits, int | float) and not int(bits) & THROTTLED_BY_HEAT
 
 
 def of_blocks(blocks: Blocks) -> list[Warn]:

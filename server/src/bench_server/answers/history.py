@@ -4,7 +4,7 @@ changed, and the changes of machine and software there."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import median
+from statistics import median_high
 from typing import Any, NamedTuple
 
 from sqlalchemy import select
@@ -17,7 +17,7 @@ from bench_protocol.result import Result
 from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
-from ..ranking.figures import Figure
+from ..ranking.figures import Figure, counting
 from ..ranking.rows import RESULTS
 from . import queries
 from .change_points import change_points
@@ -38,8 +38,8 @@ class HistoryRepeat:
 
 @dataclass(frozen=True)
 class HistoryPoint:
-    """One run: the median of its repeats. ``result_id`` is the repeat in the middle, of two the
-    faster; ``started_at``: of the first repeat."""
+    """One run: the median of its repeats, the same as its figure. ``result_id`` is the repeat in
+    the middle; ``started_at``: of the first repeat."""
 
     run_id: str
     result_id: str
@@ -100,23 +100,32 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     InvalidQuery: the filters leave none of its cells, or several.
     """
     figure = _cell(session, machine_id, filters)
-    runs = _runs(session, machine_id, figure.evidence.result_id)
-    times = [median(repeat.ns_per_sample for repeat in run) for run in runs]
-    places = change_points(times)
-    edges = [0, *places, len(runs)]
-    changes = (
-        _change(session, runs, place, times[start:place], times[place:end])
-        for start, place, end in zip(edges, places, edges[2:], strict=False)
-    )
+    runs, changes = runs_and_changes(session, machine_id, figure.evidence.result_id)
     subject = figure.subject
     return HistoryAnswer(
         machine_id=machine_id,
         hardware=subject.hardware,
         workload=subject.workload,
         **subject.setup._asdict(),
-        points=tuple(_point(run, time) for run, time in zip(runs, times, strict=True)),
-        changes=tuple(changes),
+        points=tuple(_point(run) for run in runs),
+        changes=changes,
     )
+
+
+def runs_and_changes(
+    session: Session, machine_id: str, result_id: str
+) -> tuple[list["Run"], tuple[Change, ...]]:
+    """A machine's newest runs in the cell of a result, oldest first, and the changes of their
+    level."""
+    runs = _runs(session, machine_id, result_id)
+    times = [_middle(run).ns_per_sample for run in runs]
+    places = change_points(times)
+    edges = [0, *places, len(runs)]
+    changes = (
+        _change(session, runs, place, times[start:place], times[place:end])
+        for start, place, end in zip(edges, places, edges[2:], strict=False)
+    )
+    return runs, tuple(changes)
 
 
 def differences(before: Result, after: Result) -> tuple[Difference, ...]:
@@ -157,6 +166,7 @@ class Repeat(NamedTuple):
     started_at: datetime
     ns_per_sample: float
     framework_version: str | None
+    disturbed: bool
 
 
 # The repeats of one run, the first before the others.
@@ -169,7 +179,10 @@ def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
     shown = session.get_one(Measurement, result_id)
     c = RESULTS.c
     query = (
-        select(c.submission_id, c.run_id, c.started_at, c.ns_per_sample, c.framework_version)
+        select(
+            *(c.submission_id, c.run_id, c.started_at, c.ns_per_sample, c.framework_version),
+            c.disturbed,
+        )
         .where(c.machine_id == machine_id, c.cell_digest == shown.cell_digest, c.rankable)
         .where(c.timing == shown.timing)
         .order_by(c.started_at.desc(), c.submission_id)
@@ -182,13 +195,19 @@ def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
     return list(runs.values())[-MOST_RUNS:]
 
 
-def _point(run: Run, ns_per_sample: float) -> HistoryPoint:
-    middle = sorted(run, key=lambda repeat: repeat.ns_per_sample)[(len(run) - 1) // 2]
+def _middle(run: Run) -> Repeat:
+    """The repeat whose time the run's figure is (:func:`.figures.combine`)."""
+    ordered = sorted(counting(run), key=lambda repeat: (repeat.ns_per_sample, repeat.result_id))
+    return ordered[len(ordered) // 2]
+
+
+def _point(run: Run) -> HistoryPoint:
+    middle = _middle(run)
     return HistoryPoint(
         run_id=middle.run_id,
         result_id=middle.result_id,
         started_at=run[0].started_at,
-        samples_per_second=1e9 / ns_per_sample,
+        samples_per_second=1e9 / middle.ns_per_sample,
         framework_version=middle.framework_version,
         repeats=tuple(
             HistoryRepeat(repeat.result_id, repeat.started_at, 1e9 / repeat.ns_per_sample)
@@ -202,7 +221,7 @@ def _change(
 ) -> Change:
     """The change at a place from the times of the runs before it and from it on."""
     found = comparison.compare_samples(
-        median(old) / median(new), LogSample.of(new), LogSample.of(old)
+        median_high(old) / median_high(new), LogSample.of(new), LogSample.of(old)
     )
     before, first = runs[place - 1][-1], runs[place][0]
     changed = differences(_signed(session, before), _signed(session, first))

@@ -27,6 +27,7 @@ from .types import (
     HardwareScore,
     UnrankedRow,
     figure_fields,
+    made,
     workload_answer,
 )
 
@@ -288,13 +289,17 @@ def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
     workload = workload_named(row.figure.subject.workload)
     found = ranking.compare(row.figure, baseline) if baseline else None
     bounded = found if baseline and row.figure.id != baseline.id else None
-    return BoardRow(
-        **figure_fields(row.figure, workload),
-        workload=workload.name,
-        rank=row.rank,
-        setups=row.setups,
-        speed_up=found.speed_up if found else None,
-        speed_up_low=bounded.low if bounded else None,
-        speed_up_high=bounded.high if bounded else None,
-        others=tuple(FigureAnswer(**figure_fields(other, workload)) for other in row.others),
+    others = (made(FigureAnswer, figure_fields(other, workload)) for other in row.others)
+    return made(
+        BoardRow,
+        {
+            **figure_fields(row.figure, workload),
+            "workload": workload.name,
+            "rank": row.rank,
+            "setups": row.setups,
+            "speed_up": found.speed_up if found else None,
+            "speed_up_low": bounded.low if bounded else None,
+            "speed_up_high": bounded.high if bounded else None,
+            "others": tuple(others),
+        },
     )

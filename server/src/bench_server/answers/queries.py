@@ -28,12 +28,14 @@ from ..errors import Gone, InvalidQuery, NotFound
 from ..ingest import columns
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
-from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure
+from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure, lineage, subject_of
 from . import cursors
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
 
 MOST_HARDWARE = 500
 ENVIRONMENTS = table_of(EnvironmentRow)
+# Built once: it names forty columns.
+FIGURES = select(*FIGURE_COLUMNS).order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 COMPARISONS = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -175,6 +177,16 @@ def pending_row(submission: Submission) -> Measurement:
     )
 
 
+def left_out(session: Session, row: Measurement) -> bool:
+    """Whether a result does not count in its hardware's figure because it is disturbed and others
+    are not, be they of its run, its machine, its owner or another one."""
+    if not (row.disturbed and row.rankable):
+        return False
+    above = [subject.id for subject in lineage(subject_of(row.model_dump())).values()]
+    query = select(TABLE.c.disturbed).where(TABLE.c.id.in_(above))
+    return not all(session.connection().scalars(query))
+
+
 def setup_of(row: Measurement) -> Setup:
     """The set-up of a row."""
     return Setup._make(getattr(row, name) for name in Setup._fields)
@@ -241,8 +253,7 @@ def moment_of(text: str) -> datetime:
 
 def figures_where(session: Session, *conditions: ColumnElement[bool]) -> list[Figure]:
     """Stored figures, fastest first."""
-    query = select(*FIGURE_COLUMNS).where(*conditions)
-    query = query.order_by(TABLE.c.ns_per_sample, TABLE.c.id)
+    query = FIGURES.where(*conditions)
     return [figure(row) for row in session.connection().execute(query).all()]
 
 

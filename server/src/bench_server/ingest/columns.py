@@ -8,7 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
-from bench_protocol import figures, strict_json
+from bench_protocol import doubts, figures, strict_json
 from bench_protocol import result as wire
 from bench_protocol.catalogue import workload_named
 from bench_protocol.hardware import hardware_name, slug
@@ -50,6 +50,7 @@ def of_result(result: Result) -> dict[str, Any]:
         "cell_digest": cell.digest,
         "run_id": result.run_id,
         "repeat": result.repeat,
+        "disturbed": bool(doubts.disturbances(result.warnings)),
         "status": outcome.status,
         "failure_kind": outcome.kind if isinstance(outcome, Failed) else None,
         **dict.fromkeys(FIGURES),

@@ -1,20 +1,21 @@
 """Level 4: results that most confirmed owners measured alike.
 
 A result of level 3 is reproduced if two or more confirmed owners, and more than half of them, have
-a median within 10 % of it, in the same set-up on the same hardware. With "two or more" alone a
+a median within 10 % of it, in the same set-up on the same hardware. An owner's disturbed results
+are not in their median while others are. With "two or more" alone a
 result far from the middle would find two owners near it as soon as there are many. The levels of a
 set-up follow from its present results and owners alone.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence, Set
-from statistics import median
+from statistics import median_high
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, select, update
 
 from ..db.tables import SigningKey, table_of
-from ..ranking.figures import Setup, Subject, at_level
+from ..ranking.figures import Setup, Subject, at_level, counting
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
 
 # Two figures reproduce each other if they differ by at most this share.
@@ -68,11 +69,14 @@ def update_levels(
 
 def _changes(members: Sequence[Row[Any]], confirmed: Set[str]) -> Iterator[tuple[Row[Any], int]]:
     """The results of one set-up whose level is not the stored one, with the right level."""
-    times: defaultdict[str, list[float]] = defaultdict(list)
+    owners: defaultdict[str, list[Row[Any]]] = defaultdict(list)
     for member in members:
         if member.owner in confirmed:
-            times[member.owner].append(member.ns_per_sample)
-    medians = [median(of_owner) for of_owner in times.values()]
+            owners[member.owner].append(member)
+    medians = [
+        median_high(member.ns_per_sample for member in counting(of_owner))
+        for of_owner in owners.values()
+    ]
     for member in members:
         level = 4 if reproduced(member.ns_per_sample, medians) else 3
         if member.trust_level != level:
@@ -98,7 +102,7 @@ _KEYS = table_of(SigningKey)
 UNSET = dict.fromkeys(SUBJECT_COLUMNS, "")
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
-    *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level")),
+    *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level", "disturbed")),
     *(RESULTS.c[name] for name in SUBJECT_COLUMNS),
 ).where(*(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP), TRUSTED)
 HARDWARE_OF_OWNER = (

@@ -1,18 +1,18 @@
 """Aggregates: the stored figures of runs, machines, owners and hardware (table ``standing``).
 
 :func:`refresh` computes aggregates from all of their children, from the lowest level up. The
-database summarises the children and finds the ones in the middle, :func:`.figures.combine` makes
-the figure. An aggregate depends on nothing but its children and on which owners are confirmed, so
+database summarises the children and finds the one in the middle, :func:`.figures.combine` makes the
+figure. An aggregate depends on nothing but its children and on which owners are confirmed, so
 the order of updates does not matter.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cache
-from itertools import groupby
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     ColumnElement,
     Connection,
     Executable,
@@ -42,28 +42,43 @@ from .figures import (
     confirmed_decide,
     sample_of_one,
 )
-from .rows import LEVELS, RESULTS, TABLE, aggregate_columns, evidence, lineage, sample_of
+from .rows import (
+    LEVELS,
+    RESULTS,
+    TABLE,
+    aggregate_columns,
+    evidence,
+    lineage,
+    machines_range,
+    sample_of,
+    spread_of,
+    spread_of_result,
+)
+from .spread import Range, range_ends
 
-# Up to this number, the ids of all children are read to find the middle; with more, the database
-# skips to it.
+# Up to this number, ids and times of all children are read to find the middle; with more, the
+# database skips to it.
 FEW = 200
 TRUST_LEVELS = (4, 3, 2, 1, 0)
-_EVIDENCE = ("spread", "accuracy", "joules_per_sample", "energy_scope")
+_EVIDENCE = ("accuracy", "joules_per_sample", "energy_scope", "spread")
 
 
 class ChildTable(NamedTuple):
-    """How to read the children of a level: their parent and id, which of them count, the columns
-    that are summed (none for results, which are one repeat each), and how to read a middle one."""
+    """How to read the children of a level: their parent and id, which of them decide, whether they
+    were disturbed, the columns that are summed (constants for results, which are one repeat each),
+    and how to read a middle one."""
 
     parent: ColumnElement[str]
     id: ColumnElement[str]
     counted: ColumnElement[bool]
+    disturbed: ColumnElement[bool]
     time: ColumnElement[float]
     fastest: ColumnElement[float]
     slowest: ColumnElement[float]
     repeats: ColumnElement[int]
     runs: ColumnElement[int]
     machines: ColumnElement[int]
+    left_out: ColumnElement[int]
     trust_level: ColumnElement[int]
     newest_at: ColumnElement[Any]
     middle_columns: tuple[ColumnElement[Any], ...]
@@ -71,19 +86,27 @@ class ChildTable(NamedTuple):
 
 
 def _middle_result(row: Any) -> Middle:
-    values = sample_of_one(row.ns_per_sample)
-    return Middle(row.ns_per_sample, "runs", values, evidence(row, row.id))
+    time = row.ns_per_sample
+    proof, spread = evidence(row, row.id), spread_of_result(row)
+    return Middle(time, "runs", sample_of_one(time), proof, spread, None)
 
 
 def _middle_aggregate(row: Any) -> Middle:
-    return Middle(row.ns_per_sample, row.value_unit, sample_of(row), evidence(row, row.result_id))
+    return Middle(
+        row.ns_per_sample,
+        row.value_unit,
+        sample_of(row),
+        evidence(row, row.result_id),
+        spread_of(row),
+        machines_range(row.machines_fastest_ns, row.machines_slowest_ns),
+    )
 
 
 _R, _A = RESULTS.c, TABLE.c
 CHILD_RESULTS = ChildTable(
-    *(_R.run_standing, _R.submission_id, _R.rankable),
+    *(_R.run_standing, _R.submission_id, _R.rankable, _R.disturbed),
     *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
-    *(literal(1), literal(1), literal(1), _R.trust_level, _R.received_at),
+    *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
     middle_columns=(
         _R.submission_id.label("id"),
         *(_R[name] for name in ("ns_per_sample", *_EVIDENCE)),
@@ -91,13 +114,15 @@ CHILD_RESULTS = ChildTable(
     read_middle=_middle_result,
 )
 CHILD_AGGREGATES = ChildTable(
-    *(_A.parent_id, _A.id, true(), _A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
-    *(_A.repeats, _A.runs, _A.machines, _A.trust_level, _A.newest_at),
+    *(_A.parent_id, _A.id, true(), _A.disturbed),
+    *(_A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
+    *(_A.repeats, _A.runs, _A.machines, _A.left_out, _A.trust_level, _A.newest_at),
     middle_columns=(
         _A.id,
         *(_A[name] for name in ("ns_per_sample", "value_unit", "value_count")),
         *(_A[name] for name in ("value_log_mean", "value_log_variance", "result_id")),
-        *(_A[name] for name in _EVIDENCE),
+        *(_A[name] for name in (*_EVIDENCE, "spread_between")),
+        *(_A.machines_fastest_ns, _A.machines_slowest_ns),
     ),
     read_middle=_middle_aggregate,
 )
@@ -142,12 +167,44 @@ def children_of(
     connection: Connection, table: ChildTable, parents: Iterable[str]
 ) -> dict[str, Children]:
     """Summaries of the children of each parent that has any, by the parents' ids."""
-    sums = connection.execute(_sums(table), {"ids": list(parents)}).all()
-    middle_ids = _middle_ids(connection, table, {row.parent: row.number for row in sums})
-    ids = {id for pair in middle_ids.values() for id in pair}
-    rows = connection.execute(_middles(table), {"ids": list(ids)}) if ids else ()
+    groups = _groups(connection.execute(_sums(table), {"ids": list(parents)}).all())
+    places = _places(connection, table, groups)
+    ids = [place.middle_id for place in places.values()]
+    rows = connection.execute(_middles(table), {"ids": ids}) if ids else ()
     middles = {row.id: table.read_middle(row) for row in rows}
-    return {row.parent: _children(row, middle_ids[row.parent], middles) for row in sums}
+    return {
+        parent: _children(group, places[parent], middles[places[parent].middle_id])
+        for parent, group in groups.items()
+    }
+
+
+class Group(NamedTuple):
+    """Sums of a parent's children: of those that count, and of the disturbed ones that do not."""
+
+    counted: Row[Any]
+    others: Row[Any] | None
+
+    @property
+    def total(self) -> int:
+        number: int = self.counted.number + (self.others.number if self.others else 0)
+        return number
+
+
+class Place(NamedTuple):
+    """The id of the child in the middle, and the range of those that count."""
+
+    middle_id: str
+    range: Range
+
+
+def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
+    """As :func:`.figures.counting`, from one row for the undisturbed children of a parent and one
+    for the disturbed ones."""
+    groups: dict[str, Group] = {}
+    for row in sorted(sums, key=lambda row: row.disturbed):
+        earlier = groups.get(row.parent)
+        groups[row.parent] = Group(earlier.counted, row) if earlier else Group(row, None)
+    return groups
 
 
 def _confirmed_first(connection: Connection, figures: Mapping[str, Figure]) -> dict[str, Figure]:
@@ -164,12 +221,14 @@ def _confirmed_first(connection: Connection, figures: Mapping[str, Figure]) -> d
     }
 
 
-def _children(
-    row: Row[Any], middle_ids: tuple[str, str], middles: Mapping[str, Middle]
-) -> Children:
-    lower, upper = middle_ids
+def _children(group: Group, place: Place, middle: Middle) -> Children:
+    row, others = group
+    left_out = row.left_out + (others.repeats + others.left_out if others else 0)
     return Children(
         count=row.number,
+        total=group.total,
+        disturbed=bool(row.disturbed),
+        left_out=int(left_out),
         fastest_ns=row.fastest,
         slowest_ns=row.slowest,
         repeats=int(row.repeats),
@@ -181,27 +240,41 @@ def _children(
         newest_at=row.newest_at,
         log_sum=int(row.log_sum),
         log_square_sum=int(row.log_square_sum),
-        lower=middles[lower],
-        upper=middles[upper],
+        range=place.range,
+        middle=middle,
     )
 
 
-def _middle_ids(
-    connection: Connection, table: ChildTable, counts: Mapping[str, int]
-) -> dict[str, tuple[str, str]]:
-    """The ids of the two middle children of each parent."""
-    few = [parent for parent, count in counts.items() if count <= FEW]
-    pairs: dict[str, tuple[str, str]] = {}
-    rows = connection.execute(_ordered(table), {"ids": few}) if few else ()
-    for parent, group in groupby(rows, key=lambda row: row.parent):
-        ids = [row.id for row in group]
-        pairs[parent] = ids[(len(ids) - 1) // 2], ids[len(ids) // 2]
-    for parent in counts.keys() - set(few):
-        count = counts[parent]
-        place = {"parent": parent, "skip": (count - 1) // 2, "take": 2 - count % 2}
-        ids = list(connection.scalars(_from_middle(table), place))
-        pairs[parent] = ids[0], ids[-1]
-    return pairs
+def _places(
+    connection: Connection, table: ChildTable, groups: Mapping[str, Group]
+) -> dict[str, Place]:
+    """Where the middle of each parent's children is, and their range."""
+    few = [parent for parent, group in groups.items() if group.total <= FEW]
+    ordered: dict[str, list[tuple[str, float]]] = {parent: [] for parent in few}
+    for row in connection.execute(_ordered(table), {"ids": few}) if few else ():
+        if row.disturbed == groups[row.parent].counted.disturbed:
+            ordered[row.parent].append((row.id, row.time))
+    places = {
+        parent: _place(len(children), children.__getitem__) for parent, children in ordered.items()
+    }
+    for parent in groups.keys() - set(few):
+        counted = groups[parent].counted
+        places[parent] = _place(counted.number, partial(_nth, connection, table, counted))
+    return places
+
+
+def _place(count: int, child: Callable[[int], tuple[str, float]]) -> Place:
+    """From a function that gives id and time of the nth child."""
+    fastest, slowest = range_ends(count)
+    return Place(child(count // 2)[0], Range(child(fastest)[1], child(slowest)[1]))
+
+
+def _nth(
+    connection: Connection, table: ChildTable, counted: Row[Any], number: int
+) -> tuple[str, float]:
+    place = {"parent": counted.parent, "disturbed": counted.disturbed, "skip": number}
+    row = connection.execute(skipped_to(table), place).one()
+    return row.id, row.time
 
 
 # -- statements, each built once -------------------------------------------------------------------
@@ -220,12 +293,14 @@ def _sums(c: ChildTable) -> Executable:
     return (
         select(
             c.parent.label("parent"),
+            c.disturbed.label("disturbed"),
             func.count().label("number"),
             func.min(c.fastest).label("fastest"),
             func.max(c.slowest).label("slowest"),
             func.sum(c.repeats).label("repeats"),
             func.sum(c.runs).label("runs"),
             func.sum(c.machines).label("machines"),
+            func.sum(c.left_out).label("left_out"),
             *(
                 func.sum(cast(c.trust_level >= level, Integer)).label(f"trust_{level}")
                 for level in TRUST_LEVELS
@@ -235,26 +310,30 @@ def _sums(c: ChildTable) -> Executable:
             func.sum(log * log).label("log_square_sum"),
         )
         .where(among(c.parent, "ids"), c.counted)
-        .group_by(c.parent)
+        .group_by(c.parent, c.disturbed)
     )
 
 
 @cache
 def _ordered(c: ChildTable) -> Executable:
     return (
-        select(c.parent.label("parent"), c.id.label("id"))
+        select(
+            *(c.parent.label("parent"), c.id.label("id"), c.time.label("time")),
+            c.disturbed.label("disturbed"),
+        )
         .where(among(c.parent, "ids"), c.counted)
         .order_by(c.parent, c.time, c.id)
     )
 
 
 @cache
-def _from_middle(c: ChildTable) -> Select[Any]:
+def skipped_to(c: ChildTable) -> Executable:
     return (
-        select(c.id)
+        select(c.id.label("id"), c.time.label("time"))
         .where(c.parent == bindparam("parent"), c.counted)
+        .where(c.disturbed == bindparam("disturbed", type_=Boolean))
         .order_by(c.time, c.id)
-        .limit(bindparam("take", type_=Integer))
+        .limit(1)
         .offset(bindparam("skip", type_=Integer))
     )
 

@@ -8,7 +8,7 @@ from typing import Literal
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
 
-from .figures import TIERS, UNITS, Figure, Kind, Unit
+from .figures import TIERS, UNITS, Figure, Kind, Unit, sample_of_one
 
 Pair = tuple[Figure, Figure]
 Scope = Literal["hardware", "machines"]
@@ -58,11 +58,11 @@ def _row(setups: Sequence[Figure]) -> RankedRow:
         setup = figure.setup
         return section(figure), setup.data != "real", setup.timing != "long"
 
-    best = min(map(candidate, setups))
-    candidates = [figure for figure in setups if candidate(figure) == best]
-    first = candidates[0]
+    keys = [candidate(figure) for figure in setups]
+    best = min(keys)
+    first = setups[keys.index(best)]
     others = tuple(figure for figure in setups if figure is not first)
-    return RankedRow(None, first, others, len(candidates))
+    return RankedRow(None, first, others, keys.count(best))
 
 
 def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
@@ -161,6 +161,45 @@ def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None
     return Comparisons(alone | corrected, count)
 
 
+def compare_on_machines(pairs: Sequence[Pair]) -> Comparison:
+    """Compare two conditions on the machines that have both: the speed-up is the geometric mean of
+    the machines' ratios, with Student's t interval over three or more machines. So machines that
+    have one condition only, faster or slower ones, change nothing.
+
+    Args:
+        pairs: one or more, each of two figures of one machine.
+    """
+    count = len(pairs)
+    machines = f"on {count} machine{'s' * (count != 1)}"
+    times, base = zip(*((a.ns_per_sample, b.ns_per_sample) for a, b in pairs), strict=True)
+    found = comparison.compare_pairs(times, base, machines)
+    few = f"{machines}; an interval needs {comparison.RUNS_FOR_A_VERDICT}"
+    return Comparison(
+        speed_up=found.speed_up,
+        low=found.low,
+        high=found.high,
+        p_value=found.p_value,
+        adjusted_p_value=found.p_value,
+        n_a=count,
+        n_b=count,
+        unit="machines",
+        scope="machines" if count == 1 else "hardware",
+        kind=found.kind,
+        verdict=few if found.kind == "too_few_runs" else found.words,
+    )
+
+
+def corrected(alone: Sequence[Comparison]) -> tuple[list[Comparison], int]:
+    """Comparisons that are shown together, corrected as in :func:`compare_all`, and how many of
+    them have enough values for a verdict."""
+    p_values = [found.p_value for found in alone if found.p_value is not None]
+    adjusted = iter(comparison.holm(p_values))
+    return [
+        found if found.p_value is None else _corrected(found, next(adjusted), len(p_values))
+        for found in alone
+    ], len(p_values)
+
+
 def _corrected(found: Comparison, adjusted: float, count: int) -> Comparison:
     found = replace(found, adjusted_p_value=adjusted)
     if found.kind == "no_difference" or adjusted <= comparison.SIGNIFICANCE:
@@ -170,7 +209,7 @@ def _corrected(found: Comparison, adjusted: float, count: int) -> Comparison:
 
 
 def _values(figure: Figure, unit: Unit) -> LogSample:
-    return figure.values if figure.unit == unit else LogSample.of([figure.ns_per_sample])
+    return figure.values if figure.unit == unit else sample_of_one(figure.ns_per_sample)
 
 
 def _where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:

@@ -3,9 +3,12 @@
 A repeat is one process. A run's figure is the median over its repeats, a machine's over its runs,
 an owner's over machines, a hardware's over owners: one value each, so that a second measurement
 does not count twice, and an owner moves a hardware's figure by no more than one value among the
-owners' (the breakdown point of the median, Huber 1964). Repeats of one run are not independent of
-each other, so a run is the smallest unit of a comparison. Where enough owners are confirmed, they
-alone make the figure of a hardware (:func:`of_owners`). The unit of time is nanoseconds per sample.
+owners' (the breakdown point of the median, Huber 1964). The median of an even number is the slower
+of the two in the middle, so each figure is the time of one repeat. Repeats of one run are not
+independent of each other, so a run is the smallest unit of a comparison. Where enough owners are
+confirmed, they alone make the figure of a hardware (:func:`of_owners`). Of what is left at each
+level, disturbed values are left out while there are others (:func:`counting`). The unit of time is
+nanoseconds per sample.
 
 :func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
 table; :func:`figures` computes them from repeats.
@@ -18,13 +21,14 @@ from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import orjson
 
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
-from bench_protocol.doubts import UNSTEADY_SPREAD
+
+from .spread import NO_SPREAD, Between, Range, Spread, range_of
 
 # From this number of confirmed owners on, they alone make a hardware's figure. One is not enough:
 # nobody would have reproduced it.
@@ -39,6 +43,13 @@ Kind = comparison.Kind
 UNITS: tuple[Unit, ...] = ("runs", "machines", "owners")
 # What a level's figure is a median over; repeats are no unit, because they are not independent.
 UNIT_OF_LEVEL: dict[Level, Unit] = {"machine": "runs", "owner": "machines", "hardware": "owners"}
+# What the children of a level are, for its spread. An owner's figure is that of a machine.
+BETWEEN: dict[Level, Between] = {
+    "run": "repeats",
+    "machine": "runs",
+    "owner": "machines",
+    "hardware": "machines",
+}
 # Evidence of a hardware's figure, best first: two or more confirmed owners, three or more owners,
 # fewer.
 Tier = Literal["confirmed", "several", "provisional"]
@@ -105,10 +116,9 @@ def _id(subject: Subject) -> str:
 
 
 class Evidence(NamedTuple):
-    """Values of the middle repeat, which represents a figure; ``spread`` is within its run."""
+    """Values of the middle repeat, whose time the figure is."""
 
     result_id: str
-    spread: float
     accuracy: float | None = None
     joules_per_sample: float | None = None
     energy_scope: str | None = None
@@ -122,7 +132,9 @@ class Figure(NamedTuple):
     else runs. ``trust_level``: more than half of the figures below have it or a higher one.
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure,
     ``confirmed_owners`` those of them that the operator vouches for; all else is of those that
-    count in the figure.
+    count in the figure. ``machines_range``: of the machines, None where there is one.
+    ``disturbed``: what counts was disturbed (:func:`bench_protocol.doubts.disturbed`);
+    ``left_out``: disturbed results that do not count because others do.
     """
 
     id: str
@@ -141,6 +153,10 @@ class Figure(NamedTuple):
     evidence: Evidence
     confirmed_owners: int = 0
     published: bool = False
+    spread: Spread = NO_SPREAD
+    machines_range: Range | None = None
+    disturbed: bool = False
+    left_out: int = 0
 
     @property
     def setup(self) -> Setup:
@@ -156,24 +172,22 @@ class Figure(NamedTuple):
 
     @property
     def tier(self) -> Tier | None:
-        """How much evidence a hardware's figure has. None for a published figure, and below the
-        level of hardware: nobody else can measure the same machine."""
+        """How much evidence a hardware's figure has, by the owners that count in it. None for a
+        published figure, and below the level of hardware: nobody else can measure the same
+        machine."""
         if self.published or self.subject.level != "hardware":
             return None
+        counted = self.values.n if self.unit == "owners" else 1
+        if counted < CONFIRMED_FOR_A_FIGURE:
+            return "provisional"
         if confirmed_decide(self.confirmed_owners):
             return "confirmed"
-        return "several" if self.owners >= OWNERS_FOR_A_FIGURE else "provisional"
+        return "several" if counted >= OWNERS_FOR_A_FIGURE else "provisional"
 
     @property
     def provisional(self) -> bool:
         """Whether too few owners measured a hardware, so that one owner could set its figure."""
         return self.tier == "provisional"
-
-    @property
-    def unsteady(self) -> bool:
-        """Whether block times within a run vary too much for a reliable figure. It is still
-        ranked."""
-        return unsteady(self.evidence.spread)
 
 
 def confirmed_decide(confirmed_owners: int) -> bool:
@@ -181,28 +195,42 @@ def confirmed_decide(confirmed_owners: int) -> bool:
     return confirmed_owners >= CONFIRMED_FOR_A_FIGURE
 
 
-def unsteady(spread: float | None) -> bool:
-    """Whether the interquartile range of a run's block times is above a fifth of their median."""
-    return spread is not None and spread > UNSTEADY_SPREAD
+class _Disturbable(Protocol):
+    @property
+    def disturbed(self) -> bool: ...
+
+
+Child = TypeVar("Child", bound=_Disturbable)
+
+
+def counting(children: Sequence[Child]) -> Sequence[Child]:
+    """The children that count: the undisturbed ones, or all if there are none."""
+    return [child for child in children if not child.disturbed] or children
 
 
 class Middle(NamedTuple):
-    """A child in the middle of its siblings, or one of the two."""
+    """The child in the middle of its siblings."""
 
     ns_per_sample: float
     unit: Unit
     values: LogSample
     evidence: Evidence
+    spread: Spread
+    machines_range: Range | None
 
 
 @dataclass(frozen=True, slots=True)
 class Children:
-    """What a median needs of the one or more figures below it. They are ordered by time, then id;
-    ``lower`` and ``upper`` are the two in the middle, the same one twice if their number is odd.
+    """What a median needs of the one or more figures below it that count. They are ordered by time,
+    then id; of an even number ``middle`` is the slower of the two in the middle. ``total`` counts
+    those that are left out too, ``left_out`` their results and what was left out below.
     ``log_sum`` and ``log_square_sum`` add their times' logarithms as integers of 1/``LOG_SCALE``.
     """
 
     count: int
+    total: int
+    disturbed: bool
+    left_out: int
     fastest_ns: float
     slowest_ns: float
     repeats: int
@@ -212,17 +240,22 @@ class Children:
     newest_at: datetime
     log_sum: int
     log_square_sum: int
-    lower: Middle
-    upper: Middle
+    range: Range
+    middle: Middle
 
     @classmethod
     def of(cls, children: Iterable[Figure]) -> "Children":
         """Summarise figures that are in memory; :mod:`.aggregates` does the same in SQL."""
-        ordered = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+        everything = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+        ordered = counting(everything)
         logs = [scaled_log(child.ns_per_sample) for child in ordered]
-        lower, upper = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+        middle = ordered[len(ordered) // 2]
+        results = sum(child.repeats + child.left_out for child in everything)
         return cls(
             count=len(ordered),
+            total=len(everything),
+            disturbed=middle.disturbed,
+            left_out=results - sum(child.repeats for child in ordered),
             fastest_ns=min(child.fastest_ns for child in ordered),
             slowest_ns=max(child.slowest_ns for child in ordered),
             repeats=sum(child.repeats for child in ordered),
@@ -232,8 +265,15 @@ class Children:
             newest_at=max(child.newest_at for child in ordered),
             log_sum=sum(logs),
             log_square_sum=sum(log * log for log in logs),
-            lower=Middle(lower.ns_per_sample, lower.unit, lower.values, lower.evidence),
-            upper=Middle(upper.ns_per_sample, upper.unit, upper.values, upper.evidence),
+            range=range_of([child.ns_per_sample for child in ordered]),
+            middle=Middle(
+                middle.ns_per_sample,
+                middle.unit,
+                middle.values,
+                middle.evidence,
+                middle.spread,
+                middle.machines_range,
+            ),
         )
 
     @property
@@ -256,18 +296,19 @@ def sample_of_one(ns_per_sample: float) -> LogSample:
 
 
 def combine(children: Children, level: Level, subject: Subject) -> Figure:
-    """The median over one or more figures of the level below.
-
-    The evidence is that of the middle one; of an even number, the faster of the two.
-    """
-    lower, upper = children.lower, children.upper
-    time = (lower.ns_per_sample + upper.ns_per_sample) / 2
+    """The median over one or more figures of the level below: the middle one, with its evidence."""
+    middle = children.middle
+    time = middle.ns_per_sample
     if level == "run":
         values, unit = sample_of_one(time), UNITS[0]
     elif children.count == 1:
-        values, unit = lower.values, lower.unit
+        values, unit = middle.values, middle.unit
     else:
         values, unit = children.logs, UNIT_OF_LEVEL[level]
+    between = BETWEEN[level]
+    machines_range = middle.machines_range
+    if between == "machines" and children.count > 1:
+        machines_range = max(machines_range or children.range, children.range, key=_width)
     return Figure(
         id=subject.id,
         subject=subject,
@@ -279,11 +320,23 @@ def combine(children: Children, level: Level, subject: Subject) -> Figure:
         repeats=children.repeats,
         runs=1 if level == "run" else children.runs,
         machines=1 if level in ("run", "machine") else children.machines,
-        owners=children.count if level == "hardware" else 1,
+        owners=children.total if level == "hardware" else 1,
         trust_level=children.trust_level,
         newest_at=children.newest_at,
-        evidence=lower.evidence,
+        evidence=middle.evidence,
+        spread=max(middle.spread, Spread(children.range.share(time), between), key=_share),
+        machines_range=machines_range,
+        disturbed=children.disturbed,
+        left_out=children.left_out,
     )
+
+
+def _width(one: Range) -> float:
+    return one.slowest_ns - one.fastest_ns
+
+
+def _share(one: Spread) -> float:
+    return one.share
 
 
 def figures(repeats: Iterable[Figure], confirmed: Set[str] = frozenset()) -> list[Figure]:

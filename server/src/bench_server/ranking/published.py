@@ -85,7 +85,7 @@ def figure(row: PublishedFigure) -> Figure:
         owners=1,
         trust_level=0,
         newest_at=row.published_at,
-        evidence=Evidence(row.id, 0.0, row.accuracy),
+        evidence=Evidence(row.id, row.accuracy),
         published=True,
     )
 

@@ -8,6 +8,7 @@ from bench_protocol.comparison import LogSample
 
 from ..db.tables import Aggregate, Measurement, table_of
 from .figures import Evidence, Figure, Level, Setup, Subject, at_level, sample_of_one
+from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
 RESULTS = table_of(Measurement)
@@ -68,6 +69,8 @@ def figure_of_result(row: Any) -> Figure:
         trust_level=row.trust_level,
         newest_at=row.received_at,
         evidence=evidence(row, row.submission_id),
+        spread=spread_of_result(row),
+        disturbed=row.disturbed,
     )
 
 
@@ -87,9 +90,22 @@ def sample_of(row: Any) -> LogSample:
 
 def evidence(row: Any, result_id: str) -> Evidence:
     """The evidence of a row of either table, by name."""
-    return Evidence(
-        result_id, row.spread or 0.0, row.accuracy, row.joules_per_sample, row.energy_scope
-    )
+    return Evidence(result_id, row.accuracy, row.joules_per_sample, row.energy_scope)
+
+
+def spread_of_result(row: Any) -> Spread:
+    """That of the blocks of a result."""
+    return Spread(row.spread or 0.0)
+
+
+def spread_of(row: Any) -> Spread:
+    """The spread of an aggregate."""
+    return Spread(row.spread, row.spread_between)
+
+
+def machines_range(fastest_ns: float | None, slowest_ns: float | None) -> Range | None:
+    """The range of an aggregate's machines, from its two columns."""
+    return None if fastest_ns is None or slowest_ns is None else Range(fastest_ns, slowest_ns)
 
 
 # In the order in which :func:`figure` takes them. It reads them by position: by name takes ten
@@ -103,7 +119,9 @@ FIGURE_COLUMNS = tuple(
         *("ns_per_sample", "fastest_ns", "slowest_ns"),
         *("value_count", "value_log_mean", "value_log_variance", "value_unit"),
         *("repeats", "runs", "machines", "owners", "confirmed_owners", "trust_level", "newest_at"),
-        *("result_id", "spread", "accuracy", "joules_per_sample", "energy_scope"),
+        *("result_id", "accuracy", "joules_per_sample", "energy_scope"),
+        *("spread", "spread_between", "machines_fastest_ns", "machines_slowest_ns"),
+        *("disturbed", "left_out"),
     )
 )
 
@@ -116,7 +134,8 @@ def figure(row: Sequence[Any]) -> Figure:
         owner, machine_id, run_id, environment_id, time, fastest, slowest,
         count, log_mean, log_variance, unit,
         repeats, runs, machines, owners, confirmed_owners, trust_level, newest_at,
-        result_id, spread, accuracy, joules_per_sample, energy_scope,
+        result_id, accuracy, joules_per_sample, energy_scope,
+        spread, spread_between, machines_fastest_ns, machines_slowest_ns, disturbed, left_out,
     ) = row  # fmt: skip
     setup = Setup(framework, device, recipe, batch_size, precision, data, timing)
     subject = Subject(
@@ -137,15 +156,20 @@ def figure(row: Sequence[Any]) -> Figure:
         owners=owners,
         trust_level=trust_level,
         newest_at=newest_at,
-        evidence=Evidence(result_id, spread or 0.0, accuracy, joules_per_sample, energy_scope),
+        evidence=Evidence(result_id, accuracy, joules_per_sample, energy_scope),
         confirmed_owners=confirmed_owners,
         published=level == "published",
+        spread=Spread(spread, spread_between),
+        machines_range=machines_range(machines_fastest_ns, machines_slowest_ns),
+        disturbed=disturbed,
+        left_out=left_out,
     )
 
 
 def aggregate_columns(level: str, aggregate: Figure) -> dict[str, Any]:
     """The columns of a figure of this level."""
     subject, proof = aggregate.subject, aggregate.evidence
+    fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
     return {
         "id": aggregate.id,
         "level": level,
@@ -167,7 +191,12 @@ def aggregate_columns(level: str, aggregate: Figure) -> dict[str, Any]:
         "trust_level": aggregate.trust_level,
         "newest_at": aggregate.newest_at,
         "result_id": proof.result_id,
-        "spread": proof.spread,
+        "spread": aggregate.spread.share,
+        "spread_between": aggregate.spread.between,
+        "machines_fastest_ns": fastest_machine,
+        "machines_slowest_ns": slowest_machine,
+        "disturbed": aggregate.disturbed,
+        "left_out": aggregate.left_out,
         "accuracy": proof.accuracy,
         "joules_per_sample": proof.joules_per_sample,
         "energy_scope": proof.energy_scope,

@@ -23,10 +23,11 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Series:
-    """A labelled series of points, in order."""
+    """A labelled series of points, in order. A ``thin`` one is joined and has no key."""
 
     label: str
     points: tuple[Point, ...]
+    thin: bool = False
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,12 @@ class PlotLine:
     label: str
     colour: int
     points: tuple[Point, ...]
+    thin: bool = False
 
 
 @dataclass(frozen=True)
 class Tick:
-    """A label on an axis."""
+    """A label on an axis, or of a mark. ``colour``: ``faster``, ``slower`` or none."""
 
     at: float
     label: str
@@ -108,6 +110,7 @@ def plot(
                 line.label,
                 number % COLOURS + 1,
                 tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),
+                line.thin,
             )
             for number, line in enumerate(series)
         ),

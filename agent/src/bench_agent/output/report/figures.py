@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import median, median_low
 from typing import Any, TypeVar
 
 from bench_protocol.catalogue import workload_named
@@ -38,7 +38,7 @@ class CellFigures:
 
     ``samples_per_second``: the median repeat's. ``low`` and ``high`` bound the median over
     processes of this run with 95 % confidence; None with fewer than three. ``slowed``: something
-    slowed down the machine during one of them. ``typical``: the repeat closest to the median; its
+    slowed down the machine during one of them. ``typical``: the repeat in the middle; its
     blocks are drawn.
     """
 
@@ -151,9 +151,9 @@ def _hardware(machine: Machine, cells: Iterable[Cell]) -> str:
 def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures:
     measured = _measured(repeats)
     rates = [samples_per_second(measurement, cell.batch_size) for measurement in measured]
-    rate = median(rates)
-    low, high = median_interval(rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
-    typical = min(zip(rates, measured, strict=True), key=lambda pair: abs(pair[0] - rate))[1]
+    rate = median_low(rates)
+    low, high = median_interval(rate, rates) if len(rates) >= RUNS_FOR_A_VERDICT else (None, None)
+    typical = measured[rates.index(rate)]
     return CellFigures(
         cell=cell,
         hardware=hardware_name(machine, cell.device),

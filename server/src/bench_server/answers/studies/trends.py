@@ -1,10 +1,14 @@
-"""Study: figures by version of driver, system and framework."""
+"""Study: figures by version of driver, system and framework, and what each version changed.
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence, Set
+What a version changed is measured within machines: those that have the version before too. Machines
+that have one of the two alone may be faster or slower for other reasons.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 from sqlalchemy import and_, or_, select
@@ -16,16 +20,19 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
-from ...ranking.compare import Comparison
+from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.confirmed import confirmed_owners
 from ...ranking.figures import Figure, Setup, of_machines, of_runs
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
+from ..history import runs_and_changes
 from ..known import require_known
-from ..verdicts import verdicts
 from .common import HardwareChoice
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
+# Of so few machines the answer names each, with the change in its history.
+FEW_MACHINES = 2
+MOST_LINES = 40
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
 
@@ -40,21 +47,55 @@ class TrendChoice(HardwareChoice):
 
 
 @dataclass(frozen=True)
+class MachineUpdate:
+    """What a version changed on one machine: ``speed_up`` is the ratio of its figures, ``change``
+    the speed-up of the change that its history has there, null if it has none."""
+
+    machine_id: str
+    speed_up: float
+    change: float | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a version changed against the version before.
+
+    ``held``: over the machines that have both, null if there are none; ``only_one``: machines that
+    have one of the two versions only, and are not in it. ``machines``: named where one or two have
+    both.
+    """
+
+    held: Comparison | None
+    only_one: int
+    machines: tuple[MachineUpdate, ...]
+
+
+@dataclass(frozen=True)
 class VersionFigure:
-    """One version; ``held``: its comparison with the version before, over all machines of each."""
+    """The figure of one version, over all machines that have it; ``update`` is null for the first.
+    Figures of two versions are of different machines: what a version changed is its ``update``."""
 
     version: str
     samples_per_second: float
     repeats: int
     machines: int
     owners: int
-    held: Comparison | None
+    update: Update | None
+
+
+@dataclass(frozen=True)
+class MachineLine:
+    """The figures of one machine by version; null where it has none."""
+
+    machine_id: str
+    samples_per_second: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class TrendsAnswer:
     """Figures of one hardware in one set-up by version, oldest version first; null if nothing is
-    ranked. ``comparisons``: for how many the verdicts are corrected."""
+    ranked. ``machines``: at most 40 that have two or more versions, those with most first.
+    ``comparisons``: for how many the verdicts are corrected."""
 
     hardware: str | None
     hardware_slug: str | None
@@ -63,6 +104,23 @@ class TrendsAnswer:
     by: By
     comparisons: int
     versions: tuple[VersionFigure, ...]
+    machines: tuple[MachineLine, ...]
+
+
+class Version(NamedTuple):
+    """The runs of one version, by machine, and the figures of these machines."""
+
+    name: str
+    runs: dict[str, list[Figure]]
+    machines: dict[str, Figure]
+
+    @classmethod
+    def of(cls, name: str, runs: Iterable[Figure]) -> "Version":
+        by_machine: defaultdict[str, list[Figure]] = defaultdict(list)
+        for run in runs:
+            by_machine[run.subject.machine_id].append(run)
+        machines = {id: of_runs(of_one)[0] for id, of_one in by_machine.items()}
+        return cls(name, dict(by_machine), machines)
 
 
 def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
@@ -79,7 +137,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     if slug is None or workload is None:
         most_measured = _measured_most(session, slug, [workload] if workload else CATALOGUE)
         if most_measured is None:
-            return TrendsAnswer(None, None, None, None, choice.by, 0, ())
+            return TrendsAnswer(None, None, None, None, choice.by, 0, (), ())
         slug, digest = most_measured
         workload = digests[digest]
     groups = _by_version(session, slug, workload, choice)
@@ -88,28 +146,97 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     setup, versions = max(
         groups.items(), key=lambda item: (len(item[1]), item[0].timing == "long", item[0])
     )
-    ordered = sorted(versions.items(), key=lambda item: (version_key(item[0]) or "", item[0]))
+    ordered = [
+        Version.of(name, versions[name])
+        for name in sorted(versions, key=lambda name: (version_key(name) or "", name))
+    ]
     confirmed = confirmed_owners(session.connection())
-    figures = [(version, _combined(of_version, confirmed)) for version, of_version in ordered]
-    found = verdicts(session, [(new, old) for (_, old), (_, new) in pairwise(figures)])
+    figures = [of_machines(version.machines.values(), confirmed)[0] for version in ordered]
+    updates, count = _updates(session, ordered)
     return TrendsAnswer(
-        hardware=figures[0][1].hardware,
+        hardware=figures[0].hardware,
         hardware_slug=slug,
         workload=workload.name,
         setup=setup._asdict(),
         by=choice.by,
-        comparisons=found.count,
+        comparisons=count,
         versions=tuple(
             VersionFigure(
-                version,
+                version.name,
                 1e9 / combined.ns_per_sample,
                 combined.repeats,
                 combined.machines,
                 combined.owners,
-                found.of[combined, figures[place - 1][1]] if place else None,
+                update,
             )
-            for place, (version, combined) in enumerate(figures)
+            for version, combined, update in zip(ordered, figures, updates, strict=True)
         ),
+        machines=_lines(ordered),
+    )
+
+
+def _updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
+    """What each version changed, None for the first, and the number of verdicts."""
+    both = [
+        (old, new, sorted(old.machines.keys() & new.machines.keys()))
+        for old, new in pairwise(ordered)
+    ]
+    found, count = corrected(
+        [
+            compare_on_machines([(new.machines[id], old.machines[id]) for id in ids])
+            for old, new, ids in both
+            if ids
+        ]
+    )
+    comparisons = iter(found)
+    updates: list[Update | None] = [None]
+    for old, new, ids in both:
+        few = ids if len(ids) <= FEW_MACHINES else []
+        updates.append(
+            Update(
+                next(comparisons) if ids else None,
+                len(old.machines.keys() ^ new.machines.keys()),
+                tuple(_machine_update(session, old, new, id) for id in few),
+            )
+        )
+    return updates, count
+
+
+def _machine_update(session: Session, old: Version, new: Version, id: str) -> MachineUpdate:
+    before, after = old.machines[id], new.machines[id]
+    return MachineUpdate(
+        id, before.ns_per_sample / after.ns_per_sample, _change(session, old, new, id)
+    )
+
+
+def _change(session: Session, old: Version, new: Version, id: str) -> float | None:
+    """The speed-up of the change in a machine's history where the new version follows the old one,
+    to within one run, which is how well changes are placed."""
+    runs, changes = runs_and_changes(session, id, new.machines[id].evidence.result_id)
+    ids = [run[0].run_id for run in runs]
+    before, after = ({run.subject.run_id for run in v.runs[id]} for v in (old, new))
+    switches = [
+        n for n, pair in enumerate(pairwise(ids), 1) if pair[0] in before and pair[1] in after
+    ]
+    for change in changes:
+        if any(abs(ids.index(change.run_id) - place) <= 1 for place in switches):
+            return change.speed_up
+    return None
+
+
+def _lines(ordered: Sequence[Version]) -> tuple[MachineLine, ...]:
+    """The machines that have two or more versions."""
+    versions = Counter(id for version in ordered for id in version.machines)
+    several = [(-count, id) for id, count in versions.items() if count > 1]
+    return tuple(
+        MachineLine(
+            id,
+            tuple(
+                1e9 / version.machines[id].ns_per_sample if id in version.machines else None
+                for version in ordered
+            ),
+        )
+        for _, id in sorted(several)[:MOST_LINES]
     )
 
 
@@ -154,7 +281,3 @@ def _by_version(
         row_figure = figure(row)
         groups[row_figure.setup][of_version].append(row_figure)
     return groups
-
-
-def _combined(runs: Iterable[Figure], confirmed: Set[str]) -> Figure:
-    return of_machines(of_runs(runs), confirmed)[0]

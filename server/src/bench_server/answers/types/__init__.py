@@ -21,6 +21,7 @@ from .leaderboard import (
     WorkloadAnswer,
     figure_fields,
     flat,
+    made,
     workload_answer,
 )
 from .results import ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
@@ -75,6 +76,7 @@ __all__ = [
     "figure_fields",
     "flat",
     "key_fields",
+    "made",
     "receipt_answer",
     "result_fields",
     "workload_answer",

@@ -2,14 +2,16 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from bench_protocol.peaks import mfu
 from bench_protocol.workloads import Workload
 
 from ...ranking.figures import Figure, Tier
 from ...ranking.score import Score
+from ...ranking.spread import Between, unsteady
 
+Made = TypeVar("Made", bound="FigureAnswer")
 UnrankedState = Literal["kept", "hidden", "withdrawn"]
 
 
@@ -35,23 +37,33 @@ class WorkloadAnswer:
 class FigureAnswer:
     """One hardware in one set-up: the median over owners of their machines' medians, which are
     medians over runs. Where two or more owners are confirmed, it is over the confirmed ones alone.
+    The median of an even number is the slower of the two in the middle, so ``result_id`` is a
+    repeat of exactly this speed; ``accuracy`` and energy are those of it.
 
-    ``fastest`` and ``slowest`` span the repeats; ``spread`` is the median of the repeats' spreads
-    within a run, not an interval; ``unsteady`` if it is above 20 %; ``epoch_seconds`` are the full
-    batches of an epoch; ``published`` if it was copied from elsewhere (trust level 0) and never
-    measured here. ``result_id`` is the repeat in the middle, which represents the figure:
-    ``spread``, ``accuracy`` and energy are those of it. Energies of different ``energy_scope`` do
-    not compare. ``mfu`` is null where the vendor states no peak.
+    ``fastest`` and ``slowest`` span the repeats; ``epoch_seconds`` are the full batches of an
+    epoch; ``published`` if it was copied from elsewhere (trust level 0) and never measured here.
+    Energies of different ``energy_scope`` do not compare. ``mfu`` is null where the vendor states
+    no peak.
+
+    ``spread`` is the widest difference behind the figure, relative to its time and not an interval:
+    between the ``blocks`` of the repeat in the middle (interquartile range), the ``repeats`` of its
+    run, the ``runs`` of its machine, or ``machines``; ``spread_between`` names which. ``unsteady``
+    if it is above 20 %. ``slowest_machine_samples_per_second`` and ``fastest_machine_...`` are the
+    range of the machines, null for one machine. Eight values or more have the inner half as range.
+
+    ``left_out`` counts results that do not count, because their own agent says that other programs
+    or heat slowed them and there are undisturbed ones; ``disturbed`` if what counts was disturbed.
 
     ``timing``: ``long`` where each repeat was timed for 10 s or more on a CPU, 30 s on a GPU; else
     ``short``. A figure is of one of the two; a published one is long, because its source timed
     whole runs.
 
     ``tier``: ``confirmed`` with two or more confirmed owners, ``several`` with three or more
-    owners, else ``provisional``; null for a machine, a result and a published figure. ``owners``
-    have a figure, and ``confirmed_owners`` of them are confirmed; repeats, runs and machines are
-    those that count. ``trust_level``: more than half of the owners have it or a higher one; so have
-    more than half of an owner's machines, of a machine's runs and of a run's results.
+    owners that count, else ``provisional``; null for a machine, a result and a published figure.
+    ``owners`` have a figure, and ``confirmed_owners`` of them are confirmed; repeats, runs and
+    machines are those that count. ``trust_level``: more than half of the owners that count have it
+    or a higher one; so have more than half of an owner's machines, of a machine's runs and of a
+    run's results.
     """
 
     hardware: str
@@ -68,8 +80,13 @@ class FigureAnswer:
     slowest_samples_per_second: float
     fastest_samples_per_second: float
     epoch_seconds: float
+    slowest_machine_samples_per_second: float | None
+    fastest_machine_samples_per_second: float | None
     spread: float
+    spread_between: Between
     unsteady: bool
+    disturbed: bool
+    left_out: int
     joules_per_epoch: float | None
     samples_per_joule: float | None
     energy_scope: str | None
@@ -85,6 +102,17 @@ class FigureAnswer:
     published: bool
     newest_at: datetime
     result_id: str
+
+    @property
+    def machines_disagree(self) -> bool:
+        """Whether machines differ by more than 20 % of the figure's time."""
+        slow, fast = (
+            self.slowest_machine_samples_per_second,
+            self.fastest_machine_samples_per_second,
+        )
+        if slow is None or fast is None:
+            return False
+        return unsteady(self.samples_per_second / slow - self.samples_per_second / fast)
 
 
 @dataclass(frozen=True)
@@ -220,13 +248,29 @@ def workload_answer(workload: Workload) -> WorkloadAnswer:
     )
 
 
+def made(kind: type[Made], fields: dict[str, Any]) -> Made:
+    """An answer from all of its fields. The ``__init__`` of a frozen dataclass calls a function for
+    each field: a tenth of the time of a board.
+
+    Raises:
+        TypeError: a field is missing or unknown.
+    """
+    if fields.keys() != kind.__dataclass_fields__.keys():
+        raise TypeError(f"{kind.__name__}: {fields.keys() ^ kind.__dataclass_fields__.keys()}")
+    answer = object.__new__(kind)
+    answer.__dict__.update(fields)
+    return answer
+
+
 def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
     """The arguments of :class:`FigureAnswer`. An epoch is as many full batches as the training
     samples fill; the last short one is dropped."""
     setup, evidence = figure.setup, figure.evidence
     samples = workload.steps_per_epoch(setup.batch_size) * setup.batch_size
-    joules = evidence.joules_per_sample
-    return setup._asdict() | {
+    joules, (spread, between) = evidence.joules_per_sample, figure.spread
+    machines = figure.machines_range
+    return {
+        **setup._asdict(),
         "hardware": figure.hardware,
         "hardware_slug": figure.hardware_slug,
         "machine_id": figure.subject.machine_id or None,
@@ -234,8 +278,13 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "slowest_samples_per_second": 1e9 / figure.slowest_ns,
         "fastest_samples_per_second": 1e9 / figure.fastest_ns,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,
-        "spread": evidence.spread,
-        "unsteady": figure.unsteady,
+        "slowest_machine_samples_per_second": 1e9 / machines.slowest_ns if machines else None,
+        "fastest_machine_samples_per_second": 1e9 / machines.fastest_ns if machines else None,
+        "spread": spread,
+        "spread_between": between,
+        "unsteady": unsteady(spread),
+        "disturbed": figure.disturbed,
+        "left_out": figure.left_out,
         "joules_per_epoch": None if joules is None else joules * samples,
         "samples_per_joule": 1 / joules if joules else None,
         "energy_scope": evidence.energy_scope,

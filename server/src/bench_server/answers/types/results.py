@@ -6,7 +6,7 @@ from typing import Any
 
 from ...db.tables import Measurement, Submission
 from ...ingest.verdicts import CheckVerdict, from_text
-from ...ranking.figures import unsteady
+from ...ranking.spread import unsteady
 from .trust import ReceiptAnswer
 
 
@@ -16,6 +16,9 @@ class ResultAnswer:
 
     ``status`` is ``measured``, ``failed``, or ``pending`` until the projector has applied the
     result; then what depends on more than its payload is null, and ``verdicts`` is empty.
+
+    ``disturbed``: its own agent says that other programs or heat slowed it, so it counts only where
+    no undisturbed result does. ``spread`` is within the repeat, and ``unsteady`` if above 20 %.
 
     ``timing`` is ``long`` for a timed part of 10 s or more on a CPU, 30 s on a GPU; else ``short``.
     """
@@ -50,6 +53,7 @@ class ResultAnswer:
     epoch_seconds: float | None
     spread: float | None
     unsteady: bool
+    disturbed: bool
     startup_seconds: float | None
     parameter_count: int | None
     last_loss: float | None

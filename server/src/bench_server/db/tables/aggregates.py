@@ -18,7 +18,8 @@ class Aggregate(InSetup, Table, table=True):
     for filters by driver and version. One at level ``published`` is a copied figure, which no
     median of measured figures includes.
 
-    ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`.
+    ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`,
+    ``machines_..._ns`` its range of machines, ``spread_between`` what its spread is between.
     """
 
     __tablename__ = "standing"
@@ -28,7 +29,7 @@ class Aggregate(InSetup, Table, table=True):
             name="level_known",
         ),
         CheckConstraint("ns_per_sample > 0", name="has_time"),
-        Index("ix_standing_children", "parent_id", "ns_per_sample", "id"),
+        Index("ix_standing_children", "parent_id", "ns_per_sample", "id", "disturbed"),
         Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
         Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
@@ -60,6 +61,11 @@ class Aggregate(InSetup, Table, table=True):
     newest_at: datetime = Field(sa_type=UtcDateTime)
     result_id: str = Field(max_length=16)
     spread: float
+    spread_between: str = Field(max_length=8)
+    machines_fastest_ns: float | None = None
+    machines_slowest_ns: float | None = None
+    disturbed: bool = False
+    left_out: int = 0
     accuracy: float | None = None
     joules_per_sample: float | None = None
     energy_scope: str | None = Field(default=None, max_length=64)

@@ -17,6 +17,7 @@ from sqlmodel import Field
 from .base import InSetup, Table, UtcDateTime
 
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
+IN_RUN = (*COUNTED, "disturbed")
 NEWEST = ("received_at", "submission_id")
 UNRANKED: dict[str, Any] = {
     "sqlite_where": text("rankable IS 0"),
@@ -70,7 +71,8 @@ class Measurement(InSetup, Table, table=True):
     within-run spread of the blocks, relative. ``verdicts`` is a JSON list (:mod:`.result_checks`).
     ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
     or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
-    (:mod:`.standing`).
+    (:mod:`.standing`). ``disturbed``: its agent says so
+    (:func:`bench_protocol.doubts.disturbances`).
     """
 
     __tablename__ = "measurement"
@@ -89,7 +91,7 @@ class Measurement(InSetup, Table, table=True):
         ),
         CheckConstraint("rankable OR unranked_reason IS NOT NULL", name="unranked_has_reason"),
         # Measurements that count in a run's aggregate, in the order of their times, for its median.
-        Index("ix_measurement_run_standing", "run_standing", *COUNTED),
+        Index("ix_measurement_run_standing", "run_standing", *IN_RUN),
         # For boards of results, unranked rows and lists, newest first: a rare value (workload,
         # precision, ...) is found by its index.
         Index("ix_measurement_board", "workload_digest", "batch_size", "precision", *COUNTED),
@@ -143,6 +145,7 @@ class Measurement(InSetup, Table, table=True):
     rankable: bool
     unranked_reason: str | None = Field(default=None, sa_type=Text)
     trust_level: int
+    disturbed: bool = False
     verdicts: str = Field(sa_type=Text)
     moderation: str | None = Field(default=None, max_length=16)
     moderation_reason: str | None = Field(default=None, sa_type=Text)

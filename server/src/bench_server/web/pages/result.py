@@ -7,12 +7,12 @@ from itertools import zip_longest
 
 from sqlmodel import Session
 
-from bench_protocol import charts, conformance, recomputation, witness_references
+from bench_protocol import charts, conformance, doubts, recomputation, witness_references
 from bench_protocol import format as people
 from bench_protocol.matrix import Precision
 from bench_protocol.recomputation import JobKey
 from bench_protocol.recomputed import Band
-from bench_protocol.result import Result, Trace
+from bench_protocol.result import Result, Trace, Warn
 
 from ...answers import queries
 from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
@@ -86,8 +86,9 @@ class ResultPage:
     ``answer`` holds the derived columns, ``signed`` what the key signed, ``public_key`` the
     key in base64 (DER SubjectPublicKeyInfo). ``trace`` is null if nothing was measured;
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
-    ``witness``: of the session that was timed, null in
-    version 1 of the payload. ``telemetry``: one plot per sensor.
+    ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
+    plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
+    ``left_out``: undisturbed results count instead.
     """
 
     title: str
@@ -96,6 +97,8 @@ class ResultPage:
     image_href: str
     answer: ResultAnswer
     signed: Result
+    disturbances: tuple[Warn, ...]
+    left_out: bool
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -131,6 +134,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         image_href=f"/results/{submission.id}/card.png",
         answer=answer,
         signed=signed,
+        disturbances=tuple(doubts.disturbances(signed.warnings)),
+        left_out=queries.left_out(session, row),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),

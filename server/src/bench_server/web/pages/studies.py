@@ -198,11 +198,24 @@ def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
         )
         for place, version in enumerate(answer.versions)
     )
+    machines = [
+        Series(
+            machine.machine_id,
+            tuple(
+                Point(place, rate, f"machine {machine.machine_id[:8]}: {people.rate(rate)}/s")
+                for place, rate in enumerate(machine.samples_per_second)
+                if rate is not None
+            ),
+            thin=True,
+        )
+        for machine in answer.machines
+    ]
     return plot(
         "samples per second by version",
-        [Series(answer.hardware or "", points)],
+        [Series(answer.hardware or "", points), *machines],
         x_words=lambda place: answer.versions[int(place)].version,
         y_words=people.rate,
         y_zero=True,
+        joined=False,
         x_ticks=list(range(len(points))),
     )
