@@ -223,7 +223,8 @@ def _confirmed_first(connection: Connection, figures: Mapping[str, Figure]) -> d
 
 def _children(group: Group, place: Place, middle: Middle) -> Children:
     row, others = group
-    left_out = row.left_out + (others.repeats + others.left_out if others else 0)
+    # Below a disturbed child all is disturbed, so nothing is left out there.
+    left_out = row.left_out + (others.repeats if others else 0)
     return Children(
         count=row.number,
         total=group.total,
