@@ -4,10 +4,11 @@ from typing import Annotated, Any
 
 import typer
 
+from bench_protocol.doubts import disturbances
+
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine
 from ..output import documents
-from ..output.report.figures import SLOWED
 from ..output.summary import standing_lines
 from ..remote.client import Client
 from ..remote.outbox import Outbox
@@ -109,8 +110,7 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
 def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
     """At a terminal, ask again before figures are sent that something else slowed down; the server
     would mark them. Elsewhere say so and go on."""
-    warnings = [entry.result().warnings for entry in outbox.pending()]
-    slowed = [bool(SLOWED & {warn.code for warn in of_result}) for of_result in warnings]
+    slowed = [bool(disturbances(entry.result().warnings)) for entry in outbox.pending()]
     if yes or not any(slowed):
         return
     note = (

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import RUNS_FOR_A_VERDICT, SpeedVerdict, compare, median_interval
-from bench_protocol.doubts import UNSTEADY_SPREAD
+from bench_protocol.doubts import UNSTEADY_SPREAD, disturbances
 from bench_protocol.figures import epoch_seconds, samples_per_second, within_run_spread
 from bench_protocol.hardware import hardware_name
 from bench_protocol.machine import Machine
@@ -28,8 +28,6 @@ MEDIAN_WORDS = (
     "A figure is the median process's, a ratio that of two figures. Intervals (95 %) are within "
     "this run: differences between runs are larger, so a report gives no verdict."
 )
-# Warnings that mean that the machine was slowed down.
-SLOWED = {"other_load", "throttled", "cpu_throttled", "thermal_pressure"}
 
 
 @dataclass(frozen=True)
@@ -164,7 +162,7 @@ def _figures(machine: Machine, cell: Cell, repeats: list[Result]) -> CellFigures
         epoch_seconds=epoch_seconds(workload_named(cell.workload), cell.batch_size, rate),
         within_run_spread=median(within_run_spread(measurement) for measurement in measured),
         startup_seconds=median(_startup_seconds(measurement) for measurement in measured),
-        slowed=any(warn.code in SLOWED for repeat in repeats for warn in repeat.warnings),
+        slowed=any(disturbances(repeat.warnings) for repeat in repeats),
         typical=typical,
     )
 
