@@ -3,15 +3,18 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import typer
 from tests.fakes.outboxes import put
 from tests.fakes.results import key_id, make_result, private_key
 
 from bench_agent.base.errors import ServerUnreachable
+from bench_agent.cli import setup
 from bench_agent.cli.submit import _level_1_note
 from bench_agent.remote import batch
 from bench_agent.remote.client import LINE_WAIT_SECONDS, Client
@@ -383,3 +386,23 @@ def test_an_answer_before_the_projection_is_taken(tmp_path: Path) -> None:
     assert [entry.answer for entry in outbox.sent()] == answers
     assert _level_1_note(answers) is None
     assert states(outbox) == (0, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("answers", "views", "agrees"),
+    [("y", 0, True), ("vy", 1, True), ("vvn", 2, False), ("x", 0, False), ("\n", 0, False)],
+)
+def test_a_question_shows_what_it_is_about_until_it_is_answered(
+    monkeypatch: pytest.MonkeyPatch, answers: str, views: int, agrees: bool
+) -> None:
+    typed, shown = iter(answers), []
+    monkeypatch.setattr(typer, "get_text_stream", lambda name: Terminal())
+    monkeypatch.setattr(typer, "prompt", lambda *words, **options: next(typed))
+    with nullcontext() if agrees else pytest.raises(typer.Abort):
+        setup.ask("Agree, and send?", False, lambda: shown.append(1))
+    assert len(shown) == views
+
+
+class Terminal:
+    def isatty(self) -> bool:
+        return True

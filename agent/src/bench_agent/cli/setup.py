@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -85,10 +85,22 @@ def print_json(document: Any) -> None:
     typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
 
 
-def ask(question: str, yes: bool) -> None:
-    """Go on if ``--yes`` was given or the user agrees at a terminal; else stop the command."""
+def ask(question: str, yes: bool, view: Callable[[], None] | None = None) -> None:
+    """Go on if ``--yes`` was given or the user agrees at a terminal; else stop the command.
+
+    Args:
+        view: shows what the question is about, if the user answers ``v``.
+    """
     if yes:
         return
     if not typer.get_text_stream("stdin").isatty():
         stop(Exit.WRONG_USAGE, f"{question} Say --yes to agree, or answer at a terminal.")
-    typer.confirm(question, abort=True, err=True)
+    choices = "[y/N, v to view the first one]" if view else "[y/N]"
+    while True:
+        answer = typer.prompt(f"{question} {choices}", default="", show_default=False, err=True)
+        if view and answer.strip().lower() == "v":
+            view()
+        elif answer.strip().lower() in ("y", "yes"):
+            return
+        else:
+            raise typer.Abort

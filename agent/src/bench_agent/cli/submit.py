@@ -1,5 +1,6 @@
 """``submit``, ``status`` and ``enroll``: post the outbox, show it, enroll the key."""
 
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from ..machine import read_machine
 from ..output import documents
 from ..output.summary import standing_lines
 from ..remote.client import Client
-from ..remote.outbox import Outbox
+from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
@@ -19,6 +20,13 @@ from .exits import Exit, stop
 from .options import Json, Server
 from .setup import ask, exchange, open_client, open_home, print_json
 
+CONSENT = """\
+Results are sent to {server}, which publishes them under {license}, for anyone to use.
+Sent:     models of processor, GPU and machine, memory, versions of system and software, settings
+          that change speed, times, losses, and what sensors read (load, clocks, heat, energy).
+Not sent: names of host and user, serial numbers, network addresses, folders.
+Key:      results are signed by a key that never leaves this machine.
+Undo:     bench-agent results hide | show | withdraw; a withdrawn result is erased there."""
 Agree = Annotated[
     bool, typer.Option("--yes", "-y", help="Agree to the server's licence without being asked.")
 ]
@@ -83,7 +91,8 @@ def _is_stale(check: dict[str, Any]) -> bool:
 
 
 def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
-    """Before a server gets its first result: show the exact body, name the licence, ask.
+    """Before a server gets its first result: say what is sent, name the licence, ask. The first
+    result can be viewed, every byte of it.
 
     Raises:
         ServerUnreachable: the server does not say under which licence it publishes.
@@ -95,16 +104,16 @@ def ask_consent(client: Client, outbox: Outbox | None, yes: bool) -> None:
     if witness.meet().license == offered:
         return
     first = next(outbox.pending(), None) if outbox else None
-    if not yes and first is not None:
-        typer.echo(f"The first of what will be sent to {client.server}, every byte of it:\n")
-        typer.echo(first.raw.decode())
-        typer.echo("\nIts decoded payload:\n")
-        print_json(first.document())
-    ask(
-        f"{client.server} publishes results under {offered}, for anyone to use. Agree, and send?",
-        yes,
-    )
+    if not yes:
+        typer.echo(CONSENT.format(server=client.server, license=offered), err=True)
+    ask("Agree, and send?", yes, None if first is None else partial(_show_whole, first))
     witness.agree(offered)
+
+
+def _show_whole(entry: Entry) -> None:
+    """Everything that is sent of one result: its payload, then every byte of the envelope."""
+    print_json(entry.document())
+    typer.echo(f"\nThe same, signed, as it is sent:\n{entry.raw.decode()}\n")
 
 
 def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
