@@ -96,12 +96,12 @@ def test_a_batch_larger_than_the_data_is_left_out_with_its_reason() -> None:
 @pytest.mark.parametrize(
     ("filters", "advice"),
     [
-        ({"workloads": ("mnist",)}, "choose one of: mnist-cnn"),
+        ({"workloads": ("mnist",)}, "did you mean mnist-cnn"),
         ({"frameworks": ("caffe",)}, "choose one of"),
         ({"recipes": ("fast",)}, "naive, pipeline, tuned"),
         ({"precisions": ("int4",)}, "float32"),
         ({"data": "stolen"}, "generated"),
-        ({"devices": ("tpu",)}, "no device"),
+        ({"devices": ("tpu",)}, "unknown device"),
     ],
 )
 def test_what_there_is_not_is_wrong_usage_with_advice(filters: dict[str, Any], advice: str) -> None:

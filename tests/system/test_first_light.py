@@ -122,7 +122,7 @@ def test_enroll_names_the_key(agent: Agent, make_server: Callable[[], Server]) -
     [
         (("run", "--workload", "nothing"), "choose one of: mnist-cnn"),
         (("plan", "--framework", "caffe"), "choose one of"),
-        (("run", "--device", "tpu"), "no device 'tpu'"),
+        (("run", "--device", "tpu"), "unknown device 'tpu'"),
         (("run", "--workload", "mnist-cnn", "--batch-size", "60001"), "is larger than the"),
         (("run", "--preset", "huge"), "choose one of: smoke"),
         (("run", "--server", "localhost:80"), "no server address"),

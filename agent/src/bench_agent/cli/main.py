@@ -40,6 +40,25 @@ COMMANDS = {
     "data": ("data:app", "The real data sets: fetch, list and verify them."),
 }
 
+# A command line that works, shown at the end of the command's help.
+EXAMPLES = {
+    "devices": "bench-agent devices --json",
+    "doctor": "bench-agent doctor --bundle report.txt",
+    "plan": "bench-agent plan --preset quick --framework torch",
+    "run": "bench-agent run --preset quick --workload mnist-cnn --framework mlx --framework torch",
+    "ab": "bench-agent ab --a recipe=naive --b recipe=tuned --workload fashion-mlp --framework jax",
+    "report": "bench-agent report --format png",
+    "conformance": "bench-agent conformance --framework tensorflow",
+    "submit": "bench-agent submit --server http://bench.lab:8000",
+    "status": "bench-agent status --json",
+    "enroll": "bench-agent enroll --server http://bench.lab:8000 --name desk-3",
+    "verify": "bench-agent verify http://bench.lab:8000/results/0f1e2d3c4b5a6978",
+    "keys": "bench-agent keys show",
+    "results": "bench-agent results list --server http://bench.lab:8000",
+    "environments": "bench-agent environments list",
+    "data": "bench-agent data fetch mnist",
+}
+
 
 class LazyCommands(TyperGroup):
     """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
@@ -68,6 +87,7 @@ def load(name: str) -> Any:
         group.command(name)(target)
     command = typer.main.get_command(group)
     command.name = name
+    command.epilog = f"Example: `{EXAMPLES[name]}`"
     return command
 
 

@@ -4,6 +4,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from pkgutil import iter_modules
 
+from ..base.names import unknown
 from .seam import Engine
 
 NOT_ENGINES = {"seam", "common", "loop", "cpu"}
@@ -23,7 +24,7 @@ def engine_named(name: str) -> Engine:
         LookupError: there is none; the message lists all engines.
     """
     if name not in names():
-        raise LookupError(f"unknown framework {name!r}; choose one of: {', '.join(names())}")
+        raise LookupError(unknown("framework", name, names()))
     engine: Engine = import_module(f".{name}", __name__).ENGINE
     return engine
 

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TypeVar
 
-from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.errors import ProtocolError
+from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import Cell, Device, DeviceKind, Recipe, why_not
 from bench_protocol.result import Warn
 from bench_protocol.units import Wire
@@ -15,6 +14,7 @@ from bench_protocol.workloads import Workload
 from .. import engines
 from ..base.errors import UsageProblem
 from ..base.messages import FoundDevice, Probe, Timing
+from ..base.names import unknown
 from ..base.precisions import ALL_PRECISIONS, too_old
 from ..data.manifest import real_data_named
 from .estimates import MeasuredTimes
@@ -147,14 +147,11 @@ def check_names(selection: Selection, catalogue: tuple[Workload, ...] = CATALOGU
         UsageProblem: a name is unknown; the message lists the known ones.
     """
     try:
-        for name in selection.workloads:
-            workload_named(name, catalogue)
         for name in selection.frameworks:
             engines.engine_named(name)
-    except ProtocolError as error:
-        raise UsageProblem(f"{error.detail}; {error.hint}") from error
     except LookupError as error:
         raise UsageProblem(str(error.args[0])) from error
+    _checked("workload", selection.workloads, tuple(workload.name for workload in catalogue))
     _checked("recipe", selection.recipes, ALL_RECIPES)
     _checked("precision", selection.precisions, ALL_PRECISIONS)
     _checked("data", (selection.data,), ALL_DATA)
@@ -167,16 +164,14 @@ def _check_devices(wanted: tuple[str, ...], probes: Mapping[str, Probe]) -> None
     for name in wanted:
         if name not in here:
             shown = sorted(name for name in here if not name.endswith((":0", ":all")))
-            raise UsageProblem(
-                f"no device {name!r} here; there are: {', '.join(shown)}; KIND:all is all of a kind"
-            )
+            raise UsageProblem(f"{unknown('device', name, shown)}; KIND:all is all of a kind")
 
 
 def _checked(what: str, wanted: tuple[str, ...], choices: tuple[Choice, ...]) -> tuple[Choice, ...]:
     """The wanted values, as members of the choices."""
     for name in wanted:
         if name not in choices:
-            raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(choices)}")
+            raise UsageProblem(unknown(what, name, choices))
     return tuple(choice for choice in choices if choice in wanted)
 
 

@@ -9,6 +9,7 @@ from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 
 from ..base.errors import UsageProblem
 from ..base.messages import Timing
+from ..base.names import unknown
 from ..base.precisions import ALL_PRECISIONS
 
 ALL_RECIPES: tuple[Recipe, ...] = ("naive", "pipeline", "tuned")
@@ -193,5 +194,5 @@ def corrections(name: str | None) -> tuple[str, ...]:
 
 def _named(what: str, name: str, presets: dict[str, Preset]) -> Preset:
     if name not in presets:
-        raise UsageProblem(f"unknown {what} {name!r}; choose one of: {', '.join(presets)}")
+        raise UsageProblem(unknown(what, name, presets))
     return presets[name]

@@ -1,0 +1,39 @@
+"""Unknown names get the one that was meant."""
+
+import pytest
+
+from bench_agent import engines
+from bench_agent.base.errors import UsageProblem
+from bench_agent.base.names import unknown
+from bench_agent.plan.plan import Selection, check_names
+from bench_agent.plan.presets import preset_named
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "words"),
+    [
+        ("pytorch", ["jax", "torch"], "unknown thing 'pytorch'; did you mean torch? There are: "),
+        ("gpu", ["cpu", "metal"], "did you mean metal?"),
+        ("gpu", ["cpu", "cuda"], "did you mean cuda?"),
+        ("tensorflo", ["tensorflow", "torch"], "did you mean tensorflow?"),
+        ("quantum", ["cpu", "cuda"], "unknown thing 'quantum'; choose one of: cpu, cuda"),
+        ("MNIST", ["mnist-cnn", "mnist-dense"], "did you mean mnist-cnn?"),
+    ],
+)
+def test_a_guess_is_one_of_the_names(name: str, names: list[str], words: str) -> None:
+    assert words in unknown("thing", name, names)
+
+
+def test_every_choice_of_a_run_guesses() -> None:
+    for chosen, meant in (
+        ({"frameworks": ("pytorch",)}, "torch"),
+        ({"workloads": ("mnist-cn",)}, "mnist-cnn"),
+        ({"recipes": ("tune",)}, "tuned"),
+        ({"precisions": ("bf16",)}, "mixed_bfloat16"),
+    ):
+        with pytest.raises(UsageProblem, match=f"did you mean {meant}"):
+            check_names(Selection(**chosen))
+    with pytest.raises(UsageProblem, match="did you mean quick"):
+        preset_named("quik")
+    with pytest.raises(LookupError, match="did you mean mlx"):
+        engines.engine_named("mlxx")
