@@ -96,11 +96,3 @@ def test_cards_answer_and_wrong_ones_do_not(ids: dict[str, str], post: Poster) -
         *(("/hardware/nope/card.png", 404), ("/machines/0123456789abcdef/card.png", 404)),
     ):
         assert post.http.get(path).status_code == status, path
-
-
-@pytest.mark.parametrize(
-    ("number", "words"),
-    [(1, "1st"), (2, "2nd"), (3, "3rd"), (4, "4th"), (11, "11th"), (12, "12th"), (23, "23rd")],
-)
-def test_ordinals(number: int, words: str) -> None:
-    assert share_cards.ordinal(number) == words

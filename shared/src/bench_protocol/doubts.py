@@ -40,7 +40,7 @@ DISTURBANCES: frozenset[str] = frozenset(
 ENOUGH_BLOCKS = 10
 ENOUGH_FOR_QUARTILES = 4
 UNSTEADY_SPREAD = 0.2
-# Tukey (1977) calls a value "far out"beyond three interquartile ranges from the quartiles. Blocks
+# Tukey (1977) calls a value "far out" beyond three interquartile ranges from the quartiles. Blocks
 # of a steady machine can be so close together that a harmless one is, hence the least share.
 FAR_OUT = 3.0
 LEAST_SHARE = 0.1

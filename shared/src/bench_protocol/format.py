@@ -59,7 +59,7 @@ def times(value: float) -> str:
 def ordinal(number: int) -> str:
     """``1st``, ``12th``, ``23rd``."""
     last = number % 10 if number % 100 not in (11, 12, 13) else 0
-    return f"{number}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
+    return f"{number:,}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
 
 
 def percent(share: float) -> str:

@@ -1,7 +1,8 @@
 """Self-tests: before a device is measured it shows that its stopwatch and its precision are right.
 
 ``self_tests.json`` in the agent's folder keeps each outcome, so that a test runs once; it runs
-again when the device, its framework, the driver, the system or the agent changes.
+again when the device, its framework, the interpreter, the driver, the system, a setting that
+changes speed or the agent changes.
 """
 
 import os

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from statistics import median
+from statistics import median_high
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _change(times: Sequence[float]) -> int | None:
     before, after = times[:place], times[place:]
     if min(len(before), len(after)) < LEAST_RUNS:
         return None
-    if abs(math.log(median(after) / median(before))) < LEAST_SIZE:
+    if abs(math.log(median_high(after) / median_high(before))) < LEAST_SIZE:
         return None
     random = np.random.default_rng(len(times))
     orders = random.permuted(np.tile(ranks, (PERMUTATIONS, 1)), axis=1)

@@ -1,5 +1,5 @@
-"""What is checked of a result, in one table: pure functions of the result alone, which can be run
-before anything else is known of it. What is checked of how it came in: :mod:`.submission_checks`.
+"""What is checked of a result, in one table: pure functions of it and of what was recomputed of it.
+What is checked of how it came in: :mod:`.submission_checks`.
 
 A failed check never refuses a result: it is kept and shown with the reason. What failing does:
 
@@ -11,7 +11,8 @@ A failed check never refuses a result: it is kept and shown with the reason. Wha
 =============  ===============================================================================
 
 Adding a check is adding a row to ``CHECKS``. Its effect is fixed, or follows from its finding. The
-checks run at every acceptance, reindex and audit, so each is a matter of microseconds.
+checks run whenever a result is projected, at a reindex and an audit, so each is a matter of
+microseconds.
 """
 
 from collections.abc import Callable

@@ -133,7 +133,7 @@ class Figure(NamedTuple):
     ``evidence`` is of the repeat in the middle. ``owners`` are all that have a figure,
     ``confirmed_owners`` those of them that the operator vouches for; all else is of those that
     count in the figure. ``machines_range``: of the machines, None where there is one.
-    ``disturbed``: what counts was disturbed (:func:`bench_protocol.doubts.disturbed`);
+    ``disturbed``: what counts was disturbed (:func:`bench_protocol.doubts.disturbances`);
     ``left_out``: disturbed results that do not count because others do.
     """
 

@@ -118,13 +118,7 @@ def _place(rows: Sequence[BoardRow], slug: str) -> str:
     """``15th of 47 hardware``."""
     ranked = [row for row in rows if row.rank]
     mine = next((row.rank for row in ranked if row.hardware_slug == slug), None)
-    return f"{ordinal(mine)} of {len(ranked)} hardware" if mine else "not ranked"
-
-
-def ordinal(number: int) -> str:
-    """``1st``, ``2nd``, ``11th``, ``23rd``."""
-    last = 0 if number % 100 in (11, 12, 13) else number % 10
-    return f"{number:,}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+    return f"{people.ordinal(mine)} of {len(ranked)} hardware" if mine else "not ranked"
 
 
 def _others(rows: Sequence[BoardRow], slug: str) -> list[CardBar]:
