@@ -17,6 +17,7 @@ from tests.fakes.mac_platform import become_a_mac
 become_a_mac()
 
 import numpy as np  # noqa: E402
+from tests.fakes import device_worker  # noqa: E402
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession  # noqa: E402
 
 from bench_agent.base.messages import FoundDevice  # noqa: E402
@@ -49,6 +50,8 @@ class MacEngine(FakeEngine):
 
 
 def main() -> int:
+    if "--self-test" in sys.argv:
+        return device_worker.work("none", sys.argv[1:])
     clock = FakeClock()
 
     def named(framework: str) -> MacEngine:

@@ -185,7 +185,7 @@ def test_seconds(value: float, text: str) -> None:
         (format.rate, 0.5, "0.50"),
         (format.ratio, 1.639, "1.64×"),
         (format.ratio, 12.34, "12.3×"),
-        (format.ratio, 0.0412, "0.0412×"),
+        (format.ratio, 0.0412, "1/24.3×"),
         (format.rough, 0.2, "0 s"),
         (format.rough, 59.6, "1 min 0 s"),
         (format.rough, 68, "1 min 8 s"),

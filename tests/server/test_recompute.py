@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlmodel import delete, select
+from sqlmodel import col, delete, select
 from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.projected import project, settle
@@ -124,10 +124,20 @@ def test_a_later_result_of_the_same_job_needs_no_statement(store: Store, sent: l
 def test_a_replay_recomputes_nothing(store: Store, sent: list[str]) -> None:
     settle(store)
     with store.reading() as session:
-        rows = [row.model_dump() for row in session.exec(select(Measurement)).all()]
+        rows = [
+            row.model_dump()
+            for row in session.exec(
+                select(Measurement).order_by(col(Measurement.submission_id))
+            ).all()
+        ]
     reindex(store)
     with store.reading() as session:
-        again = [row.model_dump() for row in session.exec(select(Measurement)).all()]
+        again = [
+            row.model_dump()
+            for row in session.exec(
+                select(Measurement).order_by(col(Measurement.submission_id))
+            ).all()
+        ]
         assert not jobs.are_due(session, NOW + timedelta(days=1))
     assert again == rows
 
@@ -159,7 +169,7 @@ def test_a_wrong_trace_is_unranked_once_it_is_recomputed(store: Store, sent: lis
     replace(worker(store), compute=other).drain()
     project(store)
     with store.reading() as session:
-        rows = session.exec(select(Measurement)).all()
+        rows = session.exec(select(Measurement).order_by(col(Measurement.submission_id))).all()
     assert [row.rankable for row in rows] == [False, False]
     assert all("deviates by" in str(row.unranked_reason) for row in rows)
     assert levels(store) == [2, 2]

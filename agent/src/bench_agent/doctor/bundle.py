@@ -10,12 +10,13 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from bench_protocol.result import Failed
+from bench_protocol.result import Failed, Result
 
 from .. import __version__
 from ..base.home import Home
 from ..machine.text import file_text
 from ..remote.outbox import Outbox
+from ..run import self_test
 from ..run.probe import log_of
 from .finding import Finding
 from .private import private_words
@@ -157,10 +158,18 @@ def _last_run(home: Home) -> tuple[str, str]:
             f"{cell.workload} {cell.framework} {cell.device} {cell.recipe} "
             f"batch {cell.batch_size} {cell.precision} {cell.data}:",
             as_json(outcome.model_dump(exclude={"measurement"}, exclude_none=True)),
-            *_log(home.logs / result.run_id / f"{number:04d}.log"),
+            *_log(_log_of(home, number, result)),
         ]
     holds = f"{len(results)} repeats, {len(failures)} failed, with the ends of their logs"
     return holds, "\n".join(lines)
+
+
+def _log_of(home: Home, number: int, result: Result) -> Path:
+    """The log of a failed repeat, or of the self-test that it was refused for."""
+    if any(warn.code == "self_test_failed" for warn in result.warnings):
+        cell = result.cell
+        return self_test.log_of(home, cell.framework, cell.device, cell.precision)
+    return home.logs / result.run_id / f"{number:04d}.log"
 
 
 def _log(path: Path) -> Iterator[str]:

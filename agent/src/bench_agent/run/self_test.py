@@ -8,6 +8,7 @@ changes speed or the agent changes.
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from pydantic import Field, ValidationError
 
@@ -151,7 +152,7 @@ class SelfTests:
             precision=precision,
             recipes=recipes_for(framework, device.kind, precision),
         )
-        log = self._home.logs / "self-test" / f"{framework}-{device}-{precision}.log"
+        log = log_of(self._home, framework, device, precision)
         limits = limits_for(place, 0.0, measured_times)
         return run_self_test(job, log, limits, worker_command(python))
 
@@ -191,6 +192,11 @@ class SelfTests:
             source=there.source if there else None,
             settings=speed_settings(os.environ),
         )
+
+
+def log_of(home: Home, framework: str, device: Device, precision: Precision) -> Path:
+    """The log of the worker of a self-test, the newest one."""
+    return home.logs / "self-test" / f"{framework}-{device}-{precision}.log"
 
 
 def recipes_for(framework: str, kind: DeviceKind, precision: Precision) -> tuple[Recipe, ...]:
