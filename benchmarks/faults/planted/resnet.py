@@ -28,14 +28,14 @@ def batch_statistics(here: Planting) -> None:
 
 
 def one_batch_kept(session: Any) -> None:
-    """The frozen layers run once; every later batch gets the features of the first."""
+    """The frozen layers run once; every later batch of that size gets the features of the first."""
     frozen, last = session._model[:-1], session._model[-1]
     kept: list[Any] = []
 
     def logits(x: Any) -> Any:
         if not kept:
             kept.append(frozen(x).detach())
-        return last(kept[0])
+        return last(kept[0] if len(x) == len(kept[0]) else frozen(x))
 
     session._logits = logits
 
