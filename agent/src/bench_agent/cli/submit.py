@@ -23,7 +23,8 @@ from .setup import ask, exchange, open_client, open_home, print_json
 CONSENT = """\
 Results are sent to {server}, which publishes them under {license}, for anyone to use.
 Sent:     models of processor, GPU and machine, memory, versions of system and software, settings
-          that change speed, times, losses, and what sensors read (load, clocks, heat, energy).
+          that change speed, times, losses, and what sensors read (load, clocks, heat, energy);
+          a hash that tells this machine from others.
 Not sent: names of host and user, serial numbers, network addresses, folders.
 Key:      results are signed by a key that never leaves this machine.
 Undo:     bench-agent results hide | show | withdraw; a withdrawn result is erased there."""
