@@ -195,12 +195,12 @@ def _verdict(speed_up: float, error: float, freedom: float, where: str) -> Speed
     low, high = _interval(speed_up, error, freedom)
     distance = abs(math.log(speed_up))
     p_value = student_t.tails(freedom, distance / error) if error else float(not distance)
-    kind = kind_of(low, high)
+    kind = verdict_kind(low, high)
     words = in_words(kind, speed_up, low, high, where)
     return SpeedVerdict(speed_up, low, high, p_value, kind, words)
 
 
-def kind_of(low: float, high: float) -> Kind:
+def verdict_kind(low: float, high: float) -> Kind:
     """The verdict that an interval of a speed-up allows."""
     return "no_difference" if low <= 1 <= high else "faster" if low > 1 else "slower"
 

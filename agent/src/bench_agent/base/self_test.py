@@ -75,9 +75,8 @@ class Numbers(Wire):
 
     ``convolution_bits``, ``dense_bits``: how many bits of a fraction these layers keep, the largest
     of :data:`TESTED_BITS` up to which all are kept, 0 if none is; the first is None where the
-    engine has no convolutions. ``keeps_tiny``: whether
-    :data:`TINY` is told from zero. ``copied``: whether every batch was on the device as it was on
-    the host, bit by bit.
+    engine has no convolutions. ``keeps_tiny``: whether :data:`TINY` does not become zero.
+    ``copied``: whether every batch arrived on the device as it was on the host, bit by bit.
     """
 
     recipe: Recipe

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.comparison import kind_of
+from bench_protocol.comparison import verdict_kind
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
@@ -299,7 +299,9 @@ def _overall(
     one = overall(pairs)
     if one is None:
         return dict.fromkeys(("speed_up", "low", "high", "verdict_kind"))
-    kind = "too_few_runs" if one.low is None or one.high is None else kind_of(one.low, one.high)
+    kind = (
+        "too_few_runs" if one.low is None or one.high is None else verdict_kind(one.low, one.high)
+    )
     return asdict(one) | {"verdict_kind": kind}
 
 
