@@ -41,7 +41,7 @@ $(VENV)/installed-$(EXTRAS): $(PARTS)
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(0 if (3, 11) <= v < (3, 13) else f"Python 3.11 or 3.12 is needed, $(PYTHON) is {v[0]}.{v[1]}: make PYTHON=python3.12 ...")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo 'Installing Trainmark and its frameworks ($(EXTRAS)) into $(VENV): this takes some minutes.'
-	$(BIN)/python $(PIP) -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]'
+	$(BIN)/python $(PIP) -e ./shared -e './agent[$(EXTRAS)]' -e './server[postgresql]' || { $(PYTHON) deploy/install_failed.py $(EXTRAS); exit 1; }
 	@touch $@
 
 $(VENV)/installed-dev: $(VENV)/installed-$(EXTRAS) requirements-dev.txt
