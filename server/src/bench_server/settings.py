@@ -123,6 +123,26 @@ class Settings(BaseSettings):
         description="addresses or networks whose X-Forwarded-For is believed, with commas: "
         "10.0.0.7, 10.1.0.0/16 (its host bits zero); 0.0.0.0/0, ::/0 for every proxy",
     )
+    header_seconds: float = Field(
+        default=10,
+        gt=0,
+        le=600,
+        description="seconds in which a request's headers must be complete, more than 0, at most "
+        "600",
+    )
+    body_seconds: float = Field(
+        default=30,
+        gt=0,
+        le=3600,
+        description="seconds in which a request's body must be complete or have come at 1 KiB/s, "
+        "more than 0, at most 3600",
+    )
+    address_connections: int = Field(
+        default=256,
+        ge=1,
+        le=65_536,
+        description="connections that an address may have open in each process, 1 to 65536",
+    )
     read_token: str | None = Field(
         default=None,
         min_length=16,
@@ -140,6 +160,12 @@ class Settings(BaseSettings):
     site_name: str = Field(
         default="Trainmark", max_length=60, description="name shown on pages, at most 60 characters"
     )
+
+    @property
+    def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+        """The networks of the trusted proxies."""
+        parts = filter(None, map(str.strip, self.trusted_proxies.split(",")))
+        return tuple(ipaddress.ip_network(part) for part in parts)
 
     @property
     def recomputes(self) -> bool:

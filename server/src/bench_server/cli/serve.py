@@ -1,6 +1,7 @@
 """Serve with uvicorn from one process or several; one line prints the address."""
 
 import asyncio
+import contextlib
 import socket
 import sys
 from collections.abc import Callable
@@ -11,8 +12,15 @@ from fastapi import FastAPI
 from uvicorn.supervisors import Multiprocess
 
 from ..garbage import tune_collector
+from ..settings import Settings
+from ..web.connections import Connections, Limits
+from .listening import OWN_SOCKETS, Starting, bind
 
 START_SECONDS = 60
+# Each connection is a file; the database, the log and libraries need some more.
+MOST_FILES = 65_536
+OTHER_FILES = 128
+LEAST_CONNECTIONS = 64
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -28,44 +36,37 @@ class AnnouncingServer(uvicorn.Server):
             print(f"listening on {self._address}", flush=True)
 
 
-def serve(app: FastAPI, host: str, port: int, trusted_proxies: str = "") -> None:
-    """Serve until a signal ends it.
-
-    Args:
-        trusted_proxies: addresses and networks whose X-Forwarded-For is trusted, with commas.
-
-    Raises:
-        OSError: the address cannot be listened on.
-    """
-    bound = bind(host, port)
-    config = uvicorn.Config(app, **_options(trusted_proxies))
-    server = AnnouncingServer(config, _address(host, bound))
+def serve(app: FastAPI, bound: socket.socket, settings: Settings) -> None:
+    """Serve on a bound socket until a signal ends it."""
+    config = uvicorn.Config(app, **_options(settings))
+    server = AnnouncingServer(config, _address(settings.host, bound))
     tune_collector()
     # uvicorn chooses uvloop where it is installed.
     with asyncio.Runner(loop_factory=config.get_loop_factory()) as runner:
         runner.run(server.serve(sockets=[bound]))
 
 
-def serve_workers(host: str, port: int, workers: int, trusted_proxies: str = "") -> None:
+def serve_workers(starting: Starting, settings: Settings) -> None:
     """Serve from several processes; each creates its application from the environment.
 
-    Raises:
-        OSError: the address cannot be listened on.
+    Args:
+        starting: answers on the address until they do.
     """
-    bound = bind(host, port)
-    config = uvicorn.Config(
-        "bench_server.app:from_environment", factory=True, **_options(trusted_proxies)
-    )
-    config.workers = workers
-    address = _address(host, bound)
+    bound = starting.bound
+    address = _address(settings.host, bound)
+    config = uvicorn.Config("bench_server.app:from_environment", factory=True, **_options(settings))
+    config.workers = settings.workers
     tune_collector()
     sockets: list[Any] = [bound]
-    if sys.platform == "linux":
+    ready: Callable[[], object] = starting.close
+    if OWN_SOCKETS:
         # With one shared socket the first worker to wake would take nearly all simultaneous
         # connections.
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        sockets = [OwnInEachWorker(host, bound.getsockname()[1])]
-    AnnouncingWorkers(config, sockets, address).run()
+        sockets = [OwnInEachWorker(settings.host, bound.getsockname()[1])]
+    else:  # the processes accept on this socket
+        starting.stop()
+        ready = starting.stop
+    AnnouncingWorkers(config, sockets, address, ready).run()
 
 
 class OwnInEachWorker:
@@ -82,51 +83,59 @@ class OwnInEachWorker:
 class AnnouncingWorkers(Multiprocess):
     """A uvicorn supervisor that prints the address once all workers listen."""
 
-    def __init__(self, config: uvicorn.Config, sockets: list[Any], address: str) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        sockets: list[Any],
+        address: str,
+        ready: Callable[[], object],
+    ) -> None:
         super().__init__(config, sockets)
         self._address = address
+        self._ready = ready
 
     def init_processes(self) -> None:
         super().init_processes()
         if all(
             process.wait_until_ready(START_SECONDS, self.should_exit) for process in self.processes
         ):
+            self._ready()
             print(f"listening on {self._address}", flush=True)
 
 
-def _options(trusted_proxies: str) -> dict[str, Any]:
+def _options(settings: Settings) -> dict[str, Any]:
+    limits = Limits(
+        header_seconds=settings.header_seconds,
+        body_seconds=settings.body_seconds,
+        per_address=settings.address_connections,
+        total=max(files() - OTHER_FILES, LEAST_CONNECTIONS),
+        proxies=settings.proxies,
+    )
     return {
+        "http": Connections(limits),
         "log_level": "warning",
         "access_log": False,
         "server_header": False,
-        "proxy_headers": bool(trusted_proxies),
-        "forwarded_allow_ips": trusted_proxies,
+        "proxy_headers": bool(settings.trusted_proxies),
+        "forwarded_allow_ips": settings.trusted_proxies,
     }
+
+
+def files() -> int:
+    """Files that this process may open at once: as many as the system allows it, which is set."""
+    if sys.platform == "win32":
+        return MOST_FILES
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with contextlib.suppress(ValueError, OSError):  # macOS allows fewer than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, MOST_FILES)
 
 
 def _address(host: str, bound: socket.socket) -> str:
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{bound.getsockname()[1]}"
-
-
-def bind(host: str, port: int, shared: bool = False) -> socket.socket:
-    """A TCP socket bound to the address; port 0 takes a free one. ``shared``: other sockets may be
-    bound to it too; without it, binding a used address is an error.
-
-    The protocol is named and TCP_NODELAY set: asyncio sets it only on sockets whose protocol it
-    can see, and without it every keep-alive answer waits 40 ms for the client's acknowledgement.
-    """
-    family, kind, _, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )[0]
-    bound = socket.socket(family, kind, socket.IPPROTO_TCP)
-    try:
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        if shared:
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        bound.bind(address)
-    except OSError:
-        bound.close()
-        raise
-    return bound

@@ -12,6 +12,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 from sqlalchemy.exc import OperationalError
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
 
 from bench_protocol.errors import ProtocolError
@@ -191,6 +192,11 @@ def install(app: FastAPI) -> None:
     def _moved(_request: Request, moved: Moved) -> Response:
         # Not RedirectResponse: it would quote the address again.
         return Response(status_code=302, headers={"Location": moved.address})
+
+    @app.exception_handler(ClientDisconnect)
+    def _left(_request: Request, _error: ClientDisconnect) -> Response:
+        # Nobody reads it, and nothing is logged: the client left before its body was complete.
+        return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
 
     @app.exception_handler(OperationalError)
     def _database(request: Request, _error: OperationalError) -> Response:

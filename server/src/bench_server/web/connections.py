@@ -1,0 +1,204 @@
+"""Connections that may not stay open for ever: deadlines, and a limit per client address.
+
+uvicorn waits for a request's headers and body, and for a client that does not read its answer, as
+long as the client likes. A thousand such clients use up the files of a process. Here each phase has
+a deadline, and a closed connection writes nothing to the log.
+"""
+
+from asyncio import AbstractEventLoop, BaseTransport, TimerHandle
+from collections import Counter
+from collections.abc import Callable
+from http import HTTPStatus
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Any, NamedTuple, cast
+
+import orjson
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from .problems import problem
+
+# A body may take longer than its deadline as long as it comes at this rate.
+LEAST_BYTES_A_SECOND = 1024
+RETRY_SECONDS = 5
+
+
+class Limits(NamedTuple):
+    """What a client may take.
+
+    ``header_seconds``: until a request's headers are complete, from the connection's first moment
+    or the request's first byte. ``body_seconds``: the period in which a body must have come whole,
+    or at ``LEAST_BYTES_A_SECOND``; also how long a client may read nothing of its answer.
+    ``per_address`` and ``total``: connections at once, in this process. ``proxies``: addresses
+    without a limit of their own.
+    """
+
+    header_seconds: float = 10.0
+    body_seconds: float = 30.0
+    per_address: int = 256
+    total: int = 8192
+    proxies: tuple[IPv4Network | IPv6Network, ...] = ()
+
+
+class Connections:
+    """Creates a protocol for each connection of a process, and counts them by client address.
+    Give it to uvicorn as ``http``; each worker gets a copy."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.by_address: Counter[str] = Counter()
+
+    def __call__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: AbstractEventLoop | None = None,
+    ) -> "BoundedProtocol":
+        return BoundedProtocol(self, config, server_state, app_state, _loop)
+
+    def admit(self, address: str) -> bool:
+        """Count one more connection of an address, unless it or the process has too many."""
+        if self.by_address.total() >= self.limits.total:
+            return False
+        if self.by_address[address] >= self.limits.per_address and not self._proxy(address):
+            return False
+        self.by_address[address] += 1
+        return True
+
+    def release(self, address: str) -> None:
+        """Count one connection of an address less."""
+        self.by_address[address] -= 1
+        if not self.by_address[address]:
+            del self.by_address[address]
+
+    def _proxy(self, address: str) -> bool:
+        return any(ip_address(address) in network for network in self.limits.proxies)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """HTTP/1.1 on one connection, with deadlines."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        loop: AbstractEventLoop | None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, loop)
+        self._all = connections
+        self._limits = connections.limits
+        self._address: str | None = None
+        # Of the request that is being read, and of the answer that is being sent.
+        self._reading: TimerHandle | None = None
+        self._writing: TimerHandle | None = None
+        self._body_bytes = 0
+
+    def connection_made(self, transport: BaseTransport) -> None:
+        # A socket of the file system has no address.
+        address = str((transport.get_extra_info("peername") or ("local",))[0])
+        if not self._all.admit(address):
+            self.transport = cast(Any, transport)
+            self._refuse(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "too_many_connections",
+                f"{address} or all clients together have too many open connections",
+                f"close some and try again in {RETRY_SECONDS} s",
+            )
+            return
+        self._address = address
+        super().connection_made(cast(Any, transport))
+        self._expect_headers()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._address is not None:
+            self._all.release(self._address)
+        self._stop(self._reading)
+        self._stop(self._writing)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        # Empty lines before a request begin no message, but end uvicorn's keep-alive period.
+        if self._reading is None and not self._answering:
+            self._expect_headers()
+        super().data_received(data)
+
+    def on_message_begin(self) -> None:
+        if self._reading is None:
+            self._expect_headers()
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        super().on_headers_complete()
+        self._body_bytes = 0
+        self._expect(self._limits.body_seconds, self._late_body)
+
+    def on_body(self, body: bytes) -> None:
+        self._body_bytes += len(body)
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._stop(self._reading)
+        self._reading = None
+        super().on_message_complete()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._writing = self.loop.call_later(self._limits.body_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        self._stop(self._writing)
+        super().resume_writing()
+
+    @property
+    def _answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _expect_headers(self) -> None:
+        self._expect(self._limits.header_seconds, self._late_headers)
+
+    def _expect(self, seconds: float, late: Callable[[], None]) -> None:
+        self._stop(self._reading)
+        self._reading = self.loop.call_later(seconds, late)
+
+    @staticmethod
+    def _stop(timer: TimerHandle | None) -> None:
+        if timer is not None:
+            timer.cancel()
+
+    def _late_headers(self) -> None:
+        if self._answering:  # of a request before this one
+            self._expect_headers()
+            return
+        self._refuse_late("headers", self._limits.header_seconds)
+
+    def _late_body(self) -> None:
+        seconds = self._limits.body_seconds
+        fast_enough = self._body_bytes >= seconds * LEAST_BYTES_A_SECOND
+        if self._answering and (fast_enough or self.flow.read_paused):
+            self._body_bytes = 0
+            self._expect(seconds, self._late_body)
+        elif self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse_late("body", seconds)
+
+    def _refuse_late(self, what: str, seconds: float) -> None:
+        detail = f"the request's {what} took longer than {seconds:g} s"
+        self._refuse(HTTPStatus.REQUEST_TIMEOUT, "request_timeout", detail, "send it in one go")
+
+    def _refuse(self, status: HTTPStatus, code: str, detail: str, hint: str) -> None:
+        """Answer with a problem and close the connection."""
+        body = orjson.dumps(problem(status, code, detail, "connection", hint).model_dump())
+        head = (
+            f"HTTP/1.1 {status.value} {status.phrase}",
+            "content-type: application/problem+json",
+            f"content-length: {len(body)}",
+            f"retry-after: {RETRY_SECONDS}",
+            "connection: close",
+        )
+        self.transport.write("\r\n".join((*head, "", "")).encode() + body)
+        self.transport.close()

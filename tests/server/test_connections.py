@@ -1,0 +1,235 @@
+"""Clients that send half a request, or read no answer, cannot hold a server."""
+
+import asyncio
+import itertools
+import shutil
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from tests.fakes.live import Program, running_server
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from bench_server.cli.listening import Starting, bind
+from bench_server.cli.serve import files
+from bench_server.settings import Settings
+from bench_server.web.connections import Connections, Limits
+
+HALF_HEADERS = b"GET / HTTP/1.1\r\nHost: x\r\nX-Half: "
+HALF_BODY = (
+    b"POST /api/v1/results HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+    b"Content-Length: 1000\r\n\r\n{"
+)
+WHOLE = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"
+PER_ADDRESS = 40
+
+
+@pytest.fixture(scope="module")
+def home(migrated_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("connections")
+    shutil.copy(migrated_file, folder / "server.db")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def address(home: Path) -> Iterator[tuple[str, int]]:
+    settings = {
+        "BENCH_SERVER_HEADER_SECONDS": "1",
+        "BENCH_SERVER_BODY_SECONDS": "1",
+        "BENCH_SERVER_ADDRESS_CONNECTIONS": str(PER_ADDRESS),
+    }
+    with running_server(f"sqlite:///{home / 'server.db'}", home, **settings) as url:
+        parts = httpx.URL(url)
+        yield parts.host, parts.port or 0
+
+
+def connected(address: tuple[str, int], number: int = 1) -> socket.socket:
+    """A connection from 127.0.0.NUMBER."""
+    client = socket.create_connection(address, timeout=30, source_address=(f"127.0.0.{number}", 0))
+    client.settimeout(30)
+    return client
+
+
+def status_at_the_end(client: socket.socket) -> int:
+    """The status of what the server sent until it closed the connection; 0 without any."""
+    received = b""
+    while chunk := client.recv(65_536):
+        received += chunk
+    return int(received.rsplit(b"HTTP/1.1 ", 1)[-1].split(b" ")[0] or 0) if received else 0
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n", HALF_HEADERS, HALF_BODY])
+def test_half_a_request_is_closed_with_its_reason(address: tuple[str, int], sent: bytes) -> None:
+    with connected(address) as client:
+        client.sendall(sent)
+        assert status_at_the_end(client) == 408
+
+
+def test_an_empty_line_after_an_answer_does_not_hold_the_connection(
+    address: tuple[str, int],
+) -> None:
+    with connected(address) as client:
+        client.sendall(WHOLE)
+        assert client.recv(65_536).startswith(b"HTTP/1.1 200")
+        client.sendall(b"\r\n")
+        assert status_at_the_end(client) == 408
+
+
+def test_a_body_that_comes_slowly_is_closed_and_one_at_a_fair_rate_is_read(
+    address: tuple[str, int],
+) -> None:
+    head = HALF_BODY.replace(b"1000", b"10000")
+    with connected(address) as slow, connected(address) as fair:
+        slow.sendall(head)
+        fair.sendall(head)
+        for _ in range(9):  # three deadlines
+            time.sleep(0.35)
+            fair.sendall(b"x" * 1111)
+        assert fair.recv(65_536).startswith(b"HTTP/1.1 400 ")
+        assert status_at_the_end(slow) == 408
+
+
+@pytest.mark.only_on("linux")  # others have no 127.0.0.2
+def test_many_half_requests_leave_others_their_answers_and_the_log_empty(
+    home: Path, address: tuple[str, int]
+) -> None:
+    half = [connected(address, 2 + number // 100) for number in range(300)]
+    for client, sent in zip(half, itertools.cycle([HALF_HEADERS, HALF_BODY]), strict=False):
+        try:
+            client.sendall(sent)
+        except OSError:
+            continue  # refused
+    with connected(address) as normal:
+        normal.sendall(WHOLE)
+        assert normal.recv(65_536).startswith(b"HTTP/1.1 200")
+    statuses = []
+    for client in half:
+        with client:
+            try:
+                statuses.append(status_at_the_end(client))
+            except ConnectionResetError:  # refused before it had sent all
+                statuses.append(503)
+    assert statuses.count(408) == 3 * PER_ADDRESS
+    assert statuses.count(503) == len(half) - 3 * PER_ADDRESS
+    for sent in (HALF_HEADERS, HALF_BODY):  # clients that leave
+        with connected(address) as client:
+            client.sendall(sent)
+    with connected(address) as normal:
+        normal.sendall(WHOLE)
+        assert normal.recv(65_536).startswith(b"HTTP/1.1 200")
+    assert (home / "server.log").read_text() == ""
+
+
+@pytest.mark.long
+@pytest.mark.only_on("linux")
+def test_three_thousand_half_requests(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every normal request is answered; the time that they take is printed."""
+    assert files() > 3_500
+    with running_server(f"sqlite:///{home / 'server.db'}", home) as url:
+        parts = httpx.URL(url)
+        where = (parts.host, parts.port or 0)
+        half, seconds = [], []
+        with httpx.Client(base_url=url) as client:
+            for number in range(3_000):
+                half.append(connected(where, 2 + number // 200))
+                half[-1].sendall(HALF_BODY if number % 2 else HALF_HEADERS)
+                if number % 10 == 0:
+                    began = time.perf_counter()
+                    assert client.get("/healthz").status_code == 200
+                    seconds.append(time.perf_counter() - began)
+            for _ in range(700):
+                began = time.perf_counter()
+                assert client.get("/healthz").status_code == 200
+                seconds.append(time.perf_counter() - began)
+        statuses = [status_at_the_end(one) for one in half]
+    seconds.sort()
+    with capsys.disabled():
+        p50, p99 = (1e3 * seconds[len(seconds) * part // 100] for part in (50, 99))
+        print(f"\n{len(seconds)} requests beside 3,000 half ones: p50 {p50:.1f}, p99 {p99:.1f} ms")
+    assert set(statuses) == {408}
+    assert (home / "server.log").read_text() == ""
+
+
+def test_addresses_of_proxies_have_no_limit_of_their_own_and_all_share_one() -> None:
+    limits = Limits(per_address=1, total=3, proxies=Settings(trusted_proxies="10.0.0.0/8").proxies)
+    connections = Connections(limits)
+    admitted = [connections.admit(one) for one in ("10.0.0.7", "10.0.0.7", "::1", "::1", "::2")]
+    assert admitted == [True, True, True, False, False]
+    connections.release("::1")
+    assert connections.admit("::2")
+
+
+def test_a_client_that_reads_nothing_is_closed() -> None:
+    class Transport(asyncio.Transport):
+        aborted = False
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    async def run() -> list[bool]:
+        transport = Transport()
+        config = Config(app=lambda *_: None, log_level="critical")
+        connections = Connections(Limits(body_seconds=0.01))
+        protocol = connections(config, ServerState(), {})
+        protocol.connection_made(transport)
+        seen = []
+        for reads in (True, False):
+            protocol.pause_writing()
+            if reads:
+                protocol.resume_writing()
+            await asyncio.sleep(0.1)
+            seen.append(transport.aborted)
+        protocol.connection_lost(OSError())
+        return seen
+
+    assert asyncio.run(run()) == [False, True]
+
+
+def test_a_server_that_starts_answers_503_until_it_serves(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    database = f"sqlite:///{home / 'server.db'}"
+    program = Program(database, home, "serve", "--port", str(port), BENCH_SERVER_PROJECT="no")
+    statuses: list[int] = []
+    try:
+        while 200 not in statuses:
+            try:
+                answer = httpx.get(f"http://127.0.0.1:{port}/healthz")
+            except httpx.ConnectError:
+                assert not statuses, "refused after it had answered"
+                time.sleep(0.01)
+                continue
+            if answer.status_code == 503:
+                assert answer.headers["retry-after"] == "1"
+                assert answer.json()["code"] == "starting"
+            statuses.append(answer.status_code)
+    finally:
+        program.stop()
+    assert set(statuses) <= {503, 200}
+
+
+def test_clients_are_answered_before_the_application_is_there() -> None:
+    bound = bind("127.0.0.1", 0)
+    starting = Starting(bound)
+    url = f"http://127.0.0.1:{bound.getsockname()[1]}/api/v1/results"
+    assert httpx.post(url, content=b"x" * 100_000).status_code == 503
+    starting.stop()
+    with connected(bound.getsockname()) as client:  # waits for whoever accepts next
+        bound.settimeout(30)
+        accepted, _ = bound.accept()
+        accepted.close()
+        assert client.recv(1) == b""
+    where = bound.getsockname()
+    starting.close()
+    with pytest.raises(ConnectionRefusedError):
+        connected(where)
+
+
+def test_as_many_files_as_the_system_allows() -> None:
+    resource = pytest.importorskip("resource")
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert files() == min(hard if hard != resource.RLIM_INFINITY else 65_536, 65_536)
