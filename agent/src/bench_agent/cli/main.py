@@ -1,6 +1,5 @@
 """``bench-agent``: the list of commands. A command's module is imported when the command runs."""
 
-import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -18,10 +17,10 @@ COMMANDS = {
     "doctor": ("doctor:doctor", "Say what runs here, what does not and why, and how to fix it."),
     "plan": (
         "run:plan",
-        "Show each cell of a run, how long it takes, and what is left out and why.",
+        "Show what a run measures, how long it takes, and what is left out and why.",
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
-    "ab": ("ab:ab", "Compare two cells or two environments in turns: a ratio with its interval."),
+    "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
     "report": (
         "report:report",
         "Write the last run as one self-contained HTML file, or otherwise.",
@@ -127,10 +126,13 @@ def main() -> None:
     except KeyboardInterrupt:
         _leave(
             Exit.INTERRUPTED,
-            "interrupted; finished results are in the outbox: bench-agent run --resume continues",
+            "Interrupted. Finished results are in the outbox. To continue:\n"
+            "  bench-agent run --resume",
         )
 
 
 def _leave(code: Exit, message: str) -> NoReturn:
-    sys.stderr.write(message + os.linesep)
+    from ..output.console import complain  # here: --help and --version need no console
+
+    complain(message)
     sys.exit(code)

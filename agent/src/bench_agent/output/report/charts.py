@@ -13,8 +13,8 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.charts import BlockTrace, block_trace
 from bench_protocol.comparison import SpeedVerdict
-from bench_protocol.matrix import Cell
 
+from ..names import unusual
 from . import scaling
 from .figures import CellFigures, Report, grouped, marked, speed_up
 
@@ -67,7 +67,7 @@ class Charts:
 
 def charts_of(report: Report) -> Charts:
     """Lay out every comparison that the run allows."""
-    cells = _at_one_batch(report.cells)
+    cells = at_one_batch(report.cells)
     return Charts(
         fastest=_groups(cells, _task, _task_name, _place_recipe, _fastest_first, compared=False),
         devices=_groups(_best(cells, _task_device), _task, _task_name, _device_best, _cpu_first),
@@ -86,7 +86,7 @@ def charts_of(report: Report) -> Charts:
 
 def places_of(report: Report) -> tuple[BarGroup, ...]:
     """Each framework and device in its fastest recipe, fastest first."""
-    best = _best(_at_one_batch(report.cells), _task_place)
+    best = _best(at_one_batch(report.cells), _task_place)
     return _groups(best, _task, _task_name, _place_recipe, _fastest_first, compared=False)
 
 
@@ -110,12 +110,7 @@ def _task_place(figures: CellFigures) -> Any:
 
 def _task_name(figures: CellFigures) -> str:
     cell = figures.cell
-    return f"{cell.workload}, batch {cell.batch_size:,}{unusual_precision(cell)}"
-
-
-def unusual_precision(cell: Cell) -> str:
-    """Suffix of a name if the precision is not float32."""
-    return "" if cell.precision == "float32" else f", {cell.precision}"
+    return f"{cell.workload}, batch {cell.batch_size:,}{unusual(cell)}"
 
 
 def _task_place_name(figures: CellFigures) -> str:
@@ -154,7 +149,7 @@ def _by_recipe(figures: CellFigures) -> int:
     return RECIPES.index(figures.cell.recipe)
 
 
-def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
+def at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
     """The cells at their workload's default batch size, or the smallest measured if that is
     missing."""
     selected = []
@@ -164,6 +159,11 @@ def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
         chosen = standard if standard in sizes else min(sizes)
         selected += [figures for figures in group if figures.cell.batch_size == chosen]
     return selected
+
+
+def fastest_of_each(cells: Iterable[CellFigures]) -> list[CellFigures]:
+    """The fastest cell of each workload, in the order of measurement."""
+    return _best(cells, lambda figures: figures.cell.workload)
 
 
 def _best(cells: Iterable[CellFigures], key: Key) -> list[CellFigures]:
@@ -201,7 +201,7 @@ def _bar(
     # A wide interval must not make all bars short: it is cut at the edge.
     longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
-    if base and figures is not base:
+    if base and figures is not base and not (base.slowed or figures.slowed):
         note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
     return Bar(
         label=label(figures),
