@@ -21,24 +21,39 @@ from ..run.patience import limits_in_turns, place_of, why_silent
 from ..run.probe import probe_with
 from ..run.run_lock import alone
 from .exits import Exit, stop
-from .options import Json, choosing_cells
+from .options import EXPERT, Json, choosing_cells
 from .setup import open_home, print_json, probe_frameworks
 
 SideA = Annotated[
     list[str],
     typer.Option(
-        "--a", help="key=value of side A: recipe=naive, or a variable as OMP_NUM_THREADS=1."
+        "--a",
+        metavar="KEY=VALUE",
+        help="Side A: an option of a set-up (recipe=naive) or a variable (OMP_NUM_THREADS=1).",
     ),
 ]
-SideB = Annotated[list[str], typer.Option("--b", help="key=value of side B.")]
+SideB = Annotated[list[str], typer.Option("--b", metavar="KEY=VALUE", help="Side B.")]
 PythonA = Annotated[
-    str | None, typer.Option("--a-python", help="Interpreter of side A, with bench-agent in it.")
+    str | None,
+    typer.Option(
+        "--a-python",
+        metavar="PATH",
+        rich_help_panel=EXPERT,
+        help="Interpreter of side A, with bench-agent in it.",
+    ),
 ]
-PythonB = Annotated[str | None, typer.Option("--b-python", help="Interpreter of side B.")]
+PythonB = Annotated[
+    str | None,
+    typer.Option(
+        "--b-python", metavar="PATH", rich_help_panel=EXPERT, help="Interpreter of side B."
+    ),
+]
 WholeRuns = Annotated[
     bool,
     typer.Option(
-        "--whole-runs", help="One run after the other, where both do not fit into memory together."
+        "--whole-runs",
+        rich_help_panel=EXPERT,
+        help="One run after the other, where both do not fit into memory together.",
     ),
 ]
 

@@ -30,7 +30,9 @@ def devices(as_json: Json = False) -> None:
 
 
 def doctor(
-    only: Annotated[list[str], typer.Option("--only", help="Only this check; repeatable.")] = [],
+    only: Annotated[
+        list[str], typer.Option("--only", metavar="CHECK", help="Only this check. Repeatable.")
+    ] = [],
     deep: Annotated[
         bool,
         typer.Option(
@@ -42,7 +44,9 @@ def doctor(
     server: Server = None,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", help="Write a report without private values, for an issue."),
+        typer.Option(
+            "--bundle", metavar="FILE", help="Write a report without private values, for an issue."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -87,7 +87,21 @@ def load(name: str) -> Any:
     command = typer.main.get_command(group)
     command.name = name
     command.epilog = f"Example: `{EXAMPLES[name]}`"
+    _without_types(command)
     return command
+
+
+def _without_types(command: Any) -> None:
+    """Leave types and ranges out of ``--help``: the words of an option say what it takes. Values
+    are checked as before."""
+    for option in command.get_params(command.make_context("", [], resilient_parsing=True)):
+        option.min = option.max = None
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+        elif option.metavar is None and option.param_type_name == "option":
+            option.metavar = "TEXT"
+    for subcommand in getattr(command, "commands", {}).values():
+        _without_types(subcommand)
 
 
 app = typer.Typer(

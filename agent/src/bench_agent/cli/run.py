@@ -41,20 +41,21 @@ from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
-from .options import Json, Like, PresetName, Server, choosing_cells
+from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
 from .setup import ask, open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
 
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="Do not ask: neither before a plan above 24 h nor for the licence."
+        "--yes", "-y", help="Answer yes: to a plan above 24 h, and to the server's licence."
     ),
 ]
 Resume = Annotated[
     bool,
     typer.Option(
         "--resume/--fresh",
+        show_default=False,
         help="Continue a run that was cut off, with its own filters. Without one, or with --fresh, "
         "start a new run.",
     ),
@@ -63,16 +64,28 @@ Resume = Annotated[
 Events = Annotated[
     bool,
     typer.Option(
-        "--events", help="Print JSON lines while it runs; the last is what --json prints."
+        "--events",
+        rich_help_panel=EXPERT,
+        help="Print JSON lines while it runs; the last is what --json prints.",
     ),
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait-seconds", min=0, help="Longest wait for an idle and cool machine."),
+    typer.Option(
+        "--wait-seconds",
+        min=0,
+        metavar="SECONDS",
+        rich_help_panel=EXPERT,
+        help="Longest wait for an idle and cool machine.",
+    ),
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Stop where the machine is busy, hot or on battery."),
+    typer.Option(
+        "--strict",
+        rich_help_panel=EXPERT,
+        help="Stop where the machine is busy, hot or on battery.",
+    ),
 ]
 
 

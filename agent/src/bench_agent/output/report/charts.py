@@ -13,6 +13,7 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.charts import BlockTrace, block_trace
 from bench_protocol.comparison import SpeedVerdict
+from bench_protocol.matrix import Cell
 
 from ..names import unusual
 from . import scaling
@@ -37,10 +38,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarGroup:
-    """Bars that are comparable."""
+    """Bars that are comparable. ``cell``: that of the first; ``longest``: samples per second of a
+    bar whose share is 1."""
 
     title: str
     bars: tuple[Bar, ...]
+    cell: Cell
+    longest: float
 
 
 @dataclass(frozen=True)
@@ -186,20 +190,25 @@ def _groups(
         if len(group) > 1 or not compared:
             ordered = sorted(group, key=order)
             base = ordered[0] if compared else None
-            bars = tuple(_bar(figures, ordered, base, label) for figures in ordered)
-            groups.append(BarGroup(title(ordered[0]), bars))
+            longest = _longest(ordered)
+            bars = tuple(_bar(figures, longest, base, label) for figures in ordered)
+            groups.append(BarGroup(title(ordered[0]), bars, ordered[0].cell, longest))
     return tuple(groups)
+
+
+def _longest(group: list[CellFigures]) -> float:
+    """The samples per second of the longest bar. A wide interval must not make all bars short: it
+    is cut at the edge."""
+    fastest = max(map(_rate, group))
+    return min(max(figures.high or _rate(figures) for figures in group), MOST_OVER * fastest)
 
 
 def _bar(
     figures: CellFigures,
-    group: list[CellFigures],
+    longest: float,
     base: CellFigures | None,
     label: Callable[[CellFigures], str],
 ) -> Bar:
-    fastest = max(map(_rate, group))
-    # A wide interval must not make all bars short: it is cut at the edge.
-    longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
     if base and figures is not base and not (base.slowed or figures.slowed):
         note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
