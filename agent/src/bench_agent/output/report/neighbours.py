@@ -15,8 +15,8 @@ from .charts import Bar, BarGroup
 from .figures import CellFigures, Report
 
 WORDS = (
-    'Grey bars marked "published" are others\' figures, copied from {url}: real data, with '
-    "validation in their time, unsigned."
+    'Bars marked "published" are others\' figures, unsigned, copied from {url}: on real data, with '
+    "validation in their time. They compare with the same framework and recipe only."
 )
 RANKED_WORDS = (
     "Bars with a rank are the hardware ranked above and below this machine's, each at its best."
