@@ -142,12 +142,12 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     store.close()
     output = agent("submit", "--server", address).stdout
     assert (
-        "1 of 2 stay at trust level 1: its challenge had expired when it arrived; bench" in output
+        "1 of 2 stay at trust level 1: its challenge had expired when it arrived; fix: " in output
     )
     put(home, 1, client)
     told = agent("submit", "--server", address).stdout
     identity = (list(Outbox(home.outbox).sent())[-1].answer or {})["id"]
-    assert told == f"1 sent, 0 refused\n{address}/results/{identity} (not on its board)\n"
+    assert told == f"1 sent, 0 refused\nnot on its board yet:\n  {address}/results/{identity}\n"
 
 
 def rewind(database: str, keep: int) -> None:
