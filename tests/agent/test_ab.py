@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -13,7 +14,7 @@ from tests.fakes.results import make_measurement
 
 from bench_agent.base.errors import UsageProblem
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe
-from bench_agent.output.ab_table import AbDisplay, document, lines
+from bench_agent.output.ab_table import AbDisplay, document, show_answer, verdict_line
 from bench_agent.plan.estimates import MeasuredTimes
 from bench_agent.plan.plan import Selection
 from bench_agent.run import ab
@@ -39,6 +40,12 @@ def a_side(name: str, *assignments: str, base: Selection = MLX) -> ab.Side:
     return ab.side(name, choice, {name: HERE[name] for name in frameworks}, MeasuredTimes())
 
 
+def said_of(answer: dict[str, Any]) -> list[str]:
+    stream = io.StringIO()
+    show_answer(Console(file=stream), answer)
+    return stream.getvalue().splitlines()
+
+
 def measures(step_ns: dict[str, int], ran: list[str]) -> ab.RunJob:
     """Each recipe takes its time; ``ran`` gets the recipes in their order."""
 
@@ -61,9 +68,10 @@ def test_whole_runs_take_turns_and_who_begins_does_too(tmp_path: Path) -> None:
     verdict = ab.compare_sides(done)
     assert verdict.kind == "faster"
     assert verdict.speed_up == pytest.approx(1.2, abs=1e-3)
-    said = lines(document(a, b, done, verdict))
-    assert "B over A: 1.20×" in said[0]
-    assert said[-1].startswith("B against A: 1.20 times as fast (95 % CI 1.20 to 1.20)")
+    (said,) = said_of(document(a, b, done, verdict))
+    assert said == (
+        "B is 1.20 times as fast as A (95 % CI 1.20 to 1.20): 127,942 against 106,627 samples/s"
+    )
 
 
 def test_both_of_a_pair_get_turns_at_one_address(tmp_path: Path) -> None:
@@ -123,7 +131,10 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     assert shown["a"]["cell"]["recipe"] == "naive"
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert shown["b"]["samples_per_second"] == [pair.b for pair in done]
-    assert lines(shown)[-1] == "B against A: not enough data: needs 3 pairs, has 2"
+    assert verdict_line(shown) == (
+        "B is 1.000 times as fast as A, which is no verdict: not enough data: needs 3 pairs, has 2 "
+        "(127,968 against 127,968 samples/s)"
+    )
 
 
 @pytest.mark.parametrize(("ratio", "wide"), [(1.2, True), (1.01, False)])
@@ -132,7 +143,7 @@ def test_what_narrows_a_wide_interval_is_said(ratio: float, wide: bool) -> None:
     done = [ab.Pair(1.0, 1.0), ab.Pair(ratio, 1.0), ab.Pair(1.0, ratio)]
     shown = document(a, b, done, ab.compare_sides(done))
     assert shown["kind"] == "no_difference"
-    assert lines(shown)[-1].startswith("The interval is wide") == wide
+    assert ("The interval is wide" in "".join(said_of(shown))) == wide
 
 
 def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
@@ -142,9 +153,10 @@ def test_what_there_is_to_doubt_is_said_once(tmp_path: Path) -> None:
     busy = doubts.of_other_load(1.5, 2)
     shown = document(a, b, done, ab.compare_sides(done), busy)
     assert [warning["code"] for warning in shown["warnings"]] == ["other_load", "few_blocks"]
-    assert lines(shown)[1:3] == [
-        f"Warning, {doubt_text.words(busy[0])}",
-        f"Warning, 1 of 4 runs: {doubt_text.words(few[0])} (B)",
+    assert said_of(shown)[:2] == [
+        f"Warning: {doubt_text.words(busy[0])}; fix: close other programs and run again",
+        f"Warning: 1 of 4 runs: {doubt_text.words(few[0])} (B); fix: time longer: "
+        "--budget-seconds 30",
     ]
 
 

@@ -1,8 +1,9 @@
 """The list of commands that ``--help`` shows without importing any."""
 
 import pytest
+from typer.testing import CliRunner
 
-from bench_agent.cli.main import COMMANDS, EXAMPLES, load
+from bench_agent.cli.main import COMMANDS, EXAMPLES, app, load
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -21,3 +22,25 @@ def test_the_example_of_a_command_is_one_that_it_takes(name: str) -> None:
     if subcommands := getattr(command, "commands", None):
         command, words = subcommands[words[0]], words[1:]
     assert command.make_context(name, words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_no_types_and_no_ranges(name: str) -> None:
+    text = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).stdout
+    for subcommand in getattr(load(name), "commands", {}):
+        text += CliRunner().invoke(app, [name, subcommand, "--help"]).stdout
+    assert "--help" in text
+    for noise in ("<bool>", "<int", "<float", "x>=", "<=x"):
+        assert noise not in text
+
+
+def test_values_are_still_checked() -> None:
+    wrong = CliRunner().invoke(app, ["plan", "--batch-size", "0"])
+    assert (wrong.exit_code, "greater than or equal to 1" in wrong.stderr) == (2, True)
+
+
+def test_help_lists_the_names_that_an_option_takes() -> None:
+    text = CliRunner().invoke(app, ["plan", "--help"], env={"COLUMNS": "80"}).stdout
+    for name in ("resnet50-transfer", "torch", "cuda:all", "pipeline", "mixed_bfloat16"):
+        assert name in text
+    assert "--repeats" not in CliRunner().invoke(app, ["conformance", "--help"]).stdout

@@ -219,6 +219,7 @@ def test_a_hint_is_printed_unbroken() -> None:
     console = Console(width=60, record=True)
     show.print_findings([Finding("home", "fail", "a [bold] sentence", hint)], console)
     text = console.export_text()
-    assert f"  {hint}\n" in text
+    assert f"  fix: {hint}\n" in text
+    assert text.endswith("\n1 failure.\n")
     assert "a [bold] sentence" in text
     assert show.document([Finding("home", "fail", "x")])["healthy"] is False

@@ -9,7 +9,8 @@ from tests.fakes.results import make_cell, make_measurement
 
 from bench_agent.base.home import Home
 from bench_agent.base.messages import Answer, FoundDevice, Job, Probe, Timing
-from bench_agent.output.documents import plan_document, plan_warnings, print_plan
+from bench_agent.output.console import console
+from bench_agent.output.plan_table import plan_document, plan_warnings, print_plan
 from bench_agent.plan import estimates
 from bench_agent.plan.estimates import OVERHEAD_STEPS, MeasuredTimes, cell_times_of
 from bench_agent.plan.plan import Plan, Selection, make_plan
@@ -176,14 +177,17 @@ def test_a_calibration_on_a_busy_machine_is_said_and_done_again(
     assert len(calibrate(96)) == 2
     (warning,) = plan_document(busy := plan_of("quick", home))["warnings"]
     assert warning["code"] == "not_idle"
-    print_plan(busy)
+    print_plan(busy, console())
     said = (
         "the processor was 96 % busy before the start of the calibration, "
         "so the estimate may be far too long"
     )
     assert warning["words"] == said
     assert calibration.is_worth_it(plan_of("smoke", home))
-    assert f"Warning: {said}; on an idle machine plan again\n" in capsys.readouterr().out
+    assert (
+        f"Warning: {said}; fix: run bench-agent plan again on an idle machine\n"
+        in capsys.readouterr().out
+    )
     jax = make_cell(framework="jax")
     estimates.note(home.measured_times, jax, some_times(jax))
     assert calibrate(3) == ["calibrating: mlx on cpu"]

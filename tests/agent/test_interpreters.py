@@ -11,7 +11,8 @@ from bench_agent.base.errors import HomeProblem, UsageProblem
 from bench_agent.base.home import Home
 from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.doctor.software import check_environments, check_shared_libraries
-from bench_agent.output.documents import print_plan
+from bench_agent.output.console import console
+from bench_agent.output.plan_table import print_plan
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import preset_named
 from bench_agent.run import interpreters
@@ -134,7 +135,7 @@ def test_a_device_belongs_to_the_first_interpreter_that_sees_it(
     selection = Selection(workloads=("mnist-cnn",), frameworks=("torch",))
     plan = make_plan(preset_named("smoke"), selection, {"torch": torch})
     assert {str(p.cell.device): p.python for p in plan.cells} == {"cpu": None, "cuda": OTHER}
-    print_plan(plan)
+    print_plan(plan, console())
     assert f"under {OTHER}: torch cuda\n" in capsys.readouterr().out
 
 

@@ -68,4 +68,4 @@ def test_what_cannot_be_undone_is_not_done_unasked(home: Home, command: list[str
 
 def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
     done = CliRunner().invoke(app, ["submit", "--server", "http://127.0.0.1:9"])
-    assert (done.exit_code, done.stdout) == (0, "nothing waits\n")
+    assert (done.exit_code, done.stdout) == (0, "nothing to send: no result waits in the outbox\n")

@@ -12,6 +12,7 @@ from bench_agent.base.errors import ServerUnreachable
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing
 from bench_agent.output.events import EventLines
 from bench_agent.output.live import LiveDisplay, Progress, view
+from bench_agent.output.names import short_name
 from bench_agent.plan.plan import Plan, PlannedCell
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Entry
@@ -59,8 +60,8 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     # 30 s for an estimate of 20, and the plan's estimate weighted by a minute: 40 * 90 / 80.
     assert stream.getvalue().splitlines() == [
         "2 measurements, about 1 min 0 s",
-        f"[1/2] {NAIVE.cell}: 64,000 samples/s (other load); about 45 s left",
-        f"[2/2] {TUNED.cell}: crashed while timing (RuntimeError)",
+        f"[1/2] {short_name(NAIVE.cell)}: 64,000 samples/s (other load); about 45 s left",
+        f"[2/2] {short_name(TUNED.cell)}: crashed while timing (RuntimeError)",
     ]
 
 
@@ -80,7 +81,7 @@ def test_the_live_table_shows_run_repeat_and_machine() -> None:
     }
     text = shown(state, now=160)
     assert "7 of 24, 2 min 40 s gone, about 7 min 20 s left" in text
-    assert str(NAIVE.cell) in text
+    assert short_name(NAIVE.cell) in text
     assert "timing 50%, 7,672 samples/s" in text
     assert "load 2.0, GPU 61 °C, GPU 245 W" in text
 
@@ -118,7 +119,7 @@ def test_a_terminal_gets_the_live_table_and_the_lines() -> None:
     with LiveDisplay(console) as display:
         a_run(display)
     assert "[1/2] " in stream.getvalue()
-    assert "64,000 samples/s (other load)\n" in stream.getvalue()
+    assert "64,000 samples/s (other load)" in stream.getvalue()
     assert "gone, about" in stream.getvalue()
 
 

@@ -44,7 +44,7 @@ def test_this_system_is_fit(tmp_path: Path) -> None:
 
 def test_wsl_1_is_refused_with_its_hint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     on(monkeypatch, wsl=1)
-    with pytest.raises(UsageProblem, match=r"WSL 1 .* wsl.exe --set-version"):
+    with pytest.raises(UsageProblem, match=r"WSL 1 .*\n  fix: wsl.exe --set-version"):
         refuse_unfit(Home(tmp_path))
     on(monkeypatch, wsl=2)
     refuse_unfit(Home(tmp_path))

@@ -3,10 +3,13 @@
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import Result
 from tests.fakes.outboxes import put
@@ -18,7 +21,18 @@ from bench_agent.cli.main import app
 from bench_agent.output.report import page, picture, tables
 from bench_agent.output.report.charts import charts_of, places_of
 from bench_agent.output.report.figures import MARK_WORDS, MEDIAN_WORDS, Report, report_of
+from bench_agent.output.report.neighbours import (
+    Around,
+    Neighbour,
+    around_published,
+    around_ranked,
+    beside,
+    published_beside,
+)
+from bench_agent.remote.client import Client
 from bench_agent.remote.outbox import Outbox
+from bench_agent.remote.ranked import next_to
+from bench_agent.remote.standing import Standing
 from bench_protocol import result as wire
 from bench_protocol.result import Warn
 
@@ -39,7 +53,9 @@ def test_each_comparison_holds_everything_else_equal(report: Report) -> None:
     assert mnist.bars[1].note.startswith("3.46× tensorflow on cpu, within this run 3.")
     assert {len(group.bars) for group in charts.recipes} == {2}
     assert len(charts.recipes) == 6
-    assert charts.recipes[0].bars[1].note.startswith("2.00× naive, within this run 1.")
+    slowed, other = charts.recipes[:2]
+    assert slowed.bars[1].note == ""  # no ratio over a figure that other programs slowed
+    assert other.bars[1].note.startswith("2.00× naive, within this run 1.")
     assert [group.title for group in charts.frameworks] == [
         "mnist-cnn, batch 64, on Apple M2 Max (30-core GPU)",
         "fashion-mlp, batch 128, on Apple M2 Max (30-core GPU)",
@@ -61,10 +77,10 @@ def test_batch_sizes_make_lines(report: Report) -> None:
 
 def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
     """Its repeats are of one run, so they do not show how runs differ."""
-    notes = [bar.note for group in charts_of(report).recipes for bar in group.bars[1:]]
+    notes = [bar.note for group in charts_of(report).recipes[1:] for bar in group.bars[1:]]
     assert all("within this run" in note for note in notes)
     assert not any("clear" in note or "CI" in note for note in notes)
-    assert "differences between runs are larger" in tables.markdown(report)
+    assert "Runs differ by more" in tables.markdown(report)
     for cell in report.cells:
         assert cell.low is not None
         assert cell.high is not None
@@ -74,7 +90,7 @@ def test_a_report_of_one_run_gives_no_verdict(report: Report) -> None:
 def test_one_process_a_cell_gives_ratios_without_intervals() -> None:
     charts = charts_of(report_of(a_run(repeats=1)))
     bar = charts.recipes[0].bars[1]
-    assert (bar.note, bar.low, bar.high) == ("2.00× naive ?", None, None)
+    assert (bar.note, bar.low, bar.high) == ("", None, None)
 
 
 def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
@@ -84,7 +100,7 @@ def test_a_run_of_one_cell_shows_it_and_compares_nothing() -> None:
     assert charts.fastest == places_of(report)
     assert charts.devices == charts.recipes == charts.frameworks == charts.batches == ()
     assert len(charts.traces) == 1
-    assert "1 of 1 cell measured in 1 fresh process on generated data," in page.html(report)
+    assert "1 of 1 set-up measured in 1 fresh process on generated data," in page.html(report)
     assert "Naive, pipeline" not in page.html(report)
     assert picture.svg(report).startswith("<svg")
 
@@ -204,7 +220,7 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     assert ", preset smoke, " in text
     assert MEDIAN_WORDS in text
     assert MEDIAN_WORDS not in tables.markdown(report_of([make_result()]))
-    assert "* tuned: 142,222 samples/s, 2.00× naive, within this run 1." in text
+    assert "* tuned: 304,762 samples/s, 2.00× naive, within this run 1." in text
     assert "| mnist-cnn | 64 | tensorflow cpu | naive | 71,111 ? |" in text
     assert "| fashion-lstm | 128 | tensorflow cpu | naive | wrong result" in text
 
@@ -248,7 +264,7 @@ def test_the_command_writes_pages_to_files_and_text_to_the_terminal(
     assert (tmp_path / "trainmark-report.html").read_text().startswith("<!doctype html>")
     assert command("--format", "png", "-o", "shared.png").exit_code == 0
     assert (tmp_path / "shared.png").read_bytes().startswith(b"\x89PNG")
-    assert command("--format", "markdown").stdout.startswith("# Training speed of Apple M2 Max")
+    assert command("--format", "markdown").stdout.startswith("# Apple M2 Max (30-core GPU)")
     assert json.loads(command("--json").stdout)["run_id"] == a_run()[0].run_id
     assert len(command("--format", "csv").stdout.splitlines()) == 26
 
@@ -266,3 +282,88 @@ def test_the_command_says_what_it_cannot_do(
     answer = command(*arguments)
     assert answer.exit_code == 2
     assert says in answer.stderr
+
+
+def test_the_heading_states_the_finding(report: Report) -> None:
+    heading = page.html(report).partition("<h1>")[2].partition("</h1>")[0]
+    assert "mnist-cnn trains fastest with mlx metal tuned, fashion-mlp with mlx" in heading
+    assert heading.startswith("Apple M2 Max (30-core GPU)")
+
+
+def test_the_nearest_published_figure_of_the_same_set_up_stands_beside_the_own_bars() -> None:
+    """64,000 samples/s of TensorFlow's naive loop: the fastest published one of that loop is the
+    nearest. MLX's is nearer still, but of another framework."""
+    report = report_of([make_result()])
+    (other,) = published_beside(report)
+    assert other.label == "NVIDIA GeForce RTX 4070 SUPER, tensorflow naive, published"
+    assert other.samples_per_second == pytest.approx(60_000 * 10 / 44)
+    around = around_published(report)
+    (group,) = beside(charts_of(report).fastest, around.neighbours)
+    assert [bar.share for bar in group.bars] == [1.0, pytest.approx(60_000 / 4.4 / 64_000)]
+    html = page.html(report, around)
+    assert other.label in html
+    assert "unsigned" in html
+    drawn = picture.svg(report, around)
+    assert ">tensorflow naive, published<" in drawn  # the second line of a long label
+    assert "published" not in page.html(report)
+
+
+def test_a_faster_neighbour_shortens_the_own_bars() -> None:
+    report = report_of([make_result()])
+    faster = Neighbour("mnist-cnn", 64, "faster", 128_000.0)
+    groups = charts_of(report).fastest
+    ((first, own),) = (group.bars for group in beside(groups, (faster,)))
+    assert (first.label, first.share) == ("faster", 1.0)
+    assert own.share == pytest.approx(0.5)
+    other_batch = Neighbour("mnist-cnn", 128, "other batch", 1.0)
+    assert beside(groups, (other_batch,)) == groups
+
+
+def test_workloads_without_a_published_figure_have_no_such_bar() -> None:
+    report = report_of([make_result(cell=make_cell("fashion-lstm"))])
+    assert around_published(report) == Around()
+
+
+def test_the_picture_names_the_machine_and_its_page(report: Report) -> None:
+    standing = Standing("http://server.test/machines/0f1e", "15th of 47 on mnist-cnn")
+    drawn = picture.svg(report, around_published(report, standing))
+    for words in ("32.0 GiB memory", "macos 14.6", "tensorflow 2.18.1"):
+        assert words in drawn
+    for size, words in re.findall(r'font-size="(\d+)"[^>]*>([^<]*)<', drawn):
+        assert len(unescape(words)) * int(size) * picture.LETTER <= picture.WIDTH - picture.MARGIN
+    assert "15th of 47 on mnist-cnn: http://server.test/machines/0f1e" in drawn
+
+
+def board(request: httpx.Request) -> httpx.Response:
+    """Four ranked rows; the machine's hardware is the second."""
+    if "/machines/" in request.url.path:
+        return httpx.Response(200, json={"places": [{"workload": "mnist-cnn", "rank": 2}]})
+    assert request.url.params["workload"] == "mnist-cnn"
+    setup = {"framework": "jax", "recipe": "tuned", "batch_size": 64, "workload": "mnist-cnn"}
+    rows = [
+        {**setup, "rank": rank, "hardware": name, "samples_per_second": 100_000.0 / rank}
+        for rank, name in ((1, "H200"), (2, "own"), (3, "T4"), (4, "CPU"))
+    ]
+    return httpx.Response(200, json={"rows": rows})
+
+
+def test_the_hardware_ranked_above_and_below_stands_beside_the_own_bars() -> None:
+    client = Client("http://server.test", None, transport=httpx.MockTransport(board))
+    rows = next_to(client, "0f1e", ["mnist-cnn", "fashion-mlp"])
+    assert [(row.rank, row.hardware) for row in rows] == [(1, "H200"), (3, "T4")]
+    around = around_ranked(rows, Standing("http://server.test/machines/0f1e", "2nd of 4"))
+    assert [bar.label for bar in around.neighbours] == [
+        "1st: H200, jax tuned",
+        "3rd: T4, jax tuned",
+    ]
+    drawn = page.html(report_of([make_result()]), around)
+    assert "This machine is 2nd of 4." in drawn
+    assert "1st: H200, jax tuned" in drawn
+
+
+def test_a_server_that_fails_leaves_no_neighbours() -> None:
+    def fails(request: httpx.Request) -> httpx.Response:
+        return httpx.Response(404, json={"title": "Not Found"})
+
+    client = Client("http://server.test", None, transport=httpx.MockTransport(fails))
+    assert next_to(client, "0f1e", ["mnist-cnn"]) == []

@@ -145,7 +145,7 @@ def test_every_code_can_be_said() -> None:
     said = {warn.code: doubt_text.words(warn) for warn in doubts.of_blocks(blocks(STEADY[:1]))}
     assert said == {"few_blocks": "only 1 block timed"}
     (drift,) = doubts.of_blocks(blocks([200 * MS + n * 2 * MS for n in range(20)]))
-    assert doubt_text.words(drift).startswith("blocks grew slower by 1")
+    assert doubt_text.words(drift).endswith(" % slower during the timing")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))
     assert doubt_text.words(outliers).startswith(
         "1 of 13 blocks lie far from the others, the farthest"

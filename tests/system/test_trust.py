@@ -142,12 +142,12 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     store.close()
     output = agent("submit", "--server", address).stdout
     assert (
-        "1 of 2 stay at trust level 1: its challenge had expired when it arrived; bench" in output
+        "1 of 2 stay at trust level 1: its challenge had expired when it arrived; fix: " in output
     )
     put(home, 1, client)
     told = agent("submit", "--server", address).stdout
     identity = (list(Outbox(home.outbox).sent())[-1].answer or {})["id"]
-    assert told == f"1 sent, 0 refused\n{address}/results/{identity} (not on its board)\n"
+    assert told == f"1 sent, 0 refused\nnot on its board yet:\n  {address}/results/{identity}\n"
 
 
 def rewind(database: str, keep: int) -> None:
@@ -241,7 +241,7 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
     assert done.code == 0, done.stderr
     offline = agent("verify", str(file))
     assert offline.code == 0
-    assert sum(line.startswith("holds: ") for line in offline.stdout.splitlines()) == 3
+    assert sum(line.startswith("OK  ") for line in offline.stdout.splitlines()) == 3
     bundle, second = json.loads(file.read_text()), fetch_bundle(other, client.read)
     for part, value in (
         ("envelope", second["envelope"]),
@@ -278,7 +278,7 @@ def test_a_key_revoked_by_its_owners_other_key_is_checked(
     file = tmp_path / "bundle.json"
     holds = agent("verify", f"{client.server}/results/{early}", "--save", str(file))
     assert holds.code == 0, holds.stderr
-    assert "holds: the key's history holds: enroll, enroll, assign, assign, revoke" in holds.stdout
+    assert "OK  key history (5 events: enroll, enroll, assign, assign, revoke)" in holds.stdout
     broken = agent("verify", f"{client.server}/results/{late}")
     assert broken.code == 1
     assert "revoked for what was logged from entry 2 on" in broken.stderr
@@ -301,7 +301,7 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     file = next(outbox.sent()).path
     online = agent("verify", str(file))
     assert online.code == 0, online.stderr
-    assert "the key's history holds: enroll" in online.stdout
+    assert "key history (1 event: enroll)" in online.stdout
     assert "entry 1 of 2 in the log of trainmark.localhost" in online.stdout
     server_file = next(home.servers.glob("*.json"))
     server_file.write_text(server_file.read_text().replace(address, "http://127.0.0.1:9"))
@@ -315,7 +315,7 @@ def test_a_file_of_the_outbox_is_verified(address: str, home: Home, client: Clie
     file.write_text(json.dumps(document | {"payload": document["payload"].replace("M", "N", 1)}))
     altered = agent("verify", str(file))
     assert altered.code == 1
-    assert "DOES NOT HOLD" in altered.stderr
+    assert "NOT VALID" in altered.stderr
     file.write_text("{}")
     assert agent("verify", str(file)).code == 2
 

@@ -59,8 +59,8 @@ WORDS: dict[str, Callable[[Numbers], str]] = {
         f"the farthest at {people.ratio(f['worst_over_median'])} the median"
     ),
     "drift": lambda f: (
-        f"blocks grew {'slower' if f['change'] > 0 else 'faster'} by "
-        f"{people.percent(abs(f['change']))} from the first third to the last"
+        f"blocks got {people.percent(abs(f['change']))} "
+        f"{'slower' if f['change'] > 0 else 'faster'} during the timing"
     ),
     "slow_first_blocks": lambda f: (
         f"the first block took {people.ratio(f['first_over_median'])} the median of the others"

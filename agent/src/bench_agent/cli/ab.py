@@ -1,17 +1,18 @@
-"""``ab``: compare two cells, or two environments, in turns."""
+"""``ab``: compare two set-ups, or two environments, in turns."""
 
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from bench_protocol import doubts
 
 from .. import data
 from ..base.home import Home
 from ..doctor.unfit import refuse_unfit
-from ..output.ab_table import AbDisplay, document, lines
+from ..output.ab_table import AbDisplay, document, show_answer
+from ..output.console import WARNING, complain, console
 from ..output.live import failure
+from ..output.names import short_name
 from ..plan import estimates
 from ..plan.plan import Selection, check_names
 from ..run import idle_gate
@@ -20,24 +21,39 @@ from ..run.patience import limits_in_turns, place_of, why_silent
 from ..run.probe import probe_with
 from ..run.run_lock import alone
 from .exits import Exit, stop
-from .options import Json, choosing_cells
+from .options import EXPERT, Json, choosing_cells
 from .setup import open_home, print_json, probe_frameworks
 
 SideA = Annotated[
     list[str],
     typer.Option(
-        "--a", help="key=value of side A: recipe=naive, or a variable as OMP_NUM_THREADS=1."
+        "--a",
+        metavar="KEY=VALUE",
+        help="Side A: an option of a set-up (recipe=naive) or a variable (OMP_NUM_THREADS=1).",
     ),
 ]
-SideB = Annotated[list[str], typer.Option("--b", help="key=value of side B.")]
+SideB = Annotated[list[str], typer.Option("--b", metavar="KEY=VALUE", help="Side B.")]
 PythonA = Annotated[
-    str | None, typer.Option("--a-python", help="Interpreter of side A, with bench-agent in it.")
+    str | None,
+    typer.Option(
+        "--a-python",
+        metavar="PATH",
+        rich_help_panel=EXPERT,
+        help="Interpreter of side A, with bench-agent in it.",
+    ),
 ]
-PythonB = Annotated[str | None, typer.Option("--b-python", help="Interpreter of side B.")]
+PythonB = Annotated[
+    str | None,
+    typer.Option(
+        "--b-python", metavar="PATH", rich_help_panel=EXPERT, help="Interpreter of side B."
+    ),
+]
 WholeRuns = Annotated[
     bool,
     typer.Option(
-        "--whole-runs", help="One run after the other, where both do not fit into memory together."
+        "--whole-runs",
+        rich_help_panel=EXPERT,
+        help="One run after the other, where both do not fit into memory together.",
     ),
 ]
 
@@ -52,7 +68,7 @@ def ab(
     whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two cells or two environments in turns: a ratio with its interval.
+    """Compare two set-ups or two environments in turns: a ratio with its interval.
 
     Each pair is two fresh processes that run their blocks in turns. The usual filters apply to
     both sides. Options that neither --a nor --b names are as in a run, with the tuned recipe.
@@ -69,11 +85,11 @@ def ab(
     times, sides = estimates.load(home.measured_times), (side_a.planned, side_b.planned)
     for reason in dict.fromkeys(why_silent(place_of(planned), times) for planned in sides):
         if reason:
-            typer.echo(reason, err=True)
+            complain(reason, WARNING)
     before = doubts.of_conditions(idle_gate.look(side_a.cell.device))
     try:
-        console = Console(stderr=as_json)
-        with alone(home), AbDisplay(console, side_a, side_b, count) as display:
+        shown = console(stderr=as_json)
+        with alone(home), AbDisplay(shown, side_a, side_b, count) as display:
             runs = pairs(
                 side_a,
                 side_b,
@@ -87,16 +103,15 @@ def ab(
                 done.append(pair)
                 display.finished(pair)
     except RunFailed as error:
-        message = f"side {error.side.name} ({error.side.cell}) failed: {failure(error.failed)}"
-        stop(Exit.SOME_FAILED, f"{message}; its log is {error.log}")
+        failed = f"side {error.side.name} ({short_name(error.side.cell)}) failed"
+        stop(Exit.SOME_FAILED, f"{failed}: {failure(error.failed)}. Its log:\n  {error.log}")
     except KeyboardInterrupt:
-        stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is kept")
+        stop(Exit.INTERRUPTED, f"interrupted after {len(done)} of {count} pairs; nothing is stored")
     answer = document(side_a, side_b, done, compare_sides(done), before)
     if as_json:
         print_json(answer)
     else:
-        for line in lines(answer):
-            typer.echo(line)
+        show_answer(shown, answer)
 
 
 def _side(name: str, choice: Choice, home: Home) -> Side:

@@ -6,11 +6,11 @@ from ..plan.plan import Selection, check_names, make_plan
 from ..plan.presets import preset_named
 from ..run.conformance import check, document, line, summary
 from .exits import Exit, stop
-from .options import Json, choosing_cells
+from .options import Json, choosing_untimed_cells
 from .setup import open_home, print_json, probe_frameworks
 
 
-@choosing_cells
+@choosing_untimed_cells
 def conformance(selection: Selection, as_json: Json = False) -> None:
     """Check that every framework trains the same: each step's loss against the reference."""
     check_names(selection)

@@ -3,11 +3,12 @@
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from ..base.errors import UsageProblem
 from ..data import inventory
 from ..data.manifest import MANIFEST, RealData, real_data_named
+from ..output.console import console
+from ..output.data_table import print_list, print_verified
 from .exits import Exit, stop
 from .options import Json
 from .setup import print_json
@@ -27,7 +28,7 @@ Names = Annotated[
 @app.command()
 def fetch(names: Names = None) -> None:
     """Download data sets from their mirrors. An interrupted download continues where it stopped."""
-    if inventory.fetch_all(_chosen(names), Console(stderr=True)):
+    if inventory.fetch_all(_chosen(names), console(stderr=True)):
         stop(Exit.SOME_FAILED, "generated data needs no files: --data generated")
 
 
@@ -38,7 +39,7 @@ def list_(as_json: Json = False) -> None:
     if as_json:
         print_json(document)
     else:
-        inventory.print_list(document)
+        print_list(document, console())
 
 
 @app.command()
@@ -48,7 +49,7 @@ def verify(names: Names = None, as_json: Json = False) -> None:
     if as_json:
         print_json(document)
     else:
-        inventory.print_verified(document)
+        print_verified(document, console())
     if any(item["problem"] for item in document["data_sets"]):
         raise typer.Exit(Exit.SOME_FAILED)
 

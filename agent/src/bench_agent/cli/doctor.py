@@ -11,6 +11,7 @@ from ..doctor.bundle import Bundle, make_bundle, summary
 from ..doctor.surroundings import Surroundings
 from ..machine import read_machine
 from ..output import documents
+from ..output.console import SOFT, complain, console
 from ..run.probe import in_use, probe_each
 from .exits import Exit, stop
 from .options import Json, Server
@@ -29,7 +30,9 @@ def devices(as_json: Json = False) -> None:
 
 
 def doctor(
-    only: Annotated[list[str], typer.Option("--only", help="Only this check; repeatable.")] = [],
+    only: Annotated[
+        list[str], typer.Option("--only", metavar="CHECK", help="Only this check. Repeatable.")
+    ] = [],
     deep: Annotated[
         bool,
         typer.Option(
@@ -41,19 +44,21 @@ def doctor(
     server: Server = None,
     bundle: Annotated[
         Path | None,
-        typer.Option("--bundle", help="Write a report without private values, for an issue."),
+        typer.Option(
+            "--bundle", metavar="FILE", help="Write a report without private values, for an issue."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Say what runs here, what does not and why, and the command that fixes it."""
     surroundings = Surroundings(
-        find_home(), server, deep=deep, say=lambda line: typer.echo(line, err=True)
+        find_home(), server, deep=deep, say=lambda line: complain(line, SOFT)
     )
     findings = list(examine(surroundings, tuple(only)))
     if as_json:
         print_json(show.document(findings))
     else:
-        show.print_findings(findings)
+        show.print_findings(findings, console())
     if bundle:
         _write(make_bundle(surroundings, findings), bundle)
     raise typer.Exit(exit_code(findings))

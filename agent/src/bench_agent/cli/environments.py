@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ..output import environments as output
+from ..output.console import console
 from ..run import interpreters
 from ..run.probe import in_use, probe_each
 from .exits import Exit
@@ -63,4 +63,4 @@ def _show(document: output.Document, as_json: bool) -> None:
     if as_json:
         print_json(document)
     else:
-        output.show(document, Console(soft_wrap=True))
+        output.show(document, console())

@@ -17,6 +17,8 @@ class Exit(IntEnum):
 
 
 def stop(code: Exit, message: str) -> NoReturn:
-    """End a command with one line for people and the code for scripts."""
-    typer.echo(message, err=True)
+    """End a command with a message for people and the code for scripts."""
+    from ..output.console import complain  # here: --help and --version need no console
+
+    complain(message)
     raise typer.Exit(code)

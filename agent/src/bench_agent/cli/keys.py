@@ -62,8 +62,8 @@ def rotate(
     if any(Outbox(home.outbox).pending()):
         stop(
             Exit.WRONG_USAGE,
-            "results of the old key wait: bench-agent submit first, or where the key is revoked: "
-            "bench-agent keys renew",
+            "results of the old key wait in the outbox. Send them first:\n  bench-agent submit\n"
+            "or, where the key is revoked:\n  bench-agent keys renew",
         )
     new = next_key(home)
     for server in servers:
@@ -86,7 +86,7 @@ def renew(yes: Yes = False) -> None:
     home = open_home()
     outbox = Outbox(home.outbox)
     waiting = list(outbox.pending())
-    ask(f"Put the old key and {len(waiting)} waiting results away?", yes)
+    ask(f"Put the old key and the {len(waiting)} waiting results aside?", yes)
     try:
         away = put_key_away(home)
     except FileNotFoundError:
@@ -94,7 +94,7 @@ def renew(yes: Yes = False) -> None:
     for entry in waiting:
         outbox.mark_refused(entry, {"detail": "its key was put away before it was sent"})
     new = key_id(load_or_create_key(home).public_key())
-    typer.echo(f"the old key is in {away}; {len(waiting)} results were put to the refused ones")
+    typer.echo(f"the old key is in {away}; {len(waiting)} results are among the refused ones now")
     typer.echo(f"key {new} is this machine's key now: bench-agent enroll --server URL")
 
 
@@ -104,7 +104,10 @@ def revoke(
     key: Annotated[str | None, typer.Option("--key", help="Another key of yours.")] = None,
     reason: Annotated[str, typer.Option("--reason", help="Shown to everyone.")] = "put away",
     since: Annotated[
-        int | None, typer.Option(min=0, help="Log index from which on its results do not count.")
+        int | None,
+        typer.Option(
+            "--since", min=0, metavar="N", help="Log index from which its results do not count."
+        ),
     ] = None,
     yes: Yes = False,
 ) -> None:
@@ -112,7 +115,7 @@ def revoke(
 
     home = open_home()
     target = key or key_id(load_or_create_key(home).public_key())
-    ask(f"End key {target} for good?", yes)
+    ask(f"Revoke key {target} for good?", yes)
     client = open_client(server, home)
     with exchange(client):
         client.revoke(target, reason, since)

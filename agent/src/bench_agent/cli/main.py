@@ -1,6 +1,5 @@
 """``bench-agent``: the list of commands. A command's module is imported when the command runs."""
 
-import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
@@ -18,10 +17,10 @@ COMMANDS = {
     "doctor": ("doctor:doctor", "Say what runs here, what does not and why, and how to fix it."),
     "plan": (
         "run:plan",
-        "Show each cell of a run, how long it takes, and what is left out and why.",
+        "Show what a run measures, how long it takes, and what is left out and why.",
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
-    "ab": ("ab:ab", "Compare two cells or two environments in turns: a ratio with its interval."),
+    "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
     "report": (
         "report:report",
         "Write the last run as one self-contained HTML file, or otherwise.",
@@ -88,7 +87,21 @@ def load(name: str) -> Any:
     command = typer.main.get_command(group)
     command.name = name
     command.epilog = f"Example: `{EXAMPLES[name]}`"
+    _without_types(command)
     return command
+
+
+def _without_types(command: Any) -> None:
+    """Leave types and ranges out of ``--help``: the words of an option say what it takes. Values
+    are checked as before."""
+    for option in command.get_params(command.make_context("", [], resilient_parsing=True)):
+        option.min = option.max = None
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+        elif option.metavar is None and option.param_type_name == "option":
+            option.metavar = "TEXT"
+    for subcommand in getattr(command, "commands", {}).values():
+        _without_types(subcommand)
 
 
 app = typer.Typer(
@@ -127,10 +140,13 @@ def main() -> None:
     except KeyboardInterrupt:
         _leave(
             Exit.INTERRUPTED,
-            "interrupted; finished results are in the outbox: bench-agent run --resume continues",
+            "Interrupted. Finished results are in the outbox. To continue:\n"
+            "  bench-agent run --resume",
         )
 
 
 def _leave(code: Exit, message: str) -> NoReturn:
-    sys.stderr.write(message + os.linesep)
+    from ..output.console import complain  # here: --help and --version need no console
+
+    complain(message)
     sys.exit(code)

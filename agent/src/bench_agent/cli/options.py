@@ -2,53 +2,76 @@
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Annotated, Any
 
 import typer
 
+from bench_protocol.catalogue import CATALOGUE
+
+from .. import engines
+from ..base.precisions import ALL_PRECISIONS
 from ..plan.plan import Selection
+from ..plan.presets import ALL_RECIPES
+
+CELLS, LENGTH, EXPERT = "What is measured", "How long", "For scripts and experts"
+WORKLOADS = ", ".join(workload.name for workload in CATALOGUE)
+FRAMEWORKS = ", ".join(engines.names())
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Server = Annotated[
     str | None,
     typer.Option(
-        "--server", envvar="BENCH_SERVER", help="Server to post to; without one nothing is sent."
+        "--server",
+        envvar="BENCH_SERVER",
+        metavar="URL",
+        help="Server to post to; without one nothing is sent.",
     ),
 ]
 PresetName = Annotated[
     str | None,
-    typer.Option("--preset", help="How much to run: smoke, quick (the default), standard or full."),
+    typer.Option(
+        "--preset",
+        metavar="NAME",
+        rich_help_panel=LENGTH,
+        help="How much to run: smoke, quick (the default), standard or full.",
+    ),
 ]
 Like = Annotated[
     str | None,
     typer.Option(
         "--like",
+        metavar="NAME",
+        rich_help_panel=CELLS,
         help="Measure what others published: tensorflow-metal-experiments or m2-max-article.",
     ),
 ]
-Workloads = Annotated[list[str], typer.Option("--workload", help="Only this workload; repeatable.")]
-Frameworks = Annotated[
-    list[str], typer.Option("--framework", help="Only this framework; repeatable.")
-]
+
+
+def _cells(option: str, metavar: str, words: str, least: int | None = None) -> Any:
+    """A filter that may be given several times."""
+    return typer.Option(
+        option, metavar=metavar, rich_help_panel=CELLS, help=f"{words}. Repeatable.", min=least
+    )
+
+
+Workloads = Annotated[list[str], _cells("--workload", "NAME", f"One of {WORKLOADS}")]
+Frameworks = Annotated[list[str], _cells("--framework", "NAME", f"One of {FRAMEWORKS}")]
 Devices = Annotated[
-    list[str],
-    typer.Option("--device", help="Only metal, cuda, cpu, cuda:1 or cuda:all; repeatable."),
+    list[str], _cells("--device", "NAME", "One of cpu, cuda, metal; cuda:1 or cuda:all of several")
 ]
-Recipes = Annotated[
-    list[str], typer.Option("--recipe", help="Only naive, pipeline or tuned; repeatable.")
-]
-Batches = Annotated[
-    list[int], typer.Option("--batch-size", min=1, help="This batch size; repeatable.")
-]
+Recipes = Annotated[list[str], _cells("--recipe", "NAME", f"One of {', '.join(ALL_RECIPES)}")]
+Batches = Annotated[list[int], _cells("--batch-size", "N", "Samples in a step", least=1)]
 Precisions = Annotated[
-    list[str],
-    typer.Option("--precision", help="float32, tf32, mixed_float16, mixed_bfloat16; repeatable."),
+    list[str], _cells("--precision", "NAME", f"One of {', '.join(ALL_PRECISIONS)}")
 ]
 DataOption = Annotated[
     str,
     typer.Option(
-        "--data", help="generated (needs no files) or real (bench-agent data fetch downloads it)."
+        "--data",
+        metavar="KIND",
+        rich_help_panel=CELLS,
+        help="generated (needs no files) or real (bench-agent data fetch downloads it).",
     ),
 ]
 Repeats = Annotated[
@@ -57,12 +80,20 @@ Repeats = Annotated[
         "--repeats",
         min=1,
         max=1000,
-        help="How often each cell is measured, each time in a process of its own.",
+        metavar="N",
+        rich_help_panel=LENGTH,
+        help="How often each set-up is measured, each time in a process of its own; up to 1000.",
     ),
 ]
 Budget = Annotated[
     float | None,
-    typer.Option("--budget-seconds", min=0.5, help="Seconds of timing per repeat."),
+    typer.Option(
+        "--budget-seconds",
+        min=0.5,
+        metavar="SECONDS",
+        rich_help_panel=LENGTH,
+        help="Time of each repeat, at least 0.5.",
+    ),
 ]
 
 
@@ -91,9 +122,20 @@ def _choose(
 
 
 def choosing_cells(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that choose cells; it gets them as one ``selection``."""
+    """Give a command the options that choose cells and how long each is timed; it gets them as one
+    ``selection``."""
+    return _with_filters(command, frozenset())
+
+
+def choosing_untimed_cells(command: Callable[..., None]) -> Callable[..., None]:
+    """:func:`choosing_cells` for a command that times nothing."""
+    return _with_filters(command, frozenset({"repeats", "budget_seconds"}))
+
+
+def _with_filters(command: Callable[..., None], without: Collection[str]) -> Callable[..., None]:
     parameters = inspect.signature(command).parameters
-    filters = inspect.signature(_choose).parameters
+    every = inspect.signature(_choose).parameters
+    filters = {name: option for name, option in every.items() if name not in without}
 
     @functools.wraps(command)
     def with_options(**values: Any) -> None:

@@ -1,6 +1,7 @@
 """``report``: write the last run as HTML, Markdown, JSON, CSV or PNG."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -8,20 +9,35 @@ import typer
 
 from ..output.report import page, picture, tables
 from ..output.report.figures import Report, report_of
-from ..remote.outbox import Outbox
+from ..output.report.neighbours import Around, around_published, around_ranked
+from ..remote.outbox import Entry, Outbox
+from ..remote.ranked import next_to
+from ..remote.standing import standing
 from .exits import Exit, stop
-from .setup import open_home
+from .setup import open_home, open_reader
 
 FORMATS = ("html", "markdown", "json", "csv", "png")
 # Written to a file where none is named; the others are text for the terminal.
 FILES = {"html": "trainmark-report.html", "png": "trainmark-report.png"}
 
-Format = Annotated[str, typer.Option("--format", help=f"One of {', '.join(FORMATS)}.")]
+Format = Annotated[
+    str, typer.Option("--format", metavar="NAME", help=f"One of {', '.join(FORMATS)}.")
+]
+ReportServer = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        metavar="URL",
+        help="Server that ranks this machine: its rank, and bars of the hardware ranked above and "
+        "below it. Without one, a published figure beside each workload that has one.",
+    ),
+]
 Output = Annotated[
     Path | None,
     typer.Option(
         "--output",
         "-o",
+        metavar="FILE",
         help="File to write, - for standard output. Without it html and png go into this folder.",
     ),
 ]
@@ -30,6 +46,7 @@ Output = Annotated[
 def report(
     format: Format = "html",
     output: Output = None,
+    server: ReportServer = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
     """Write the last run as one self-contained HTML file, or in another format."""
@@ -39,7 +56,8 @@ def report(
     entries = Outbox(open_home().outbox).last_run()
     if not entries:
         stop(Exit.WRONG_USAGE, "no run to report: bench-agent run --preset smoke makes one")
-    content = _writer(chosen)(report_of([entry.result() for entry in entries]))
+    made = report_of([entry.result() for entry in entries])
+    content = _writer(chosen, _around(made, entries, server))(made)
     raw = content.encode() if isinstance(content, str) else content
     target = output or (Path(FILES[chosen]) if chosen in FILES else Path("-"))
     if str(target) == "-":
@@ -52,12 +70,27 @@ def report(
     typer.echo(f"wrote {target} (results of the last run: {len(entries)})", err=True)
 
 
-def _writer(name: str) -> Callable[[Report], str | bytes]:
+def _around(made: Report, entries: Sequence[Entry], server: str | None) -> Around:
+    """The machines ranked next to this one if a server ranks it, else published figures."""
+    sent = [str(entry.answer["id"]) for entry in entries if entry.answer and "id" in entry.answer]
+    if not (server and sent):
+        return around_published(made)
+    client = open_reader(server, open_home())
+    try:
+        place = standing(client, sent[-1])
+        workloads = dict.fromkeys(figures.cell.workload for figures in made.cells)
+        rows = next_to(client, place.machine_id, workloads) if place else []
+    finally:
+        client.close()
+    return around_ranked(rows, place) if place and rows else around_published(made, place)
+
+
+def _writer(name: str, around: Around) -> Callable[[Report], str | bytes]:
     writers: dict[str, Callable[[Report], str | bytes]] = {
-        "html": page.html,
+        "html": partial(page.html, around=around),
         "markdown": tables.markdown,
         "json": tables.as_json,
         "csv": tables.comma_separated,
-        "png": picture.png,
+        "png": partial(picture.png, around=around),
     }
     return writers[name]

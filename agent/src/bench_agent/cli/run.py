@@ -6,7 +6,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from bench_protocol.format import rough
 
@@ -16,10 +15,17 @@ from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..doctor.unfit import refuse_unfit
 from ..machine import read_facts, read_machine
-from ..output import documents
-from ..output.documents import LONG_PLAN_SECONDS, left_out, plan_warnings, summary_document
+from ..output.console import WARNING, complain, console
+from ..output.documents import summary_document
 from ..output.events import EventLines
 from ..output.live import LiveDisplay
+from ..output.plan_table import (
+    LONG_PLAN_SECONDS,
+    left_out,
+    plan_document,
+    plan_warnings,
+    print_plan,
+)
 from ..output.summary import show_end
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
@@ -35,20 +41,21 @@ from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
-from .options import Json, Like, PresetName, Server, choosing_cells
+from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
 from .setup import ask, open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
 
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="Do not ask: neither before a plan above 24 h nor for the licence."
+        "--yes", "-y", help="Answer yes: to a plan above 24 h, and to the server's licence."
     ),
 ]
 Resume = Annotated[
     bool,
     typer.Option(
         "--resume/--fresh",
+        show_default=False,
         help="Continue a run that was cut off, with its own filters. Without one, or with --fresh, "
         "start a new run.",
     ),
@@ -57,16 +64,28 @@ Resume = Annotated[
 Events = Annotated[
     bool,
     typer.Option(
-        "--events", help="Print JSON lines while it runs; the last is what --json prints."
+        "--events",
+        rich_help_panel=EXPERT,
+        help="Print JSON lines while it runs; the last is what --json prints.",
     ),
 ]
 Wait = Annotated[
     float,
-    typer.Option("--wait-seconds", min=0, help="Longest wait for an idle and cool machine."),
+    typer.Option(
+        "--wait-seconds",
+        min=0,
+        metavar="SECONDS",
+        rich_help_panel=EXPERT,
+        help="Longest wait for an idle and cool machine.",
+    ),
 ]
 Strict = Annotated[
     bool,
-    typer.Option("--strict", help="Stop where the machine is busy, hot or on battery."),
+    typer.Option(
+        "--strict",
+        rich_help_panel=EXPERT,
+        help="Stop where the machine is busy, hot or on battery.",
+    ),
 ]
 
 
@@ -77,12 +96,12 @@ def plan(
     like: Like = None,
     as_json: Json = False,
 ) -> None:
-    """Show each cell of a run, how long it takes, and what is left out and why."""
+    """Show what a run measures, how long it takes, and what is left out and why."""
     made = _make_plan(preset, like, selection)
     if as_json:
-        print_json(documents.plan_document(made))
+        print_json(plan_document(made))
     else:
-        documents.print_plan(made)
+        print_plan(made, console())
 
 
 @choosing_cells
@@ -107,8 +126,8 @@ def run(
     pretrained.chosen_file(os.environ)
     if server:
         _ask_consent(server, home, yes)
-    console, lines = Console(stderr=as_json), EventLines(sys.stdout)
-    reporter = lines if events else LiveDisplay(console)
+    shown, lines = console(stderr=as_json), EventLines(sys.stdout)
+    reporter = lines if events else LiveDisplay(shown)
     with alone(home):
         journal = _begin(home, preset, like, selection, yes, resume)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
@@ -130,12 +149,15 @@ def run(
     elif as_json:
         print_json(summary_document(summary))
     else:
-        show_end(console, summary, home, server)
+        show_end(shown, summary, home, server)
     if summary.interrupted:
         raise typer.Exit(Exit.INTERRUPTED)
     if summary.server_unreachable:
         submit = home.command(f"submit --server {server}")
-        stop(Exit.SERVER_UNREACHABLE, f"results are safe in the outbox: {submit}")
+        stop(
+            Exit.SERVER_UNREACHABLE,
+            f"The results are safe in the outbox. To send them:\n  {submit}",
+        )
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -207,8 +229,8 @@ def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Pl
 def _check_plan(made: Plan, yes: bool) -> None:
 
     if not made.cells:
-        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "nothing to run")))
+        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
     for line in plan_warnings(made):
-        typer.echo(line, err=True)
+        complain(line, WARNING)
     if made.estimate_seconds > LONG_PLAN_SECONDS:
         ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

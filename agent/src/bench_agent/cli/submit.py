@@ -10,6 +10,7 @@ from bench_protocol.doubts import disturbances
 from ..base.errors import ServerUnreachable
 from ..machine import read_machine
 from ..output import documents
+from ..output.console import FAILURE, WARNING, complain, console, say
 from ..output.summary import standing_lines
 from ..remote.client import Client
 from ..remote.outbox import Entry, Outbox
@@ -58,15 +59,17 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     if as_json:
         print_json({"sent": answers, "refused": problems})
     else:
-        typer.echo(f"{len(sent)} sent, {len(refused)} refused" if waiting else "nothing waits")
+        shown = console()
+        counts = f"{len(sent)} sent, {len(refused)} refused"
+        say(shown, counts if waiting else "nothing to send: no result waits in the outbox")
         if note := _level_1_note(answers):
-            typer.echo(note)
+            say(shown, note, WARNING)
         for problem in problems:
-            typer.echo(f"refused: {problem.get('detail', 'no reason given')}")
+            say(shown, f"refused: {problem.get('detail', 'no reason given')}", FAILURE)
         if place:
-            typer.echo("\n".join(standing_lines(place)))
+            say(shown, "\n".join(standing_lines(place)))
         elif sent:
-            typer.echo(f"{sent[-1].address(client.server)} (not on its board)")
+            say(shown, f"not on its board yet:\n  {sent[-1].address(client.server)}")
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -83,7 +86,7 @@ def _level_1_note(answers: list[dict[str, Any]]) -> str | None:
         return None
     return (
         f"{len(stale)} of {len(answers)} stay at trust level 1: {stale[0]}; "
-        "bench-agent run --server URL asks for a challenge and sends as it measures"
+        "fix: bench-agent run --server URL measures under a challenge"
     )
 
 
@@ -130,7 +133,7 @@ def _ask_about_disturbed(outbox: Outbox, yes: bool) -> None:
     if typer.get_text_stream("stdin").isatty():
         typer.confirm(f"{note} Send all the same?", abort=True, err=True)
     else:
-        typer.echo(note, err=True)
+        complain(note, WARNING)
 
 
 def status(as_json: Json = False) -> None:

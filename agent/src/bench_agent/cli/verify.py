@@ -12,6 +12,7 @@ from bench_protocol.errors import ProtocolError
 from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
+from ..output.console import GOOD, console, say
 from ..remote.client import ServerRefused
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
@@ -61,7 +62,7 @@ def verify(
     try:
         verified, bundle, trusted = _check(what, open_home())
     except ProtocolError as error:
-        stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
+        stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
     if save and bundle is None:
         stop(Exit.WRONG_USAGE, "there is no bundle to save: no server was asked")
     if save:
@@ -78,18 +79,19 @@ def verify(
         print_json(document)
         _require_right(compared)
         return
+    shown = console()
     for sentence in verified.sentences:
-        typer.echo(f"holds: {sentence}")
+        say(shown, f"OK  {sentence}", GOOD)
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
-    shown = (
+    meaning = (
         "None of that shows that it is true."
         if not recompute
         else "Recomputation shows that this key ran this job, not how fast or on what."
     )
-    typer.echo(f"It is signed{logged}. {shown}")
+    say(shown, f"It is signed{logged}. {meaning}")
     _require_right(compared)
 
 
@@ -101,7 +103,7 @@ def _statement(path: Path) -> "list[Compared] | None":
         found = of_statement(path)
         return None if found is None else list(found)
     except ProtocolError as error:
-        stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
+        stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
 
 
 def _recomputed(verified: Verified) -> "list[Compared]":
@@ -126,7 +128,7 @@ def _say(compared: "list[Compared]") -> None:
 
 def _require_right(compared: "list[Compared]") -> None:
     if any(item.kind == "wrong_result" for item in compared):
-        stop(Exit.SOME_FAILED, "DOES NOT HOLD: the recomputation gives other figures")
+        stop(Exit.SOME_FAILED, "NOT VALID: the recomputation gives other figures")
 
 
 def _check(what: str, home: Home) -> Checked:

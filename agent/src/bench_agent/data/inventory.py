@@ -1,4 +1,4 @@
-"""The ``data`` commands: fetch, list and verify data sets; a JSON document and its table."""
+"""The ``data`` commands: fetch, list and verify data sets; a JSON document of each."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -15,9 +15,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
-from rich.table import Table
 
-from bench_protocol import format as people
 from bench_protocol import seeded
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.workloads import Workload
@@ -91,47 +89,10 @@ def list_document(chosen: Sequence[RealData], places: Sequence[Path] | None = No
     }
 
 
-def print_list(document: Document) -> None:
-    """Table of :func:`list_document`."""
-    table = Table()
-    for heading in ("data set", "size", "here", "workloads", "licence"):
-        table.add_column(heading, overflow="fold")
-    for item in document["data_sets"]:
-        present = [place for place in item["files"].values() if place]
-        whole = len(present) == len(item["files"])
-        here = (
-            str(Path(present[0]).parent)
-            if whole
-            else f"{len(present)} of {len(item['files'])} files"
-        )
-        table.add_row(
-            item["name"],
-            people.size(item["bytes"]),
-            here,
-            ", ".join(item["workloads"]),
-            item["licence"],
-        )
-    console = Console()
-    console.print(table)
-    console.print(
-        f"download them: bench-agent data fetch (into {document['folder']})", soft_wrap=True
-    )
-
-
 def verify_document(chosen: Sequence[RealData], places: Sequence[Path] | None = None) -> Document:
     """Each data set's problem, or the digests of the arrays that each workload gets."""
     places = places or sources.folders()
     return {"data_sets": [_verified(data, places) for data in chosen]}
-
-
-def print_verified(document: Document) -> None:
-    """Lines of :func:`verify_document`."""
-    console = Console()
-    for item in document["data_sets"]:
-        status = item["problem"] or "every file has the expected digest; its arrays:"
-        console.print(f"{item['name']}: {status}", markup=False, highlight=False, soft_wrap=True)
-        for workload, digest in item["digests"].items():
-            console.print(f"  {digest}  {workload}", highlight=False, soft_wrap=True)
 
 
 def _verified(data: RealData, places: Sequence[Path]) -> Document:

@@ -11,8 +11,8 @@ Status = Literal["ok", "warn", "fail", "skip"]
 class Finding:
     """One finding. ``id`` is the check's, with a subject after a dot if there are several
     (``frameworks.mlx``). ``warn``: it runs, but slower or not all of it; ``fail``: it does not;
-    ``skip``: there is nothing to check here. ``hint`` is a command for a shell; None if nothing
-    needs a fix or no command fixes it.
+    ``skip``: there is nothing to check here. ``hint`` fixes it: a command for a shell, or where
+    none does, what to do; None if nothing needs a fix or nothing is known to fix it.
     """
 
     id: str

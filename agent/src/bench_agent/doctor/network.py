@@ -32,13 +32,13 @@ def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
     later = f"bench-agent submit --server {shlex.quote(answer.url)}"
     if answer.problem:
         sentence = (
-            f"{answer.url} does not answer ({answer.problem}); what is measured waits in the "
-            "outbox until it does"
+            f"{answer.url} does not answer ({answer.problem}); results wait in the outbox, to be "
+            "sent later"
         )
         yield Finding("server", "fail", sentence, later)
     elif answer.status != 200:
-        sentence = f"{answer.url} answers {answer.status}: not a Trainmark server, or not well"
-        yield Finding("server", "fail", sentence, later)
+        sentence = f"{answer.url} answers {answer.status}: not a Trainmark server, or a broken one"
+        yield Finding("server", "fail", sentence, "correct the address of --server")
     else:
         yield Finding("server", "ok", f"{answer.url} answers")
 

@@ -47,7 +47,7 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
             "system",
             "warn",
             f"macOS {release}: MLX has wheels for macOS 14 and newer only",
-            "softwareupdate --list",
+            "sudo softwareupdate --install --all --restart",
         )
     elif system == "Darwin" and MLX_BUILT_FOR[:1] <= version < MLX_BUILT_FOR:
         release, built_for = (".".join(map(str, each)) for each in (version, MLX_BUILT_FOR))
@@ -55,7 +55,7 @@ def check_system(system: str, wsl: int | None, version: tuple[int, ...]) -> Iter
             "system",
             "warn",
             f"macOS {release}: MLX's libraries for macOS 26 are built for {built_for} and newer",
-            "softwareupdate --list",
+            "sudo softwareupdate --install --all --restart",
         )
     elif system in ("Linux", "Darwin"):
         yield Finding("system", "ok", f"{system} is supported" + (" (WSL 2)" if wsl else ""))

@@ -10,7 +10,7 @@ from .finding import Finding
 BUSY_LOAD_PER_CORE = 0.5
 BUSY_PRESSURE_PERCENT = 20.0
 BUSY_GPU_PERCENT = 10
-# With these drivers "powersave"means that the processor chooses its clock itself.
+# With these drivers "powersave" means that the processor chooses its clock itself.
 SELF_GOVERNED = ("intel_pstate", "amd-pstate-epp", "amd_pstate_epp")
 
 
@@ -27,9 +27,8 @@ def check_power(power: Power, system: str) -> Iterator[Finding]:
         yield Finding("power.mode", "warn", "low-power mode slows everything down", hint)
     if power.on_battery:
         quiet = False
-        hint = "pmset -g batt" if system == "Darwin" else "cat /sys/class/power_supply/*/online"
-        sentence = "on battery: connect the charger; this shows whether it arrived"
-        yield Finding("power.battery", "warn", sentence, hint)
+        sentence = "on battery, which slows everything down"
+        yield Finding("power.battery", "warn", sentence, "connect the charger")
     if quiet:
         mode = ", High Power Mode" if power.mode == "high-power" else ""
         yield Finding("power", "ok", f"on mains power, no low-power mode{mode}")
@@ -79,7 +78,7 @@ def check_thermal(pressure: str | None, throttled: int | None) -> Iterator[Findi
         yield Finding("thermal", "skip", "the system does not report its thermal state")
     elif pressure not in (None, "nominal") or throttled:
         cause = f"thermal pressure is {pressure}" if pressure else "cores are being slowed by heat"
-        yield Finding("thermal", "warn", f"{cause}: let the machine cool", "sleep 300")
+        yield Finding("thermal", "warn", f"{cause}: the machine must cool", "sleep 300")
     else:
         yield Finding("thermal", "ok", "no thermal pressure")
 
@@ -109,8 +108,9 @@ def check_busy(load: Load) -> Iterator[Finding]:
         signs.append(f"tasks wait for a core {load.pressure_percent:.0f} % of the time")
     if signs:
         most = load.busiest
-        culprit = f"; busiest: {most[0]} with {most[1]:.0f} %" if most and most[1] > 20 else ""
-        hint = "ps -Ao pcpu,pid,comm | sort -rn | head -5"
+        known = most and most[1] > 20
+        culprit = f"; busiest: {most[0]} with {most[1]:.0f} %" if most and known else ""
+        hint = f"close {most[0] if most and known else 'other programs'}, or wait until it is done"
         yield Finding("busy", "warn", f"other work runs: {', '.join(signs)}{culprit}", hint)
     else:
         yield Finding("busy", "ok", "the processor is idle")
@@ -126,6 +126,5 @@ def _gpus(gpus: Sequence[GpuUse]) -> Iterator[Finding]:
             verdict = "warn"
             use = f"{gpu.busy_percent} % busy" if gpu.busy_percent is not None else "in use"
             sentence = f"{gpu.name} is {use}, {gpu.processes} processes compute on it"
-            apple = gpu.name.startswith("Apple")
-            hint = "top -o cpu -l 1 -n 5" if apple else "nvidia-smi"
+            hint = "close the programs that use this GPU"
         yield Finding(subject, verdict, sentence, hint)

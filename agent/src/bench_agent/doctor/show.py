@@ -1,15 +1,14 @@
-"""Show doctor's findings: a table for people, JSON for programs."""
+"""Show doctor's findings: what works, then each problem with its fix; JSON for programs."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from .finding import Finding, Status, exit_code
+from ..output.console import FAILURE, GOOD, SOFT, WARNING, say, show_table
+from .finding import Finding, exit_code
 
-STYLES: dict[Status, str] = {"ok": "green", "warn": "yellow", "fail": "bold red", "skip": "dim"}
+PROBLEMS = {"warn": ("warning", WARNING), "fail": ("failure", FAILURE)}
 
 
 def document(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -20,22 +19,28 @@ def document(findings: Sequence[Finding]) -> dict[str, Any]:
     }
 
 
-def print_findings(findings: Sequence[Finding], console: Console | None = None) -> None:
-    """Print a table of the findings, then each fix on its own lines, so that it can be copied."""
-    console = console or Console()
-    table = Table()
-    for heading in ("check", "verdict", "finding"):
-        table.add_column(heading, no_wrap=heading != "finding")
-    for finding in findings:
-        if finding.verdict != "skip":
-            verdict = Text(finding.verdict, style=STYLES[finding.verdict])
-            table.add_row(finding.id, verdict, Text(finding.sentence))
-    console.print(table)
-    skipped = [finding.id for finding in findings if finding.verdict == "skip"]
-    if skipped:
-        console.print(f"nothing to check: {', '.join(skipped)}", markup=False)
-    for finding in findings:
-        if finding.hint and finding.verdict in ("warn", "fail"):
-            console.print(f"\nto fix {finding.id}:", markup=False)
-            # Not wrapped: a line break would break the command.
-            console.print(Text(f"  {finding.hint}"), soft_wrap=True)
+def print_findings(findings: Sequence[Finding], console: Console) -> None:
+    """Print a table of what works, then each problem and below it the line that fixes it."""
+    rows = [(finding.id, finding.sentence) for finding in findings if finding.verdict == "ok"]
+    if rows:
+        show_table(console, ("check", "what works"), rows)
+    if skipped := [finding.id for finding in findings if finding.verdict == "skip"]:
+        say(console, f"not checked, nothing to check here: {', '.join(skipped)}", SOFT)
+    problems = [finding for finding in findings if finding.verdict in PROBLEMS]
+    for finding in problems:
+        name, style = PROBLEMS[finding.verdict]
+        say(console, f"\n{name}, {finding.id}: {finding.sentence}", style)
+        if finding.hint:
+            say(console, f"  fix: {finding.hint}")
+    say(console, f"\n{_in_one_line(problems)}", "" if problems else GOOD)
+
+
+def _in_one_line(problems: Sequence[Finding]) -> str:
+    failures = sum(finding.verdict == "fail" for finding in problems)
+    warnings = len(problems) - failures
+    counts = [
+        f"{count} {name}{'s' * (count != 1)}"
+        for count, name in ((failures, "failure"), (warnings, "warning"))
+        if count
+    ]
+    return f"{' and '.join(counts)}." if counts else "Everything that was checked works."

@@ -120,7 +120,7 @@ def check_disk(
     hint = (
         f"rm -r {shlex.quote(str(logs))}"
         if logs_bytes > NEEDED_BYTES
-        else f"du -xh -d 2 {shlex.quote(str(path))} | sort -h | tail"
+        else f"delete large files below {path}"
     )
     verdict = "fail" if free_bytes < NEEDED_BYTES else "warn"
     yield Finding("disk", verdict, f"only {free_words}", hint)  # type: ignore[arg-type]
@@ -143,11 +143,10 @@ def check_data(sets: Sequence[DataSet], reachable: Mapping[str, bool]) -> Iterat
         else:
             away.append(item)
     if away:
-        files = "; ".join(f"{', '.join(item.missing)} in {item.folder}" for item in away)
+        names = ", ".join(item.name for item in away)
         yield Finding(
             "data",
             "warn",
-            f"offline: {', '.join(item.name for item in away)} cannot be fetched. Generated data "
-            f"needs no files; for real data copy from elsewhere: {files}",
+            f"offline, {names} cannot be downloaded",
             "bench-agent run --preset smoke --data generated",
         )

@@ -14,4 +14,4 @@ def refuse_unfit(home: Home) -> None:
     """
     for finding in examine(Surroundings(home), ("system", "architecture")):
         if finding.verdict == "fail":
-            raise UsageProblem(f"{finding.sentence}; to fix it: {finding.hint}")
+            raise UsageProblem(f"{finding.sentence}\n  fix: {finding.hint}")

@@ -16,6 +16,10 @@ from bench_protocol.result import Warn
 
 from ..base.messages import BlockDone, PhaseBegan
 from ..run.ab import Pair, Side
+from .console import GOOD, WARNING, say
+from .names import short_name
+from .report.headline import in_words
+from .report.remarks import fix_of, worst_lines
 
 Document = dict[str, Any]
 # An interval whose ends differ by more than this ratio hides relevant differences.
@@ -31,11 +35,11 @@ class AbDisplay:
         self._estimate = count * (a.planned.estimate_seconds + b.planned.estimate_seconds)
         self._began = time.monotonic()
         for side in (a, b):
-            console.print(f"{side.name}: {side.cell}", markup=False, soft_wrap=True)
+            say(console, f"{side.name}: {short_name(side.cell)}")
         if (a.cell, a.command) == (b.cell, b.command):
-            console.print("A and B are equal: any difference comes from the machine")
+            say(console, "A and B are equal: any difference comes from the machine")
         pairs = f"{count} pair{'s' * (count != 1)}"
-        console.print(f"{pairs}, about {people.rough(self._estimate)}", highlight=False)
+        say(console, f"{pairs}, about {people.rough(self._estimate)}")
 
     def __enter__(self) -> "AbDisplay":
         self._status.start()
@@ -53,11 +57,10 @@ class AbDisplay:
         self._done += 1
         more = self._done < self._count
         left = f"; about {people.rough(self._left_seconds())} left" if more else ""
-        self._console.print(
+        say(
+            self._console,
             f"[{self._done}/{self._count}] A {people.rate(pair.a)}, B {people.rate(pair.b)} "
             f"samples/s: {people.ratio(pair.b / pair.a)}{left}",
-            markup=False,
-            highlight=False,
         )
         self._show()
 
@@ -82,8 +85,9 @@ def document(
         before: warnings about the machine before the first run.
     """
     speeds = {"a": [pair.a for pair in done], "b": [pair.b for pair in done]}
-    runs = 2 * len(done)
-    of_runs = (doubts_of_run for pair in done for doubts_of_run in pair.doubts)
+    of_runs = [doubts_of_run for pair in done for doubts_of_run in pair.doubts]
+    words = worst_lines(of_runs, f"{2 * len(done)} runs")
+    worst = doubt_text.worst_of_each(of_runs)
     return {
         **{
             name: {
@@ -96,33 +100,41 @@ def document(
         "pairs": len(done),
         **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
         "warnings": [
-            *({"code": doubt.code, "words": doubt_text.words(doubt)} for doubt in before),
             *(
-                {"code": worst.code, "words": _of_runs(count, runs, side, worst)}
-                for count, side, worst in doubt_text.worst_of_each(of_runs)
+                {"code": doubt.code, "words": f"{doubt_text.words(doubt)}{fix_of(doubt)}"}
+                for doubt in before
+            ),
+            *(
+                {"code": warn.code, "words": line}
+                for (_, _, warn), line in zip(worst, words, strict=True)
             ),
         ],
     }
 
 
-def _of_runs(count: int, runs: int, side: str, worst: Warn) -> str:
-    which = f"{side}{', the worst of them' if count > 1 else ''}"
-    return f"{count} of {runs} runs: {doubt_text.words(worst)} ({which})"
+def show_answer(console: Console, answer: Document) -> None:
+    """Print the document for people: each kind of warning once, then the verdict."""
+    for warning in answer["warnings"]:
+        say(console, f"Warning: {warning['words']}", WARNING)
+    if answer["low"] is not None and answer["high"] / answer["low"] > WIDE:
+        say(console, "The interval is wide: more pairs (--repeats) or an idle machine narrow it.")
+    good = answer["kind"] in ("faster", "slower")
+    say(console, verdict_line(answer), GOOD if good else "")
 
 
-def lines(answer: Document) -> list[str]:
-    """The document as lines for people."""
-    speed = {name: geometric_mean(answer[name]["samples_per_second"]) for name in ("a", "b")}
-    interval, wide = "", []
-    if answer["low"] is not None:
-        low, high = people.ratio(answer["low"]), people.ratio(answer["high"])
-        interval = f" (95 % CI {low} to {high})"
-        if answer["high"] / answer["low"] > WIDE:
-            wide = ["The interval is wide: more pairs (--repeats), or an idle machine, narrow it"]
-    return [
-        f"A {people.rate(speed['a'])}, B {people.rate(speed['b'])} samples/s; "
-        f"B over A: {people.ratio(answer['speed_up'])}{interval}",
-        *(f"Warning, {warning['words']}" for warning in answer["warnings"]),
-        f"B against A: {answer['verdict']}",
-        *wide,
-    ]
+def verdict_line(answer: Document) -> str:
+    """``B is 1.79 times as fast as A (95 % CI 1.59 to 2.01): 2,140 against 1,195 samples/s``."""
+    a, b = (people.rate(geometric_mean(answer[side]["samples_per_second"])) for side in ("a", "b"))
+    speeds = f"{b} against {a} samples/s"
+    ratio, low, high = answer["speed_up"], answer["low"], answer["high"]
+    if low is None:
+        return f"B is {in_words(ratio)} A, which is no verdict: {answer['verdict']} ({speeds})"
+    if answer["kind"] == "no_difference":
+        return (
+            "No clear difference: the speed of B is between "
+            f"{low:.3f} and {high:.3f} times that of A (95 % CI): {speeds}"
+        )
+    if answer["kind"] == "slower":
+        low, high = 1 / high, 1 / low
+    interval = f"95 % CI {people.times(low)} to {people.times(high)}"
+    return f"B is {in_words(ratio)} A ({interval}): {speeds}"

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from ..run.interpreters import Interpreter
 from ..run.probe import Answers
+from .console import say
 
 Document = dict[str, Any]
 
@@ -50,20 +51,16 @@ def show(document: Document, console: Console) -> None:
     for entry in document["environments"]:
         python = f"Python {entry['python']}" if entry["python"] else "no Python"
         own = ", this agent's own" if entry["own"] else ""
-        _print(console, f"{entry['interpreter']} ({python}{own})")
-        _print(console, f"  frameworks: {', '.join(entry['frameworks']) or 'none'}")
+        say(console, f"{entry['interpreter']} ({python}{own})")
+        say(console, f"  frameworks: {', '.join(entry['frameworks']) or 'none'}")
         for name, devices in entry.get("devices", {}).items():
             kinds = ", ".join(dict.fromkeys(device["kind"] for device in devices))
             words = entry["problems"].get(name) or kinds or "starts under an interpreter above"
-            _print(console, f"  {name}: {words}")
+            say(console, f"  {name}: {words}")
         for group in entry.get("shared", ()):
             names = " and ".join(group["distributions"])
-            _print(console, f"  {names} both install {group['example']}; bench-agent doctor")
+            say(console, f"  {names} both install {group['example']}; bench-agent doctor")
         if entry["problem"]:
-            _print(console, f"  not used: {entry['problem']}")
+            say(console, f"  not used: {entry['problem']}")
         if entry["hint"]:
-            _print(console, f"  to fix it: {entry['hint']}")
-
-
-def _print(console: Console, line: str) -> None:
-    console.print(line, markup=False, highlight=False)
+            say(console, f"  fix: {entry['hint']}")

@@ -19,6 +19,8 @@ from ..base.messages import BlockDone, PhaseBegan
 from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
+from .console import FAILURE, WARNING, say
+from .names import short_name
 
 PHASES = {
     "start": "starting",
@@ -126,24 +128,26 @@ class LiveDisplay:
         state.estimate_done += state.current.estimate_seconds
         state.current, state.share_done, state.rate = None, 0.0, None
         doubtful = f" ({', '.join(w.code.replace('_', ' ') for w in result.warnings)})"
+        failed = isinstance(result.outcome, Failed)
         left = f"; about {people.rough(state.left_seconds(self._clock()))} left"
         self.note(
-            f"[{state.count}/{state.total}] {result.cell}: {one_line(result)}"
+            f"[{state.count}/{state.total}] {short_name(result.cell)}: {one_line(result)}"
             f"{doubtful if result.warnings else ''}"
-            f"{left if state.count < state.total and not self._console.is_terminal else ''}"
+            f"{left if state.count < state.total and not self._console.is_terminal else ''}",
+            FAILURE if failed else WARNING if result.warnings else "",
         )
 
     def delivered(self, delivery: Delivery) -> None:
         if delivery.state == "refused":
             detail = delivery.answer.get("detail", "no reason given")
-            self.note(f"the server refused a result: {detail}")
+            self.note(f"the server refused a result: {detail}", FAILURE)
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, style: str = "") -> None:
         """Print a message beside the progress."""
-        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+        say(self._console, text, style)
 
     def unreachable(self, error: ServerUnreachable) -> None:
-        self.note(f"{error}; results wait in the outbox")
+        self.note(f"{error}; results wait in the outbox", WARNING)
 
     def _view(self) -> Table | Text:
         return view(self._state, self._clock()) if self._state else Text()
@@ -164,7 +168,7 @@ def view(state: Progress, now: float) -> Table:
     if state.current:
         rate = f", {people.rate(state.rate)} samples/s" if state.rate else ""
         share = f" {state.share_done:.0%}" if state.share_done else ""
-        table.add_row("now", _bar(state.share_done, 1), str(state.current.cell))
+        table.add_row("now", _bar(state.share_done, 1), short_name(state.current.cell))
         table.add_row("", "", f"{state.doing}{share}{rate}")
     if sensors := sensor_words(state.reading):
         table.add_row("machine", "", sensors)

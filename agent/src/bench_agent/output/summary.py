@@ -1,105 +1,117 @@
-"""The end of a run for its user: summary table, remarks, next steps."""
+"""The end of a run for its user: table, remarks, what was found, next steps."""
 
-from rich import box
+from collections.abc import Sequence
+
 from rich.console import Console
-from rich.table import Table
+from rich.text import Text
 
 from bench_protocol import format as people
 
 from ..base.home import Home
 from ..remote.standing import Standing
 from ..run.run import RunSummary
-from .report.charts import charts_of, unusual_precision
-from .report.figures import MARK_WORDS, MEDIAN_WORDS, Report, marked, report_of, speed_up
+from .console import FAILURE, GOOD, WARNING, say, show_table
+from .names import short_name, unusual
+from .report.charts import charts_of
+from .report.figures import (
+    MARK_WORDS,
+    MEDIAN_WORDS,
+    CellFigures,
+    Report,
+    grouped,
+    marked,
+    report_of,
+    speed_up,
+)
+from .report.headline import headline, naive_of
 from .report.remarks import accuracy_lines, published_lines
 
-WIDE_ENOUGH = 100
+Row = Sequence[str | Text]
+HEADINGS = ("workload and set-up", "samples/s", "epoch", "spread", "vs naive")
 
 
 def show_end(console: Console, summary: RunSummary, home: Home, server: str | None = None) -> None:
-    """Print the summary and the next steps; ``server``: where the results should go."""
-    lines = what_next(summary, home, server)
-    if summary.results:
-        report = report_of(summary.results)
-        # In a file the table keeps its full width.
-        width = None if console.is_terminal else WIDE_ENOUGH
-        console.print(summary_table(report), width=width)
-        advice = disturbed_line(report)
-        lines = [*remarks(report), *lines, *([advice] if advice else [])]
-    for line in lines:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    """Print the figures, what was found and the next steps.
+
+    Args:
+        server: where the results should go.
+    """
+    report = report_of(summary.results) if summary.results else None
+    if report:
+        show_figures(console, report)
+        show_remarks(console, report)
+    disturbed = sum(figures.slowed for figures in report.cells) if report else 0
+    say(console, "\n".join(what_is_where(summary, home, server, advise=not disturbed)))
+    if report:
+        sentence = f"{headline(report)}. Its page with charts:\n  {home.command('report')}"
+        say(console, f"\n{sentence}", GOOD if report.cells and not disturbed else "")
+    if summary.standing:
+        say(console, "\n".join(standing_lines(summary.standing)))
+    if report and disturbed:
+        say(console, disturbed_line(report, disturbed), WARNING)
 
 
-def summary_table(report: Report) -> Table:
-    """One row per cell, medians over its repeats: rate, epoch, spread, speed-up over naive. A
-    question mark follows figures in doubt."""
-    table = Table(
-        title="Training speed of this machine",
-        title_justify="left",
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        padding=(0, 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-    )
-    # On a narrow terminal, names wrap to a second line.
-    for heading in ("workload", "on"):
-        table.add_column(heading, overflow="fold")
-    table.add_column("recipe", no_wrap=True)
-    for heading in ("samples/s", "epoch", "spread", "vs naive"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    naives = {figures.cell: figures for figures in report.cells if figures.cell.recipe == "naive"}
-    for figures in report.cells:
-        naive = naives.get(figures.cell.model_copy(update={"recipe": "naive"}))
-        over = ""
-        if naive and figures is not naive:
-            over = marked(people.ratio(speed_up(figures, naive).speed_up), figures, naive)
-        if figures.in_doubt:
-            table.caption = MARK_WORDS
-        table.add_row(
-            f"{figures.cell.workload}, {figures.cell.batch_size}{unusual_precision(figures.cell)}",
-            figures.place,
-            figures.cell.recipe,
-            marked(people.rate(figures.samples_per_second), figures),
-            people.seconds(figures.epoch_seconds),
-            people.percent(figures.within_run_spread),
-            over,
-        )
-    return table
+def show_figures(console: Console, report: Report) -> None:
+    """One row per cell below its workload, medians over its repeats: rate, epoch, spread, speed-up
+    over naive. A question mark follows figures in doubt."""
+    rows: list[Row] = []
+    for group in grouped(report.cells, lambda c: (c.cell.workload, c.cell.batch_size)):
+        rows.append([f"{group[0].cell.workload}, batch {group[0].cell.batch_size:,}"])
+        rows += [_row(report, figures) for figures in group]
+    if rows:
+        show_table(console, HEADINGS, rows, right=HEADINGS[1:])
+    if any(figures.in_doubt for figures in report.cells):
+        say(console, MARK_WORDS)
 
 
-def remarks(report: Report) -> list[str]:
-    """Remarks on the figures, and the cells without one."""
-    failed = [f"failed: {cell}: {why}" for cell, why in report.failed]
-    several = any(len(figures.rates) > 1 for figures in report.cells)
+def _row(report: Report, figures: CellFigures) -> Row:
+    naive, style = naive_of(report, figures), WARNING if figures.in_doubt else ""
+    over = marked(people.ratio(speed_up(figures, naive).speed_up), figures, naive) if naive else ""
     return [
+        f"  {figures.place} {figures.cell.recipe}{unusual(figures.cell)}",
+        Text(marked(people.rate(figures.samples_per_second), figures), style),
+        people.seconds(figures.epoch_seconds),
+        people.percent(figures.within_run_spread),
+        Text(over, WARNING if over.endswith("?") else ""),
+    ]
+
+
+def show_remarks(console: Console, report: Report) -> None:
+    """Remarks on the figures, the cells without one, and each kind of warning once."""
+    for cell, why in report.failed:
+        say(console, f"Failed: {short_name(cell)}: {why}", FAILURE)
+    several = any(len(figures.rates) > 1 for figures in report.cells)
+    for line in (
         *([MEDIAN_WORDS] if several else []),
-        *failed,
         *device_lines(report),
         *accuracy_lines(report.results),
         *published_lines(report.preset),
-        *report.doubts,
-    ]
+    ):
+        say(console, line)
+    for doubt in report.doubts:
+        say(console, f"Warning: {doubt}", WARNING)
 
 
-def what_next(summary: RunSummary, home: Home, server: str | None = None) -> list[str]:
-    """Where the results are, and the next commands."""
+def what_is_where(
+    summary: RunSummary, home: Home, server: str | None = None, advise: bool = True
+) -> list[str]:
+    """Where the results are. A command is on a line of its own, to copy.
+
+    Args:
+        advise: name the command that sends them; not for figures that are not worth sharing.
+    """
     stored = len(summary.results)
-    lines = [
-        f"{stored} result{'s' * (stored != 1)} kept in {home.outbox}, {summary.sent} sent now."
-    ]
-    if summary.standing:
-        lines += standing_lines(summary.standing)
-    else:
-        lines += [f"  {address} (not on its board)" for address in summary.addresses[-1:]]
-    if summary.results:
-        lines.append(f"{home.command('report')} writes them as a page with charts.")
-    if summary.waiting:
+    results = f"{stored} result{'s' * (stored != 1)}"
+    lines = [f"{results} stored in {home.outbox}, {summary.sent} sent."]
+    if not summary.standing and summary.addresses:
+        lines += ["The last one, not on its board yet:", f"  {summary.addresses[-1]}"]
+    if summary.waiting and advise:
         submit = home.command(f"submit --server {server or 'URL'}")
-        lines.append(f"{summary.waiting} wait: {submit} sends them.")
+        lines += [f"To send the {summary.waiting} that wait:", f"  {submit}"]
+    elif summary.waiting:
+        lines += [f"{summary.waiting} wait in the outbox."]
     if summary.interrupted:
-        resume = home.command("run --resume")
-        lines.append(f"Interrupted: {resume} continues it.")
+        lines += ["Interrupted. To continue:", f"  {home.command('run --resume')}"]
     return lines
 
 
@@ -109,21 +121,20 @@ def standing_lines(standing: Standing) -> list[str]:
     return [f"This machine {words}.", f"  {standing.address}"]
 
 
-def disturbed_line(report: Report) -> str | None:
-    """What to do about figures that something else slowed down; None without any."""
-    disturbed = [figures for figures in report.cells if figures.slowed]
-    if not disturbed:
-        return None
+def disturbed_line(report: Report, disturbed: int) -> str:
+    """What to do about figures that something else slowed down."""
     return (
-        f"Not worth sharing: {len(disturbed)} of {len(report.cells)} figures, because something "
+        f"Not worth sharing: {disturbed} of {len(report.cells)} figures, because something "
         "else slowed this machine down. Close other programs, let it cool, and run again."
     )
 
 
 def device_lines(report: Report) -> list[str]:
-    """Speed of a GPU divided by the CPU's, each in its fastest set-up, if both were measured."""
+    """Speed of a GPU divided by the CPU's, each in its fastest set-up, if both were measured and
+    neither was disturbed."""
     return [
         f"{group.title}: {bar.label} is {bar.note}"
         for group in charts_of(report).devices
         for bar in group.bars[1:]
+        if bar.note
     ]

@@ -14,6 +14,11 @@ class Standing(NamedTuple):
     address: str
     words: str | None
 
+    @property
+    def machine_id(self) -> str:
+        """The server's id of the machine."""
+        return self.address.rpartition("/")[2]
+
 
 def standing(client: Client, result_id: str) -> Standing | None:
     """Where the machine of a result stands, once boards have it. None without a ranked result, and

@@ -120,7 +120,9 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     key_id, signed = _signed(opened, history.find)
     logged = _logged(opened, receipt, trusted)
     history.require_counting(key_id, receipt.index)
-    history_words = f"the key's history holds: {', '.join(history.kinds)}"
+    count = len(history.kinds)
+    events = f"{count} event{'s' * (count != 1)}: {', '.join(history.kinds)}"
+    history_words = f"key history ({events})"
     return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload)
 
 
@@ -147,7 +149,7 @@ def verify_own(
             "key can verify it, bench-agent verify http://SERVER/results/ID"
         )
     key_id, signed = _signed(opened, key_history.among({signer: key}))
-    said = ["this machine's own key signed it", signed]
+    said = ["key of this machine", signed]
     if receipt is None or log_key is None:
         return Verified(key_id, None, tuple(said), opened.payload)
     said.append(_logged(opened, receipt, note.parse_key(log_key)))
@@ -174,7 +176,7 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
         raise BadSignature("a result has exactly one signature")
     key_id = opened.signatures[0].key_id
     statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
-    return key_id, f"the envelope is as key {key_id} signed it"
+    return key_id, f"signature of key {key_id}, unaltered"
 
 
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:

@@ -153,7 +153,7 @@ def require(paths: Iterable[str]) -> None:
     for asked in (ask(path, here) for path in paths):
         if asked.problem:
             fresh = "or start a new run: bench-agent run --fresh"
-            hint = f"to fix it: {asked.hint}, {fresh}" if asked.hint else fresh
+            hint = f"fix: {asked.hint}, {fresh}" if asked.hint else fresh
             raise UsageProblem(f"{asked.place}: {asked.problem}; {hint}")
 
 
@@ -225,7 +225,7 @@ def add(home: Home, place: Path) -> Interpreter:
     path, here = interpreter_in(place), own()
     asked = ask(path, here)
     if asked.problem:
-        hint = f"; to fix it: {asked.hint}" if asked.hint else ""
+        hint = f"\n  fix: {asked.hint}" if asked.hint else ""
         raise UsageProblem(f"{path}: {asked.problem}{hint}")
     before = [ask(other, here) for other in added(home)]
     if _prefix(asked) == _prefix(here):

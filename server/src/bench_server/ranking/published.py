@@ -1,21 +1,19 @@
 """Published figures: copied from elsewhere, unsigned, trust level 0.
 
-They come from a data file of this project that names their source. Boards show them beside measured
-figures, under separate names, and they can be a baseline. No median of measured figures includes
-them.
+They come from :mod:`bench_protocol.published`, which names their source. Boards show them beside
+measured figures, under separate names, and they can be a baseline. No median of measured figures
+includes them.
 """
 
-import json
 import math
 from collections import defaultdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from sqlalchemy import delete, insert, select
 from sqlmodel import Session
 
-from bench_protocol import strict_json
+from bench_protocol import published, strict_json
 from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import LogSample
 from bench_protocol.hardware import slug
@@ -24,8 +22,6 @@ from ..db.tables import Aggregate, PublishedFigure
 from .figures import Children, Evidence, Figure, Setup, Subject, combine
 from .rows import aggregate_columns
 
-FILE = Path(__file__).resolve().parent / "data" / "published.json"
-
 
 def import_published(session: Session) -> tuple[int, int]:
     """Import the data file's figures; stored ones do not change.
@@ -33,7 +29,7 @@ def import_published(session: Session) -> tuple[int, int]:
     Returns:
         The number of new figures, and the number of figures in the file.
     """
-    document = json.loads(FILE.read_text(encoding="utf-8"))
+    document = published.document()
     rows = [_row(document["source"], copied) for copied in document["figures"]]
     stored_ids = set(session.scalars(select(PublishedFigure.id)))  # type: ignore[call-overload]
     new = [row for row in rows if row.id not in stored_ids]
@@ -91,10 +87,8 @@ def figure(row: PublishedFigure) -> Figure:
 
 
 def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
-    """A figure of the file. Its time covers all samples of its epochs, including the last short
-    batch, which the source timed too. Its timing is long: the source timed whole runs."""
+    """A figure of the file. Its timing is long: the source timed whole runs."""
     workload = workload_named(copied["workload"])
-    samples = copied["epochs"] * workload.data_set.train_samples
     named = {"source": source["name"]} | {name: str(value) for name, value in copied.items()}
     identity = strict_json.digest(named)
     return PublishedFigure(
@@ -116,6 +110,6 @@ def _row(source: dict[str, str], copied: dict[str, Any]) -> PublishedFigure:
         precision="float32",
         data="real",
         timing="long",
-        ns_per_sample=copied["seconds"] * 1e9 / samples,
+        ns_per_sample=published.ns_per_sample(copied),
         accuracy=copied["accuracy"],
     )

@@ -15,6 +15,7 @@ from bench_protocol.charts import BlockTrace, block_trace
 from bench_protocol.comparison import SpeedVerdict
 from bench_protocol.matrix import Cell
 
+from ..names import unusual
 from . import scaling
 from .figures import CellFigures, Report, grouped, marked, speed_up
 
@@ -37,10 +38,13 @@ class Bar:
 
 @dataclass(frozen=True)
 class BarGroup:
-    """Bars that are comparable."""
+    """Bars that are comparable. ``cell``: that of the first; ``longest``: samples per second of a
+    bar whose share is 1."""
 
     title: str
     bars: tuple[Bar, ...]
+    cell: Cell
+    longest: float
 
 
 @dataclass(frozen=True)
@@ -67,7 +71,7 @@ class Charts:
 
 def charts_of(report: Report) -> Charts:
     """Lay out every comparison that the run allows."""
-    cells = _at_one_batch(report.cells)
+    cells = at_one_batch(report.cells)
     return Charts(
         fastest=_groups(cells, _task, _task_name, _place_recipe, _fastest_first, compared=False),
         devices=_groups(_best(cells, _task_device), _task, _task_name, _device_best, _cpu_first),
@@ -86,7 +90,7 @@ def charts_of(report: Report) -> Charts:
 
 def places_of(report: Report) -> tuple[BarGroup, ...]:
     """Each framework and device in its fastest recipe, fastest first."""
-    best = _best(_at_one_batch(report.cells), _task_place)
+    best = _best(at_one_batch(report.cells), _task_place)
     return _groups(best, _task, _task_name, _place_recipe, _fastest_first, compared=False)
 
 
@@ -110,12 +114,7 @@ def _task_place(figures: CellFigures) -> Any:
 
 def _task_name(figures: CellFigures) -> str:
     cell = figures.cell
-    return f"{cell.workload}, batch {cell.batch_size:,}{unusual_precision(cell)}"
-
-
-def unusual_precision(cell: Cell) -> str:
-    """Suffix of a name if the precision is not float32."""
-    return "" if cell.precision == "float32" else f", {cell.precision}"
+    return f"{cell.workload}, batch {cell.batch_size:,}{unusual(cell)}"
 
 
 def _task_place_name(figures: CellFigures) -> str:
@@ -154,7 +153,7 @@ def _by_recipe(figures: CellFigures) -> int:
     return RECIPES.index(figures.cell.recipe)
 
 
-def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
+def at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
     """The cells at their workload's default batch size, or the smallest measured if that is
     missing."""
     selected = []
@@ -164,6 +163,11 @@ def _at_one_batch(cells: Iterable[CellFigures]) -> list[CellFigures]:
         chosen = standard if standard in sizes else min(sizes)
         selected += [figures for figures in group if figures.cell.batch_size == chosen]
     return selected
+
+
+def fastest_of_each(cells: Iterable[CellFigures]) -> list[CellFigures]:
+    """The fastest cell of each workload, in the order of measurement."""
+    return _best(cells, lambda figures: figures.cell.workload)
 
 
 def _best(cells: Iterable[CellFigures], key: Key) -> list[CellFigures]:
@@ -186,22 +190,27 @@ def _groups(
         if len(group) > 1 or not compared:
             ordered = sorted(group, key=order)
             base = ordered[0] if compared else None
-            bars = tuple(_bar(figures, ordered, base, label) for figures in ordered)
-            groups.append(BarGroup(title(ordered[0]), bars))
+            longest = _longest(ordered)
+            bars = tuple(_bar(figures, longest, base, label) for figures in ordered)
+            groups.append(BarGroup(title(ordered[0]), bars, ordered[0].cell, longest))
     return tuple(groups)
+
+
+def _longest(group: list[CellFigures]) -> float:
+    """The samples per second of the longest bar. A wide interval must not make all bars short: it
+    is cut at the edge."""
+    fastest = max(map(_rate, group))
+    return min(max(figures.high or _rate(figures) for figures in group), MOST_OVER * fastest)
 
 
 def _bar(
     figures: CellFigures,
-    group: list[CellFigures],
+    longest: float,
     base: CellFigures | None,
     label: Callable[[CellFigures], str],
 ) -> Bar:
-    fastest = max(map(_rate, group))
-    # A wide interval must not make all bars short: it is cut at the edge.
-    longest = min(max(other.high or _rate(other) for other in group), MOST_OVER * fastest)
     note = ""
-    if base and figures is not base:
+    if base and figures is not base and not (base.slowed or figures.slowed):
         note = marked(comparison(speed_up(figures, base), base_name(figures, base)), figures, base)
     return Bar(
         label=label(figures),

@@ -20,13 +20,13 @@ from .remarks import caveat_lines, doubt_lines
 Item = TypeVar("Item")
 # The meaning of a question mark after a figure.
 MARK_WORDS = (
-    "?: in doubt, slowed by other work or heat, "
-    f"or blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
+    "?: in doubt: other work or heat slowed it, "
+    f"or its blocks or processes differ by more than {UNSTEADY_SPREAD * 100:.0f} %"
 )
 # How several processes of a cell become one figure.
 MEDIAN_WORDS = (
-    "A figure is the median process's, a ratio that of two figures. Intervals (95 %) are within "
-    "this run: differences between runs are larger, so a report gives no verdict."
+    "A figure is the median of its processes, a ratio that of two figures. The 95 % intervals are "
+    "within this run. Runs differ by more, so one run gives no verdict."
 )
 
 

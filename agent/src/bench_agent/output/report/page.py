@@ -1,5 +1,6 @@
 """The report as one HTML file with styles and drawings, without scripts or external files."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -7,6 +8,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from . import tables
 from .charts import charts_of
 from .figures import MARK_WORDS, MEDIAN_WORDS, Report
+from .headline import headline
+from .neighbours import NOBODY, Around, beside
 from .remarks import accuracy_lines, published_lines
 
 FOLDER = Path(__file__).parent
@@ -14,8 +17,13 @@ DEVICES = {"cpu": "CPU", "cuda": "CUDA", "metal": "Metal"}
 MOST_TRACES = 12
 
 
-def html(report: Report) -> str:
-    """The page; everything from the results is escaped."""
+def html(report: Report, around: Around = NOBODY) -> str:
+    """The page; everything from the results is escaped.
+
+    Args:
+        around: other machines beside this one.
+    """
+    charts = charts_of(report)
     templates = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -26,7 +34,9 @@ def html(report: Report) -> str:
     return templates.get_template("report.html.j2").render(
         css=(FOLDER / "report.css").read_text(),
         report=report,
-        charts=charts_of(report),
+        charts=replace(charts, fastest=beside(charts.fastest, around.neighbours)),
+        headline=headline(report, rates=False),
+        around=around,
         table=tables.table_of(report),
         settings=tables.settings_of(report),
         facts=tables.facts_of(report),

@@ -1,14 +1,37 @@
-"""Remarks of a report: accuracies, deviations from a published run, warnings."""
+"""Remarks of a report: accuracies, deviations from a published run, warnings with their fixes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bench_protocol import doubt_text
 from bench_protocol.accuracy import judge
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import caveat
-from bench_protocol.result import Result
+from bench_protocol.result import Result, Warn
 
 from ...plan.presets import corrections
+from ..names import short_name
+
+LONGER = "time longer: --budget-seconds 30"
+QUIETER = "close other programs and run again"
+COOLER = "let the machine cool: --wait-seconds 300 waits for it"
+# What helps against each kind of warning (bench_protocol.doubts.Code).
+FIXES: Mapping[str, str] = {
+    "few_blocks": LONGER,
+    "outliers": QUIETER,
+    "drift": LONGER,
+    "slow_first_blocks": LONGER,
+    "unsteady": QUIETER,
+    "throttled": COOLER,
+    "thermal_pressure": COOLER,
+    "cpu_throttled": COOLER,
+    "other_load": QUIETER,
+    "not_idle": QUIETER,
+    "hot": COOLER,
+    "on_battery": "connect the charger",
+    "low_power_mode": "switch low-power mode off",
+    "slept": "keep the machine awake",
+    "clock_set": "set the clock before the run",
+}
 
 
 def accuracy_lines(results: Sequence[Result]) -> list[str]:
@@ -19,7 +42,7 @@ def accuracy_lines(results: Sequence[Result]) -> list[str]:
         evaluation = measurement and measurement.evaluation
         if measurement and evaluation and evaluation.epochs == workload.epochs:
             sentence = judge(workload, measurement).sentence
-            lines.append(f"{result.cell}: {sentence}")
+            lines.append(f"{short_name(result.cell)}: {sentence}")
     return lines
 
 
@@ -36,11 +59,27 @@ def caveat_lines(results: Sequence[Result]) -> list[str]:
 
 
 def doubt_lines(results: Sequence[Result]) -> list[str]:
-    """One line for each kind of warning: how many measurements have it, and the worst."""
-    warnings = ((result.cell, warn) for result in results for warn in result.warnings)
-    of_all = f"{len(results)} measurement{'s' * (len(results) != 1)}"
+    """One line for each kind of warning: how many measurements have it, the worst, and a fix."""
+    warnings = [(short_name(r.cell), warn) for r in results for warn in r.warnings]
+    return worst_lines(warnings, f"{len(results)} measurement{'s' * (len(results) != 1)}")
+
+
+def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
+    """Warnings of many measurements, each kind once: ``2 of 16 runs: block times spread by 31.0 %
+    (worst: B); fix: close other programs and run again``.
+
+    Args:
+        warnings: each with the name of its measurement.
+    """
     lines = []
-    for count, cell, worst in doubt_text.worst_of_each(warnings):
-        which = f"{cell}{', the worst of them' if count > 1 else ''}"
-        lines.append(f"Warning, {count} of {of_all}: {doubt_text.words(worst)} ({which})")
+    for count, name, worst in doubt_text.worst_of_each(warnings):
+        which = f"worst: {name}" if count > 1 else name
+        words = f"{count} of {of_all}: {doubt_text.words(worst)} ({which})"
+        lines.append(f"{words}{fix_of(worst)}")
     return lines
+
+
+def fix_of(warn: Warn) -> str:
+    """``; fix: connect the charger``; empty for an unknown kind."""
+    fix = FIXES.get(warn.code)
+    return f"; fix: {fix}" if fix else ""

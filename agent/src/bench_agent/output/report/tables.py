@@ -15,6 +15,7 @@ from bench_protocol.result import Measured, Result
 from ..documents import result_document
 from .charts import BarGroup, charts_of
 from .figures import MARK_WORDS, MEDIAN_WORDS, CellFigures, Report, grouped, marked
+from .headline import headline
 from .remarks import accuracy_lines, published_lines
 
 HEADING = (
@@ -69,7 +70,7 @@ def markdown(report: Report) -> str:
     """The report as Markdown: headline, comparisons, table, warnings."""
     charts, table = charts_of(report), table_of(report)
     lines = [
-        f"# Training speed of {report.hardware}",
+        f"# {report.hardware}: {headline(report, rates=False)}",
         "",
         f"Run {report.run_id[:8]}, preset {report.preset}, on {report.data} data, "
         f"{started(report)} UTC.",

@@ -1,0 +1,35 @@
+"""Output of ``data list`` and ``data verify`` for people."""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from bench_protocol import format as people
+
+from ..data.inventory import Document
+from .console import FAILURE, say, show_table
+
+HEADINGS = ("data set", "size", "here", "workloads", "licence")
+
+
+def print_list(document: Document, console: Console) -> None:
+    """Table of :func:`~bench_agent.data.inventory.list_document`."""
+    rows = []
+    for item in document["data_sets"]:
+        present = [place for place in item["files"].values() if place]
+        whole = len(present) == len(item["files"])
+        count = f"{len(present)} of {len(item['files'])} files"
+        here = str(Path(present[0]).parent) if whole else count
+        workloads = ", ".join(item["workloads"])
+        rows.append([item["name"], people.size(item["bytes"]), here, workloads, item["licence"]])
+    show_table(console, HEADINGS, rows, right=("size",))
+    say(console, f"Into {document['folder']} they are downloaded by:\n  bench-agent data fetch")
+
+
+def print_verified(document: Document, console: Console) -> None:
+    """Lines of :func:`~bench_agent.data.inventory.verify_document`."""
+    for item in document["data_sets"]:
+        status = item["problem"] or "every file has the expected digest; its arrays:"
+        say(console, f"{item['name']}: {status}", FAILURE if item["problem"] else "")
+        for workload, digest in item["digests"].items():
+            say(console, f"  {digest}  {workload}")

@@ -1,0 +1,139 @@
+"""Output of ``plan``: a JSON document for programs, a table folded by workload for people."""
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from bench_protocol import doubt_text
+from bench_protocol import format as people
+from bench_protocol.result import Warn
+
+from ..plan.memory_fit import need_of
+from ..plan.plan import Plan, PlannedCell
+from ..plan.presets import corrections
+from .console import SOFT, WARNING, say, show_table
+from .names import unusual
+from .report.figures import grouped
+from .report.remarks import published_lines
+
+Document = dict[str, Any]
+LONG_PLAN_SECONDS = 24 * 3600
+PLAN_HEADINGS = ("workload and set-up", "recipes", "memory", "a repeat")
+
+
+def plan_document(plan: Plan) -> Document:
+    """Cells with their estimates, and excluded cells with the reason."""
+    return {
+        "preset": plan.preset.name,
+        "repeats": plan.repeats,
+        "estimate_seconds": round(plan.estimate_seconds, 1),
+        "warnings": [{"code": w.code, "words": _disturbed(w)} for w in plan.warnings],
+        "cells": [
+            {
+                **planned.cell.model_dump(mode="json"),
+                "python": planned.python,
+                "estimate_seconds": round(planned.estimate_seconds, 1),
+                "memory_estimate_bytes": need.device_bytes,
+                "host_memory_estimate_bytes": need.host_bytes,
+            }
+            for planned in plan.cells
+            for need in (need_of(planned.cell, planned.workload),)
+        ],
+        "accuracy_passes": [
+            {
+                **planned.cell.model_dump(mode="json"),
+                "python": planned.python,
+                "epochs": planned.timing.epochs,
+                "estimate_seconds": round(planned.estimate_seconds, 1),
+            }
+            for planned in plan.accuracy_passes
+        ],
+        "corrections": list(corrections(plan.preset.name)),
+        "excluded": [{"what": item.what, "reason": item.reason} for item in plan.excluded],
+    }
+
+
+def print_plan(plan: Plan, shown: Console) -> None:
+    """Print the plan: a row for each device of a workload, then what the run takes in one line."""
+    rows: list[list[str | Text]] = []
+    for of_workload in grouped(plan.cells, lambda planned: planned.cell.workload):
+        rows.append([of_workload[0].cell.workload])
+        rows += [_plan_row(group) for group in grouped(of_workload, _place)]
+    if rows:
+        show_table(shown, PLAN_HEADINGS, rows, right=PLAN_HEADINGS[2:])
+    for python in dict.fromkeys(planned.python for planned in plan.cells if planned.python):
+        cells = [planned.cell for planned in plan.cells if planned.python == python]
+        names = ", ".join(dict.fromkeys(f"{cell.framework} {cell.device}" for cell in cells))
+        say(shown, f"under {python}: {names}")
+    for line in left_out(plan):
+        say(shown, line, SOFT)
+    for line in published_lines(plan.preset.name):
+        say(shown, line)
+    for line in plan_warnings(plan):
+        say(shown, line, WARNING)
+    say(shown, total_line(plan))
+
+
+def _place(planned: PlannedCell) -> tuple[object, ...]:
+    cell = planned.cell
+    return cell.framework, cell.device, cell.batch_size, cell.precision, cell.data
+
+
+def _plan_row(group: list[PlannedCell]) -> list[str | Text]:
+    cell, seconds = group[0].cell, [planned.estimate_seconds for planned in group]
+    needs = [need_of(planned.cell, planned.workload) for planned in group]
+    shortest, longest = people.rough(min(seconds)), people.rough(max(seconds))
+    return [
+        f"  {cell.framework} {cell.device}, batch {cell.batch_size:,}{unusual(cell)}",
+        ", ".join(planned.cell.recipe for planned in group),
+        people.size(max(max(need.device_bytes, need.host_bytes) for need in needs)),
+        shortest if shortest == longest else f"{shortest} to {longest}",
+    ]
+
+
+def total_line(plan: Plan) -> str:
+    """``16 set-ups of 2 workloads, 1 repeat each, on generated data: about 3 min 20 s``."""
+    if not plan.cells:
+        return "Nothing to run."
+    workloads = len({planned.cell.workload for planned in plan.cells})
+    parts = [f"{_count(len(plan.cells), 'set-up')} of {_count(workloads, 'workload')}"]
+    parts += [f"{_count(plan.repeats, 'repeat')} each"]
+    if passes := len(plan.accuracy_passes):
+        parts += [f"{passes} accuracy pass{'es' * (passes != 1)} over full epochs"]
+    data = " and ".join(sorted({planned.cell.data for planned in plan.cells}))
+    return f"{', '.join(parts)}, on {data} data: about {people.rough(plan.estimate_seconds)}."
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' * (number != 1)}"
+
+
+def left_out(plan: Plan) -> list[str]:
+    """One line for each reason why set-ups are not run."""
+    by_reason: dict[str, list[str]] = {}
+    for item in plan.excluded:
+        by_reason.setdefault(item.reason, []).append(item.what)
+    return [
+        f"Left out: {names[0] if len(names) == 1 else f'{len(names)} set-ups'}: {reason}"
+        for reason, names in by_reason.items()
+    ]
+
+
+def plan_warnings(plan: Plan) -> list[str]:
+    """Warnings about the plan, each with the remedy."""
+    warnings = [
+        f"Warning: {_disturbed(w)}; fix: run bench-agent plan again on an idle machine"
+        for w in plan.warnings
+    ]
+    if plan.estimate_seconds > LONG_PLAN_SECONDS:
+        warnings.append(
+            f"Warning: this takes {people.rough(plan.estimate_seconds)}; fix: --budget-seconds 10, "
+            "fewer --repeats, or a choice of --workload, --framework, --device"
+        )
+    return warnings
+
+
+def _disturbed(warn: Warn) -> str:
+    words = doubt_text.words(warn)
+    return f"{words} of the calibration, so the estimate may be far too long"

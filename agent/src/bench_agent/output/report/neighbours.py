@@ -1,0 +1,140 @@
+"""Other machines beside a report's own bars: one published figure, or those ranked next to it."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from math import log
+
+from bench_protocol import format as people
+from bench_protocol import published
+from bench_protocol.matrix import Cell
+from bench_protocol.published import Published
+
+from ...remote.ranked import Ranked
+from ...remote.standing import Standing
+from .charts import Bar, BarGroup
+from .figures import CellFigures, Report
+
+WORDS = (
+    'Bars marked "published" are others\' figures, unsigned, copied from {url}: on real data, with '
+    "validation in their time. They compare with the same framework and recipe only."
+)
+RANKED_WORDS = (
+    "Bars with a rank are the hardware ranked above and below this machine's, each at its best."
+)
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A bar of another machine. It stands in the charts of its workload and batch size."""
+
+    workload: str
+    batch_size: int
+    label: str
+    samples_per_second: float
+
+
+@dataclass(frozen=True)
+class Around:
+    """What stands around a report: bars of other machines, what they are in a sentence, and with a
+    server where this machine stands and its page."""
+
+    neighbours: tuple[Neighbour, ...] = ()
+    words: str = ""
+    standing: Standing | None = None
+
+
+NOBODY = Around()
+
+
+def around_published(report: Report, standing: Standing | None = None) -> Around:
+    """One published figure for each workload that has one."""
+    neighbours = published_beside(report)
+    url = published.document()["source"]["url"]
+    return Around(neighbours, WORDS.format(url=url) if neighbours else "", standing)
+
+
+def around_ranked(rows: Sequence[Ranked], standing: Standing) -> Around:
+    """The hardware ranked above and below."""
+    return Around(of_ranked(rows), RANKED_WORDS, standing)
+
+
+def of_ranked(rows: Iterable[Ranked]) -> tuple[Neighbour, ...]:
+    """The hardware that a server ranks next to this machine's."""
+    return tuple(
+        Neighbour(
+            row.workload,
+            row.batch_size,
+            f"{people.ordinal(row.rank)}: {row.hardware}, {row.framework} {row.recipe}",
+            row.samples_per_second,
+        )
+        for row in rows
+    )
+
+
+def published_beside(report: Report) -> tuple[Neighbour, ...]:
+    """The published figure of each workload and batch size that is nearest to a measured one: of
+    the same framework and recipe if there is any."""
+    chosen: dict[tuple[str, int], tuple[tuple[bool, float], Published]] = {}
+    for copied in published.figures():
+        for figures in report.cells:
+            if not _same_task(copied, figures.cell) or figures.cell.precision != "float32":
+                continue
+            key, distance = (copied.workload, copied.batch_size), _distance(copied, figures)
+            if key not in chosen or distance < chosen[key][0]:
+                chosen[key] = distance, copied
+    return tuple(
+        Neighbour(
+            copied.workload,
+            copied.batch_size,
+            f"{copied.hardware}, {copied.framework} {copied.recipe}, published",
+            copied.samples_per_second,
+        )
+        for _, copied in chosen.values()
+    )
+
+
+def _same_task(copied: Published, cell: Cell) -> bool:
+    return (copied.workload, copied.batch_size) == (cell.workload, cell.batch_size)
+
+
+def _distance(copied: Published, figures: CellFigures) -> tuple[bool, float]:
+    cell = figures.cell
+    other = (copied.framework, copied.recipe) != (cell.framework, cell.recipe)
+    return other, abs(log(copied.samples_per_second / figures.samples_per_second))
+
+
+def beside(groups: Sequence[BarGroup], neighbours: Sequence[Neighbour]) -> tuple[BarGroup, ...]:
+    """The groups with the bars of other machines among them, fastest first."""
+    return tuple(_with(group, neighbours) for group in groups)
+
+
+def _with(group: BarGroup, neighbours: Sequence[Neighbour]) -> BarGroup:
+    cell = group.cell
+    others = [
+        other
+        for other in neighbours
+        if (other.workload, other.batch_size) == (cell.workload, cell.batch_size)
+        and cell.precision == "float32"
+    ]
+    if not others:
+        return group
+    longest = max(group.longest, *(other.samples_per_second for other in others))
+    scale = group.longest / longest
+    own = [
+        replace(
+            bar,
+            share=bar.share * scale,
+            low=bar.low and bar.low * scale,
+            high=bar.high and bar.high * scale,
+        )
+        for bar in group.bars
+    ]
+    bars = [*own, *(_bar(other, longest) for other in others)]
+    ordered = tuple(sorted(bars, key=lambda bar: -bar.share))
+    return replace(group, bars=ordered, longest=longest)
+
+
+def _bar(other: Neighbour, longest: float) -> Bar:
+    rate = other.samples_per_second
+    share = rate / longest
+    return Bar(other.label, people.rate(rate), share, None, None, "other", "", in_doubt=False)

@@ -1,0 +1,180 @@
+"""What commands print at a terminal, in a file and with colours chosen: at the console's seam."""
+
+import io
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from tests.fakes.results import make_cell, make_result
+from tests.fakes.runs import a_run
+
+from bench_agent.base.home import Home
+from bench_agent.base.messages import FoundDevice, Probe
+from bench_agent.doctor import Finding, show
+from bench_agent.output import plan_table
+from bench_agent.output.ab_table import show_answer
+from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, table_lines
+from bench_agent.output.names import short_name
+from bench_agent.output.summary import show_end
+from bench_agent.plan.plan import Selection, make_plan
+from bench_agent.plan.presets import preset_named
+from bench_agent.run.run import RunSummary
+
+YELLOW, RED, GREEN = "\x1b[33m", "\x1b[31m", "\x1b[32m"
+HOME = Home(Path("/home/of/agent"))
+FINDINGS = [
+    Finding("system", "ok", "Linux is supported"),
+    Finding("keys", "ok", "key and salt are for their owner only, " * 3),
+    Finding("glibc", "skip", "only Linux has it"),
+    Finding("busy", "warn", "other work runs: load 5.2 on 2 cores", "close python, or wait"),
+    Finding("home", "fail", "/home/of/agent cannot be written", "chmod -R u+rwX /home/of/agent"),
+]
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+Prints = Callable[[Console], None]
+
+
+def printed(
+    prints: Prints, stream: io.StringIO, environ: Mapping[str, str] = {}, width: int | None = None
+) -> str:
+    prints(console(stream, environ=environ, width=width))
+    return stream.getvalue()
+
+
+def all_styles(shown: Console) -> None:
+    for style in (GOOD, WARNING, FAILURE, ""):
+        say(shown, "12,300 samples/s in /tmp", style)
+
+
+def a_plan(shown: Console) -> None:
+    devices = (
+        FoundDevice(kind="cuda", index=1, name="GPU"),
+        FoundDevice(kind="cpu", index=0, name="CPU"),
+    )
+    probes = {"tensorflow": Probe(devices=devices, environment=None)}
+    made = make_plan(preset_named("quick"), Selection(frameworks=("tensorflow",)), probes)
+    plan_table.print_plan(made, shown)
+
+
+def an_end(shown: Console) -> None:
+    show_end(shown, RunSummary(results=a_run(), waiting=3, interrupted=True), HOME)
+
+
+def findings(shown: Console) -> None:
+    show.print_findings(FINDINGS, shown)
+
+
+@pytest.mark.parametrize(
+    ("stream", "environ", "coloured"),
+    [
+        (Terminal, {"TERM": "xterm"}, True),
+        (Terminal, {"TERM": "xterm", "NO_COLOR": "1"}, False),
+        (Terminal, {"TERM": "xterm", "NO_COLOR": ""}, True),
+        (io.StringIO, {}, False),
+        (io.StringIO, {"FORCE_COLOR": "1"}, True),
+        (io.StringIO, {"FORCE_COLOR": ""}, False),
+        (io.StringIO, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, False),
+    ],
+)
+def test_colours_have_a_meaning_and_are_chosen_by_the_reader(
+    stream: type[io.StringIO],
+    environ: Mapping[str, str],
+    coloured: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    text = printed(all_styles, stream(), environ)
+    lines = [f"{colour}12,300 samples/s in /tmp\x1b[0m" for colour in (GREEN, YELLOW, RED)]
+    plain = "12,300 samples/s in /tmp"  # no colour for a number or a path
+    assert text.splitlines() == ([*lines, plain] if coloured else [plain] * 4)
+
+
+def test_forced_colours_make_no_terminal_of_a_file() -> None:
+    """A terminal gets live displays, which are noise in a file."""
+    assert not console(io.StringIO(), environ={"FORCE_COLOR": "1"}).is_terminal
+
+
+def test_warnings_are_yellow_failures_red_and_a_good_end_green() -> None:
+    forced = {"FORCE_COLOR": "1"}
+    text = printed(an_end, io.StringIO(), forced)
+    assert f"{YELLOW}Warning: 1 of 73 measurements" in text
+    assert f"{RED}Failed: fashion-lstm" in text
+    assert f"{YELLOW}Not worth sharing" in text
+    assert f"{YELLOW}71,111 ?" in text
+    assert GREEN not in text  # some of it was disturbed
+    summary = RunSummary(results=[make_result()])
+    text = printed(lambda shown: show_end(shown, summary, HOME), io.StringIO(), forced)
+    assert f"{GREEN}mnist-cnn trains fastest with" in text
+    text = printed(findings, io.StringIO(), forced)
+    assert f"{YELLOW}warning, busy: " in text
+    assert f"{RED}failure, home: " in text
+    verdict = {"kind": "faster", "speed_up": 1.79, "low": 1.7, "high": 1.8, "warnings": []}
+    speeds = {"samples_per_second": [100.0]}
+    answer = {**verdict, "a": speeds, "b": speeds}
+    text = printed(lambda shown: show_answer(shown, answer), io.StringIO(), forced)
+    assert text.startswith(f"{GREEN}B is 1.79 times as fast as A")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80])
+@pytest.mark.parametrize("prints", [an_end, a_plan, findings])
+def test_a_line_breaks_between_words_only(prints: Prints, width: int) -> None:
+    unbroken = printed(prints, io.StringIO())
+    text = re.sub(r"\x1b\[\d+m", "", printed(prints, Terminal(), {}, width))
+    words = {word.strip(",") for word in unbroken.split()}
+    assert {word.strip(",") for word in text.replace("─", "").split()} <= words
+    for line in text.splitlines():
+        copied = line.startswith("  ")  # a command or an address is never broken
+        assert copied or len(line) <= width or " " not in line.strip()
+
+
+def test_a_command_is_not_broken() -> None:
+    command = f"  BENCH_HOME=/a bench-agent run {'--workload mnist-cnn ' * 9}"
+    said = printed(lambda shown: say(shown, f"To continue:\n{command}"), Terminal(), width=40)
+    assert said.splitlines()[1] == command
+
+
+def test_a_file_gets_whole_lines() -> None:
+    text = printed(findings, io.StringIO(), width=40)
+    assert f"keys    {FINDINGS[1].sentence.strip()}\n" in text
+
+
+def test_a_table_too_wide_for_its_terminal_becomes_paragraphs() -> None:
+    rows = [["mnist-cnn"], ["  tensorflow cpu naive", "12,256 ?", "41.5 s"]]
+    wide = [
+        line.plain for line in table_lines(("set-up", "samples/s", "epoch"), rows, 80, ("epoch",))
+    ]
+    assert wide == [
+        "set-up                  samples/s   epoch",
+        "─────────────────────────────────────────",
+        "mnist-cnn",
+        "  tensorflow cpu naive  12,256 ?   41.5 s",
+    ]
+    narrow = [line.plain for line in table_lines(("set-up", "samples/s", "epoch"), rows, 24)]
+    assert narrow == ["mnist-cnn", "  tensorflow cpu naive,", "  12,256 ?, 41.5 s"]
+
+
+def test_a_doctor_without_a_problem_says_so() -> None:
+    text = printed(lambda shown: show.print_findings(FINDINGS[:3], shown), io.StringIO())
+    assert text.endswith("\nEverything that was checked works.\n")
+    text = printed(findings, io.StringIO())
+    assert (
+        "\nwarning, busy: other work runs: load 5.2 on 2 cores\n  fix: close python, or wait\n"
+        in text
+    )
+    assert text.endswith("\n1 failure and 1 warning.\n")
+    assert not re.search("[│┃]", text)
+
+
+def test_what_is_usual_goes_without_saying() -> None:
+    assert short_name(make_cell()) == "mnist-cnn, tensorflow cpu naive"
+    odd = make_cell(batch_size=256, precision="mixed_bfloat16", data="real")
+    assert (
+        short_name(odd) == "mnist-cnn, tensorflow cpu naive, batch 256, mixed_bfloat16, real data"
+    )
