@@ -32,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins check-mac clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -107,8 +107,15 @@ $(CHECK_MAC)/tools: constraints.txt
 check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its wheels and their symbols, Apple's commands as stand-ins, the engines with its versions (an hour or more, 4 GB; ARGS="--only symbols").
 	@PYTHONPATH=.:$(CHECK_MAC)/tools $(BIN)/python -m deploy.check_mac $(ARGS)
 
+.release/bin/twine: requirements-release.txt constraints.txt
+	@$(PYTHON) -m venv .release
+	@.release/bin/python $(PIP) --quiet -r requirements-release.txt
+
+release-check: .release/bin/twine ## Build the three distributions, install each alone, run them from their wheels (some minutes; dist/).
+	@.release/bin/python -m deploy.release_check
+
 clean: ## Remove the virtual environments, the demo's database and the Mac's wheels.
-	rm -rf $(VENV) $(CUDA13) .demo .benchmark $(CHECK_MAC)
+	rm -rf $(VENV) $(CUDA13) .demo .benchmark $(CHECK_MAC) .release dist
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

@@ -1,3 +1,3 @@
 """Trainmark's agent: plans cells, measures each in a fresh process, signs and posts the results."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,3 +1,3 @@
 """Trainmark's server: keeps signed results, ranks and compares them."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
