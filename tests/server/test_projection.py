@@ -31,6 +31,7 @@ from bench_server.db.tables import (
     EnvironmentRow,
     Measurement,
     Owner,
+    OwnerSpread,
     SigningKey,
     Submission,
     Table,
@@ -42,7 +43,10 @@ from bench_server.projection import changes, position, reindex
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
-PROJECTED = (Measurement, Aggregate, EnvironmentRow, Owner, SigningKey, Submission)
+PROJECTED = (
+    *(Measurement, Aggregate, OwnerSpread, EnvironmentRow),
+    *(Owner, SigningKey, Submission),
+)
 KEYS = [results.private_key(seed) for seed in range(1, 5)]
 IDS = [results.key_id(key) for key in KEYS]
 LOAD = (Warn(code="other_load", figures={"busy_cores": 2.0, "cores": 12.0}),)

@@ -24,7 +24,7 @@ from .leaderboard import (
     made,
     workload_answer,
 )
-from .results import ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
+from .results import ReproductionAnswer, ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
 from .trust import (
     ActAnswer,
     KeyAnswer,
@@ -64,6 +64,7 @@ __all__ = [
     "Mode",
     "OwnResult",
     "ReceiptAnswer",
+    "ReproductionAnswer",
     "ResultAnswer",
     "ResultDetail",
     "ResultPageAnswer",

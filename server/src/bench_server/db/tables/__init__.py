@@ -2,13 +2,13 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing`` and ``owner.confirmed`` are a projection of the log,
-which the projector can rebuild. Every integer of
+``measurement``, ``environment``, ``standing``, ``owner_spread`` and ``owner.confirmed`` are a
+projection of the log, which the projector can rebuild. Every integer of
 nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
 these tables by a test.
 """
 
-from .aggregates import Aggregate, PublishedFigure
+from .aggregates import Aggregate, OwnerSpread, PublishedFigure
 from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import (
@@ -34,6 +34,7 @@ __all__ = [
     "LogNode",
     "Measurement",
     "Owner",
+    "OwnerSpread",
     "Projection",
     "PublishedFigure",
     "RecomputeJob",

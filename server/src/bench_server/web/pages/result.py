@@ -15,7 +15,13 @@ from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
 
 from ...answers import queries
-from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
+from ...answers.types import (
+    ReceiptAnswer,
+    ReproductionAnswer,
+    ResultAnswer,
+    receipt_answer,
+    result_fields,
+)
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
@@ -88,7 +94,8 @@ class ResultPage:
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
-    ``left_out``: undisturbed results count instead.
+    ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
+    before level 3.
     """
 
     title: str
@@ -99,6 +106,7 @@ class ResultPage:
     signed: Result
     disturbances: tuple[Warn, ...]
     left_out: bool
+    reproduction: ReproductionAnswer | None
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -136,6 +144,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
         left_out=queries.left_out(session, row),
+        reproduction=queries.reproduction_of(session, row),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),
