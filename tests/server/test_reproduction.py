@@ -52,9 +52,9 @@ def within_ten_percent(setups: Sequence[Sequence[float]], shift: float) -> str:
     return "reproduced" if agreeing >= 2 and 2 * agreeing > len(times) else "not_reproduced"
 
 
-def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, float]:
-    """Of honest results with an answer the share that passes; of claims 20 % too fast the share
-    that passes; of honest results the share with an answer."""
+def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, float, float]:
+    """Of honest results with an answer the share that passes; of claims 20 % too fast with one the
+    share that passes, and that of all; of honest results the share with an answer."""
     noise = random.Random(16)
     fleets = [
         fleet(noise, tau, owners) for tau in taus for owners in OWNERS for _ in range(FLEETS)
@@ -64,15 +64,17 @@ def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, fl
         for shift in (0.0, FAST)
     )
     told = [one for one in honest if one != "undecided"]
+    passed = fast.count("reproduced")
     return (
         told.count("reproduced") / len(told),
-        fast.count("reproduced") / len(fast),
+        passed / (len(fast) - fast.count("undecided")),
+        passed / len(fast),
         len(told) / len(fleets),
     )
 
 
 def test_honest_results_pass_and_claims_that_are_too_fast_do_not() -> None:
-    honest, fast, told = shares(verdict)
+    honest, fast, _, told = shares(verdict)
     assert honest >= 0.95
     assert fast <= 0.10
     assert told > 0.5
@@ -80,23 +82,17 @@ def test_honest_results_pass_and_claims_that_are_too_fast_do_not() -> None:
 
 @pytest.mark.parametrize("tau", TAUS)
 def test_claims_that_are_too_fast_pass_at_no_spread(tau: float) -> None:
-    _, fast, told = shares(verdict, [tau])
+    _, _, fast, told = shares(verdict, [tau])
     assert fast <= 0.10
     assert told > 0.9 if tau <= 0.03 else told < 0.4 if tau >= 0.08 else True
 
 
 def test_the_rule_before_fails_the_simulation() -> None:
     """A fixed window of 10 % fails honest results where owners differ, and says nothing of it."""
-    honest, _, told = shares(within_ten_percent)
+    honest, fast, _, told = shares(within_ten_percent)
     assert told == 1.0
     assert honest < 0.95
-
-
-def test_the_rule_before_passes_fast_claims_where_owners_differ() -> None:
-    """At a spread of 8 % it takes both errors at once; now nearly nothing is told there."""
-    honest, fast, _ = shares(within_ten_percent, [0.08])
-    assert honest < 0.8
-    assert fast > 0.05
+    assert fast > 0.10
 
 
 def test_tau_is_four_percent_without_owners_and_the_measured_one_with_many() -> None:
@@ -142,8 +138,10 @@ def test_one_wild_owner_decides_nothing(wild: float) -> None:
     assert (two.verdict, two.owners_needed) == ("undecided", 1)
     noise = random.Random(2)
     times = [log(noise.gauss(0, 0.03)) for _ in range(8)]
-    calm = reproduction.tau_of(reproduction.pairs_of(times))
-    assert reproduction.tau_of(reproduction.pairs_of([*times, log(wild)])) <= calm + 0.01
+    for count in (3, 5, 8):
+        calm = reproduction.tau_of(reproduction.pairs_of(times[:count]))
+        more = reproduction.tau_of(reproduction.pairs_of([*times[:count], log(wild)]))
+        assert more <= calm + 0.01
 
 
 def test_nothing_depends_on_the_order_of_owners() -> None:

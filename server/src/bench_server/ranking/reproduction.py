@@ -7,14 +7,16 @@ Gelman et al., Bayesian Data Analysis, 2013, section 2.6). A time agrees if it i
 95 % prediction interval of one more owner around the mean of the others. The verdict is given only
 where that interval is narrow enough to refuse a claim that is 20 % too fast.
 
-No single owner decides. Of five or more owners the fastest counts as the second fastest in the
-spread, and the slowest as the second slowest (winsorising: Tukey and McLaughlin 1963); in the mean
-of others, of three or more. A pair's difference counts as 20 % at most. All sums are of integers,
-so that they depend on no order.
+No single owner decides. An owner who is more than 20 % from the median of three or more is not in
+the spread, and the difference of two counts as 20 % at most. Of five or more owners the fastest
+counts as the second fastest in the spread, and the slowest as the second slowest (winsorising:
+Tukey and McLaughlin 1963); in the mean of others, of three or more. All sums are of integers, so
+that they depend on no order.
 """
 
 import math
 from collections.abc import Iterable, Sequence
+from statistics import median_high
 from typing import Literal, NamedTuple
 
 from .figures import LOG_SCALE
@@ -89,12 +91,15 @@ def pairs_of(logs: Sequence[int]) -> Pairs:
     Args:
         logs: one for each owner, as :func:`.figures.scaled_log`.
     """
+    most = round(LOG_TOO_FAST * LOG_SCALE)
+    if len(logs) > 2:
+        middle = median_high(logs)
+        logs = [log for log in logs if abs(log - middle) <= most]
     count = len(logs)
     if count < 2:
         return Pairs()
     robust = count >= WINSORISED_FROM
     ordered = _winsorised(logs) if robust else sorted(logs)
-    most = round(LOG_TOO_FAST * LOG_SCALE)
     squares = sum(
         min(high - low, most) ** 2 for at, low in enumerate(ordered) for high in ordered[at + 1 :]
     )
