@@ -71,9 +71,7 @@ def counting(store: Store) -> Iterator[list[str]]:
 
 
 @pytest.mark.usefixtures("confirmed")
-def test_a_first_figure_of_a_third_owner_raises_what_was_there(
-    store: Store, post: Poster
-) -> None:
+def test_a_first_figure_of_a_third_owner_raises_what_was_there(store: Store, post: Poster) -> None:
     first, *_ = trusted.send(store, KEYS[0], repeats(3))
     assert reproduction(post, first)["owners_needed"] == 2
     trusted.send(store, KEYS[1], repeats(2))

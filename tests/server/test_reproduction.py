@@ -56,9 +56,7 @@ def shares(rule: object, taus: Sequence[float] = TAUS) -> tuple[float, float, fl
     """Of honest results with an answer the share that passes; of claims 20 % too fast with one the
     share that passes, and that of all; of honest results the share with an answer."""
     noise = random.Random(16)
-    fleets = [
-        fleet(noise, tau, owners) for tau in taus for owners in OWNERS for _ in range(FLEETS)
-    ]
+    fleets = [fleet(noise, tau, owners) for tau in taus for owners in OWNERS for _ in range(FLEETS)]
     honest, fast = (
         [rule(setups, shift) for setups in fleets]  # type: ignore[operator]
         for shift in (0.0, FAST)

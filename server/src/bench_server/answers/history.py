@@ -20,7 +20,7 @@ from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, counting
 from ..ranking.rows import RESULTS
 from . import queries
-from .change_points import change_points
+from ..ranking.change_points import change_points
 from .filters import HistoryFilters
 
 MOST_RUNS = 500

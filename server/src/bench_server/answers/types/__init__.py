@@ -24,7 +24,14 @@ from .leaderboard import (
     made,
     workload_answer,
 )
-from .results import ReproductionAnswer, ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
+from .results import (
+    ReproductionAnswer,
+    ResultAnswer,
+    ResultDetail,
+    ResultPageAnswer,
+    SubmitAnswer,
+    result_fields,
+)
 from .trust import (
     ActAnswer,
     KeyAnswer,

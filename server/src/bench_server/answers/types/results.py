@@ -106,9 +106,11 @@ class ReproductionAnswer:
 @dataclass(frozen=True)
 class ResultDetail(ResultAnswer):
     """A result with its signed payload; ``cell`` as the protocol writes it. ``reproduction`` is
-    null for one that is not ranked or has not reached level 3."""
+    null for one that is not ranked or has not reached level 3. ``ask_id``: the ask of this server
+    that it answers; null if it names none that was drawn for it."""
 
     reproduction: ReproductionAnswer | None
+    ask_id: str | None
     cell: dict[str, Any]
     payload_type: str
     result: dict[str, Any]
