@@ -295,10 +295,10 @@ def broken(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Callable[[], None
     def break_result(identity: str) -> Callable[[], None]:
         row = ResultEntry.row
 
-        def fail(entry: ResultEntry, outlier: Any) -> Any:
+        def fail(entry: ResultEntry, *about: Any) -> Any:
             if entry.submission_id == identity:
                 raise ArithmeticError("no such number")
-            return row(entry, outlier)
+            return row(entry, *about)
 
         monkeypatch.setattr(ResultEntry, "row", fail)
         return lambda: monkeypatch.setattr(ResultEntry, "row", row)

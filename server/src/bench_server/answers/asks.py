@@ -72,7 +72,7 @@ def _answer(ask: Ask) -> AskAnswer:
     columns = {
         name: getattr(ask, name) for name in AskAnswer.__dataclass_fields__ if name not in derived
     }
-    return AskAnswer(**columns, **derived)  # type: ignore[arg-type]
+    return AskAnswer(**columns, **derived)
 
 
 def _order(reason: str) -> int:

@@ -20,9 +20,8 @@ from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from ..recompute import jobs
-from . import asks
+from . import asks, measurements, outliers, recomputed, reproduced
 from . import eligibility as rules
-from . import measurements, outliers, recomputed, reproduced
 from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup

@@ -59,8 +59,9 @@ class Reproduction(NamedTuple):
 
     ``tau``: the spread between owners, ``window``: the largest difference that agrees and
     ``difference``: that of this time from the mean of the ``owners`` others; all in log times,
-    about the relative difference. ``difference`` is None without others. ``owners_needed``: how many more
-    owners a verdict takes at this tau; 0 where there is one, None where no number is enough.
+    about the relative difference. ``difference`` is None without others. ``owners_needed``: how
+    many more owners a verdict takes at this tau; 0 where there is one, None where no number is
+    enough.
     """
 
     verdict: Verdict

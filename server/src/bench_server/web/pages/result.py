@@ -169,8 +169,8 @@ def _ask(signed: Result, ask_id: str | None) -> str | None:
         return None
     if ask_id is None:
         return "It names an ask that this server did not draw for it, so it answers none"
-    words: dict[str, str] = dict(asks.WORDS)
-    return f"It answers an ask of this server: {words[signed.asked.reason]}"
+    why = next(why for reason, why in asks.WORDS.items() if reason == signed.asked.reason)
+    return f"It answers an ask of this server: {why}"
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:
