@@ -1,6 +1,7 @@
 """Asks: the set-ups that are wanted again, the most wanted first."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlmodel import Session, col
@@ -68,7 +69,11 @@ def answered_by(session: Session, machine_id: str) -> int:
 
 def _answer(ask: Ask) -> AskAnswer:
     reason: Reason = ask.reason  # type: ignore[assignment]
-    derived = {"why": WORDS[reason], "rate": RATES[reason], "result": ask.result_id}
+    derived: dict[str, Any] = {
+        "why": WORDS[reason],
+        "rate": RATES[reason],
+        "result": ask.result_id,
+    }
     columns = {
         name: getattr(ask, name) for name in AskAnswer.__dataclass_fields__ if name not in derived
     }
@@ -76,4 +81,4 @@ def _answer(ask: Ask) -> AskAnswer:
 
 
 def _order(reason: str) -> int:
-    return REASONS.index(reason)  # type: ignore[arg-type]
+    return REASONS.index(reason)

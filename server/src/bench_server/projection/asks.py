@@ -48,7 +48,7 @@ def entries_of_day(connection: Connection, start: int, limit: int) -> int:
 
 def draw(connection: Connection, day: date, size: int) -> None:
     """Draw and store the asks of a day, from the present rows; nothing where they are drawn
-    already.
+    already, or before the first entry.
 
     Args:
         size: entries that the rows follow from; their root is what is drawn from.

@@ -25,8 +25,8 @@ class ResultEntry:
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding
-    by an earlier projection is ``outlier``, and ``ask_id`` the ask that one found. ``jobs``: rows of
-    what the server recomputes of it.
+    by an earlier projection is ``outlier``, and ``ask_id`` the ask that one found. ``jobs``: rows
+    of what the server recomputes of it.
     """
 
     log_index: int
