@@ -1,5 +1,7 @@
 """Asks: the draw of a day, who may answer it, and that a replay changes nothing."""
 
+import threading
+import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -147,6 +149,19 @@ def test_a_batch_ends_where_a_day_does(app: FastAPI, post: Poster, store: Store)
     with store.reading() as session:
         (day,) = session.scalars(select(AskDay))
     assert (day.day, day.size) == ("2026-11-22", 3)
+
+
+def test_the_projector_draws_when_a_day_begins(post: Poster, store: Store) -> None:
+    post.made()
+    stop = threading.Event()
+    thread = threading.Thread(target=Projector(store, clock=lambda: DAY).run, args=(stop,))
+    thread.start()
+    deadline = time.monotonic() + 30
+    while wanted(post)["day"] is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    stop.set()
+    thread.join()
+    assert wanted(post)["day"] == "2026-11-22"
 
 
 def test_a_quiet_day_is_drawn_by_the_clock(post: Poster, store: Store) -> None:

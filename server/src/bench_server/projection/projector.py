@@ -58,8 +58,7 @@ class Projector:
                 while mine and not stop.is_set():
                     pause = self._pause()
                     if pause and (today := self.clock().date()) != drawn:
-                        self.draw(today)
-                        drawn = today
+                        drawn = today if self._drew(today) else drawn
                     stop.wait(pause)
             stop.wait(RETRY_SECONDS)
 
@@ -111,6 +110,14 @@ class Projector:
             connection = session.connection()
             if (start := position.take(connection).next_index) == reader.size(session):
                 asks.draw(connection, today, start)
+
+    def _drew(self, today: date) -> bool:
+        try:
+            self.draw(today)
+        except OperationalError:
+            logger.exception("the asks of %s were not drawn", today)
+            return False
+        return True
 
     def _lag(self) -> position.Lag:
         with self.store.reading() as session:
