@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import acts
+from bench_protocol.matrix import Cell
 from bench_protocol.result import Challenge, Clocks
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
@@ -21,12 +22,17 @@ TOOK_NS = 60_000_000_000
 
 
 def send(
-    store: Store, key: Ed25519PrivateKey, steps_ns: Sequence[int], *, projected: bool = True
+    store: Store,
+    key: Ed25519PrivateKey,
+    steps_ns: Sequence[int],
+    *,
+    projected: bool = True,
+    cell: Cell | None = None,
 ) -> list[str]:
-    """Accept a run of the default cell, one repeat for each step time; returns the results' ids."""
+    """Accept a run of a cell, one repeat for each step time; returns the results' ids."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
     challenge = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
-    cell = results.make_cell()
+    cell = cell or results.make_cell()
     finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
     began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
     bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)

@@ -101,11 +101,12 @@ class Owner:
         return identity
 
 
-def test_two_confirmed_owners_reproduce_each_other(
+def test_three_confirmed_owners_reproduce_each_other(
     operator: Operator, address: str, tmp_path: Path
 ) -> None:
-    ada, basel, chiyo = (Owner(tmp_path, address, number) for number in (1, 2, 3))
+    ada, basel, chiyo, dara = (Owner(tmp_path, address, number) for number in (1, 2, 3, 4))
     first, second, slower = ada.send(1_000), basel.send(1_050), chiyo.send(1_300)
+    dara.send(1_020)
 
     def levels() -> list[int]:
         settled(address)
@@ -121,7 +122,7 @@ def test_two_confirmed_owners_reproduce_each_other(
 
     # Conformant, plausible, fresh: but nobody vouches for anybody yet.
     assert levels() == [3, 3, 3]
-    for owner, label in ((ada, "Ada"), (basel, "Basel lab"), (chiyo, "Chiyo")):
+    for owner, label in ((ada, "Ada"), (basel, "Basel lab"), (chiyo, "Chiyo"), (dara, "Dara")):
         assert operator("owners", "assign", owner.key_id, label).code == 0
     assert operator("owners", "confirm", "Ada").code == 0
     assert levels() == [3, 3, 3]
@@ -130,13 +131,16 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert recomputed(address, again)["trust_level"] == 3
 
     assert operator("owners", "confirm", "Basel lab").code == 0
+    assert levels() == [3, 3, 3]
+    assert "Cannot be told yet: 1 more owner" in httpx.get(f"{address}/results/{first}").text
+    assert operator("owners", "confirm", "Dara").code == 0
     assert levels() == [4, 4, 3]
     assert "level 4" in httpx.get(f"{address}/results/{first}").text
-    # The third is not within 10 % of two others, whoever vouches for its owner.
+    # Chiyo's is far from the others, whoever vouches for its owner.
     assert operator("owners", "confirm", "Chiyo").code == 0
     assert levels() == [4, 4, 3]
     # A figure has the level that more than half of its owners have.
-    assert board() == board(trust=4) == [(4, 3, "confirmed")]
+    assert board() == board(trust=4) == [(4, 4, "confirmed")]
     # What comes in later is reproduced when it is recomputed.
     assert recomputed(address, basel.send(1_030))["trust_level"] == 4
 
@@ -147,7 +151,8 @@ def test_two_confirmed_owners_reproduce_each_other(
     assert operator("reindex").code == 0
     assert levels() == [4, 4, 3]
     assert operator("owners", "doubt", "Basel lab").code == 0
-    assert levels() == [3, 3, 3]
+    # Ada is left with two others, who contradict each other; Basel lab has three.
+    assert levels() == [3, 4, 3]
     log = json.loads(httpx.get(f"{address}/api/v1/log").text)
     # Keys, results, three statements each, assigned, confirmed or doubted.
-    assert log["size"] == 3 + 5 + 3 * 5 + 3 + 4
+    assert log["size"] == 4 + 6 + 3 * 6 + 4 + 5

@@ -3,6 +3,7 @@
 import os
 import secrets
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -41,10 +42,12 @@ from ..run.run_lock import alone
 from ..run.self_test import SelfTests
 from ..worker import pretrained
 from .exits import Exit, stop
+from .help_others import HelpOthers, with_asked
 from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
 from .setup import ask, open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
 
+LayOut = Callable[[Selection], Plan]
 Yes = Annotated[
     bool,
     typer.Option(
@@ -97,7 +100,7 @@ def plan(
     as_json: Json = False,
 ) -> None:
     """Show what a run measures, how long it takes, and what is left out and why."""
-    made = _make_plan(preset, like, selection)
+    made, _ = _make_plan(preset, like, selection)
     if as_json:
         print_json(plan_document(made))
     else:
@@ -110,6 +113,7 @@ def run(
     preset: PresetName = None,
     like: Like = None,
     server: Server = None,
+    help_others: HelpOthers = None,
     yes: Yes = False,
     resume: Resume = False,
     events: Events = False,
@@ -124,15 +128,20 @@ def run(
     refuse_unfit(home)
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
-    if server:
-        _ask_consent(server, home, yes)
+    token = token_for(server, os.environ, named=True) if server else None
+    answers = _ask_consent(server, home, yes) if server else False
+
+    def helping(made: Plan, lay_out: LayOut) -> Plan:
+        if server is None or not answers:
+            return made
+        return with_asked(made, lay_out, server, token, read_machine(home), help_others)
+
     shown, lines = console(stderr=as_json), EventLines(sys.stdout)
     reporter = lines if events else LiveDisplay(shown)
     with alone(home):
-        journal = _begin(home, preset, like, selection, yes, resume)
+        journal = _begin(home, preset, like, selection, yes, resume, helping)
         with reporter, gentle_interrupt(reporter.note) as stop_asked:
             gate = IdleGate(wait_seconds, strict)
-            token = token_for(server, os.environ, named=True) if server else None
             tests = SelfTests(home, read_machine(home), reporter.note)
             summary = run_plan(
                 journal,
@@ -169,8 +178,12 @@ def _begin(
     selection: Selection,
     yes: bool,
     resume: bool,
+    helping: Callable[[Plan, LayOut], Plan],
 ) -> Journal:
     """The journal of the run that was cut off, or of a new one.
+
+    Args:
+        helping: adds what the server asks for to a new plan.
 
     Raises:
         UsageProblem: an interpreter of the run that was cut off cannot be used any more.
@@ -178,8 +191,9 @@ def _begin(
 
     journal = unfinished(home) if resume else None
     if journal is None:
-        made = _make_plan(preset, like, selection)
+        made, lay_out = _make_plan(preset, like, selection)
         _check_plan(made, yes)
+        made = helping(made, lay_out)
         if resume:
             typer.echo("the last run is complete: starting a new one", err=True)
         return begin(home, secrets.token_hex(16), secrets.token_hex(32), made)
@@ -187,43 +201,42 @@ def _begin(
     return journal
 
 
-def _ask_consent(server: str, home: Home, yes: bool) -> None:
-    """Ask for consent before the run. If the server does not answer, submit asks later."""
+def _ask_consent(server: str, home: Home, yes: bool) -> bool:
+    """Ask for consent before the run. If the server does not answer, submit asks later.
+
+    Returns:
+        Whether it answers.
+    """
     client = open_client(server, home)
     try:
         ask_consent(client, None, yes)
     except ServerUnreachable:
-        pass  # The run reports it; the results stay pending in the outbox.
+        return False  # The run reports it; the results stay pending in the outbox.
     finally:
         client.close()
+    return True
 
 
-def _make_plan(preset: str | None, like: str | None, selection: Selection) -> Plan:
+def _make_plan(preset: str | None, like: str | None, selection: Selection) -> tuple[Plan, LayOut]:
+    """The plan, and what lays out other selections on the same machine."""
     if preset and like:
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
     probes, home = probe_frameworks(selection.frameworks), open_home()
     free_memory = free_memory_of(read_facts())
-    made = make_plan(
-        chosen,
-        selection,
-        probes,
-        measured_times=estimates.load(home.measured_times),
-        free_memory=free_memory,
-    )
+
+    def lay_out(one: Selection) -> Plan:
+        times = estimates.load(home.measured_times)
+        return make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
+
+    made = lay_out(selection)
     if selection.data == "real":
         data.require({planned.workload.data_set.name: None for planned in made.cells})
     if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
         calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
-        made = make_plan(
-            chosen,
-            selection,
-            probes,
-            measured_times=estimates.load(home.measured_times),
-            free_memory=free_memory,
-        )
-    return made
+        made = lay_out(selection)
+    return made, lay_out
 
 
 def _check_plan(made: Plan, yes: bool) -> None:

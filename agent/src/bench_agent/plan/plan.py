@@ -6,6 +6,7 @@ from itertools import product
 from typing import TypeVar
 
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.evidence import Asked
 from bench_protocol.matrix import Cell, Device, DeviceKind, Recipe, why_not
 from bench_protocol.result import Warn
 from bench_protocol.units import Wire
@@ -45,7 +46,8 @@ class PlannedCell(Wire):
     """One cell, its stopping rule, and the estimated seconds of one repeat; the form in which the
     journal stores it.
 
-    ``python``: the interpreter of its workers; None for the agent's own.
+    ``python``: the interpreter of its workers; None for the agent's own. ``asked``: the server's
+    ask that its result answers.
     """
 
     cell: Cell
@@ -53,6 +55,7 @@ class PlannedCell(Wire):
     timing: Timing
     estimate_seconds: float
     python: str | None = None
+    asked: Asked | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,8 @@ class Plan:
     """Cells in order, each to be run ``repeats`` times, and the accuracy passes after them.
 
     An accuracy pass is an additional repeat over the workload's number of epochs. ``warnings``:
-    disturbances of the calibration behind the estimates, each kind once.
+    disturbances of the calibration behind the estimates, each kind once. ``asked``: cells that a
+    server asks for, run once at the end.
     """
 
     preset: Preset
@@ -77,13 +81,14 @@ class Plan:
     repeats: int
     accuracy_passes: tuple[PlannedCell, ...] = ()
     warnings: tuple[Warn, ...] = ()
+    asked: tuple[PlannedCell, ...] = ()
 
     @property
     def estimate_seconds(self) -> float:
         return sum(planned.estimate_seconds for _, planned in self)
 
     def __len__(self) -> int:
-        return self.repeats * len(self.cells) + len(self.accuracy_passes)
+        return self.repeats * len(self.cells) + len(self.accuracy_passes) + len(self.asked)
 
     def __iter__(self) -> Iterator[tuple[int, PlannedCell]]:
         """(repeat, cell): all cells once, then all again, so that drift affects all alike."""
@@ -92,6 +97,8 @@ class Plan:
                 yield repeat, planned
         for planned in self.accuracy_passes:
             yield self.repeats + 1, planned
+        for planned in self.asked:
+            yield 1, planned
 
 
 def make_plan(

@@ -65,6 +65,8 @@ class Connection:
 
     Args:
         say: shows the user how long the server asks to wait.
+        timeout: seconds for each part of a request.
+        patience_seconds: longest wait that the server may ask for, in total for a request.
     """
 
     def __init__(
@@ -76,7 +78,10 @@ class Connection:
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
         say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+        timeout: float = TIMEOUT_SECONDS,
+        patience_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:
+        self._patience_seconds = patience_seconds
         self.server = checked_address(server)
         self._has_token = token is not None
         self._now = now
@@ -86,7 +91,7 @@ class Connection:
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         self._http = httpx.Client(
-            base_url=self.server, timeout=TIMEOUT_SECONDS, transport=transport, headers=headers
+            base_url=self.server, timeout=timeout, transport=transport, headers=headers
         )
 
     def close(self) -> None:
@@ -103,7 +108,7 @@ class Connection:
 
         Raises:
             ServerUnreachable: no answer, a wrong token, or the server asks for more than
-            LONGEST_WAIT_SECONDS in total.
+            ``patience_seconds`` in total.
         """
         headers = {"Content-Type": media_type} if content is not None else {}
         waited = 0.0
@@ -131,12 +136,12 @@ class Connection:
             Seconds of all waits, this one included.
 
         Raises:
-            ServerUnreachable: the sum would exceed LONGEST_WAIT_SECONDS.
+            ServerUnreachable: the sum would exceed ``patience_seconds``.
         """
-        if waited + seconds > LONGEST_WAIT_SECONDS:
+        if waited + seconds > self._patience_seconds:
             raise ServerUnreachable(
                 f"{self.server} limits requests and asks to wait for {seconds:.0f} s, after "
-                f"{waited:.0f} s of at most {LONGEST_WAIT_SECONDS:.0f} s; try later"
+                f"{waited:.0f} s of at most {self._patience_seconds:.0f} s; try later"
             )
         self._say(
             f"{self.server} limits requests: waiting {seconds:.0f} s (Ctrl-C stops; results "

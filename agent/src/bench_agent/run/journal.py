@@ -22,11 +22,12 @@ class Journal(Wire):
     repeats: int
     cells: tuple[PlannedCell, ...]
     accuracy_passes: tuple[PlannedCell, ...] = ()
+    asked: tuple[PlannedCell, ...] = ()
 
     def plan(self) -> Plan:
         """The plan of the run."""
         preset = (PRESETS | LIKE)[self.preset]
-        return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes)
+        return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes, asked=self.asked)
 
 
 def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
@@ -45,6 +46,7 @@ def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
         repeats=plan.repeats,
         cells=plan.cells,
         accuracy_passes=plan.accuracy_passes,
+        asked=plan.asked,
     )
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal

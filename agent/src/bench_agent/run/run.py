@@ -206,7 +206,9 @@ def _one_repeat(
     finished = run.clock.now()
     seen = watch.seen_with(answer)
     telemetry, python = watch.telemetry(), planned.python
-    return make_result(run, cell, repeat, seen, started, finished, before, telemetry, python)
+    return make_result(
+        run, cell, repeat, seen, started, finished, before, telemetry, python, planned.asked
+    )
 
 
 def _note_times(home: Home, planned: PlannedCell, result: Result) -> None:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import envelope, nonces, statement
+from bench_protocol.evidence import Asked
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
@@ -91,11 +92,13 @@ def make_result(
     before: Conditions,
     telemetry: Telemetry,
     python: str | None = None,
+    asked: Asked | None = None,
 ) -> Result:
     """Build the result that will be signed. This reads the clocks for the last time.
 
     Args:
         python: the worker's interpreter; None for the agent's own.
+        asked: the server's ask that it answers.
     """
     signed = run.clock.now()
     return Result(
@@ -123,6 +126,7 @@ def make_result(
         conditions=before,
         telemetry=telemetry,
         warnings=answer.warnings,
+        asked=asked,
     )
 
 

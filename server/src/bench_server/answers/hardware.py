@@ -13,7 +13,7 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
 from ..ranking.score import Score, best_of, score
-from . import known, queries
+from . import asks, known, queries
 from .baseline import baseline_slug
 from .filters import ListFilters
 from .places import MachinePlace, places_of
@@ -92,6 +92,7 @@ class MachineAnswer:
     machine: dict[str, Any]
     environment: dict[str, Any]
     newest_at: datetime
+    asks_answered: int
     places: tuple[MachinePlace, ...]
     figures: tuple[CellFigure, ...]
 
@@ -206,6 +207,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
         signed.machine.model_dump(mode="json"),
         signed.environment.model_dump(mode="json"),
         newest.newest_at,
+        asks.answered_by(session, machine_id),
         places_of(session, figures),
         _in_catalogue_order(figures),
     )

@@ -17,10 +17,10 @@ from bench_protocol.result import Result
 from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
+from ..ranking.change_points import change_points
 from ..ranking.figures import Figure, counting
 from ..ranking.rows import RESULTS
 from . import queries
-from .change_points import change_points
 from .filters import HistoryFilters
 
 MOST_RUNS = 500

@@ -26,11 +26,13 @@ from ..db.tables import (
 )
 from ..errors import Gone, InvalidQuery, NotFound
 from ..ingest import columns
+from ..projection import reproduced
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
 from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure, lineage, subject_of
 from . import cursors
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
+from .types import ReproductionAnswer
 
 MOST_HARDWARE = 500
 ENVIRONMENTS = table_of(EnvironmentRow)
@@ -156,6 +158,14 @@ def result_with_id(session: Session, result_id: str) -> tuple[Submission, Measur
     if row is not None and row.moderation == "hidden":
         raise Gone(f"result {result_id} is hidden by its sender")
     return submission, row or pending_row(submission)
+
+
+def reproduction_of(session: Session, row: Measurement) -> ReproductionAnswer | None:
+    """How a result compares with other owners; None before level 3 and for a pending one."""
+    if row.status == "pending":
+        return None
+    found = reproduced.of_result(session.connection(), row)
+    return None if found is None else ReproductionAnswer.of(found)
 
 
 def rows_of(session: Session, submissions: Sequence[Submission]) -> list[Measurement]:

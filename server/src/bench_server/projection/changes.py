@@ -20,8 +20,8 @@ from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from ..recompute import jobs
+from . import asks, measurements, outliers, recomputed, reproduced
 from . import eligibility as rules
-from . import measurements, outliers, recomputed, reproduced
 from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
@@ -75,7 +75,14 @@ class Changes:
 
     def _add(self, entries: Sequence[ResultEntry]) -> None:
         findings = self._outliers([entry for entry in entries if entry.outlier is None])
-        rows = [entry.row(findings.get(entry.submission_id, entry.outlier)) for entry in entries]
+        answers = self._answers(entries)
+        rows = [
+            entry.row(
+                findings.get(entry.submission_id, entry.outlier),
+                answers.get(entry.submission_id, entry.ask_id),
+            )
+            for entry in entries
+        ]
         self._add_environments(entries)
         self._connection.execute(NEW_MEASUREMENTS, rows)
         jobs.add(self._connection, [job for entry in entries for job in entry.jobs])
@@ -188,6 +195,24 @@ class Changes:
             self._connection.execute(SET_OUTLIER, rows)
         return findings
 
+    def _answers(self, entries: Sequence[ResultEntry]) -> dict[str, str]:
+        """Find the asks that results answer, and store them.
+
+        Returns:
+            The asks' ids by result id.
+        """
+        found = {
+            entry.submission_id: ask_id
+            for entry in entries
+            if entry.ask_id is None
+            and (asked := entry.result.asked) is not None
+            and (ask_id := asks.answered(self._connection, asked, entry.subject))
+        }
+        if found:
+            rows = [{"of": id, "ask_id": ask_id} for id, ask_id in found.items()]
+            self._connection.execute(SET_ASK, rows)
+        return found
+
     def _reproducible(self, confirmed: Set[str]) -> set[HardwareSetup]:
         """The set-ups of new trusted results in which enough confirmed owners have a figure."""
         owners: dict[HardwareSetup, dict[str, str]] = {}
@@ -251,6 +276,7 @@ _KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
 _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
 SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
+SET_ASK = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
 REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(
     among(_KEYS.c.key_id, "ids")

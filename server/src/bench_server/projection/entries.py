@@ -103,7 +103,7 @@ ENTRIES: Executable = (
     select(
         *(_LOG.c[name] for name in ("log_index", "kind", "envelope", "submission_id")),
         *(_SUBMISSIONS.c[name] for name in ("payload", "key_id", "received_at", "outlier")),
-        _SUBMISSIONS.c.challenge_id,
+        *(_SUBMISSIONS.c[name] for name in ("challenge_id", "ask_id")),
     )
     .outerjoin_from(
         _LOG,

@@ -25,7 +25,8 @@ class ResultEntry:
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding
-    by an earlier projection is ``outlier``. ``jobs``: rows of what the server recomputes of it.
+    by an earlier projection is ``outlier``, and ``ask_id`` the ask that one found. ``jobs``: rows
+    of what the server recomputes of it.
     """
 
     log_index: int
@@ -39,12 +40,14 @@ class ResultEntry:
     verdicts: Sequence[CheckVerdict]
     outlier: Finding | None
     jobs: Sequence[Mapping[str, Any]] = ()
+    ask_id: str | None = None
 
-    def row(self, outlier: Finding | None) -> dict[str, Any]:
+    def row(self, outlier: Finding | None, ask_id: str | None = None) -> dict[str, Any]:
         """All columns of the result, before any act.
 
         Args:
             outlier: the finding of the outlier check.
+            ask_id: the ask that it answers.
         """
         verdicts = (*self.verdicts, *outliers.verdicts(outlier))
         judged = eligibility(
@@ -62,6 +65,7 @@ class ResultEntry:
             "received_at": self.received_at,
             "challenge_id": self.challenge_id,
             "verdicts": check_verdicts.as_text(verdicts),
+            "ask_id": ask_id,
             "moderation": None,
             "moderation_reason": None,
         }
@@ -96,6 +100,7 @@ def result_entry(
         verdicts,
         None if entry.outlier is None else Finding.from_text(entry.outlier),
         jobs,
+        entry.ask_id,
     )
 
 

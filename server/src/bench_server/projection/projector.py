@@ -3,18 +3,23 @@
 A batch and the position after it are one transaction, so a kill repeats nothing and loses nothing.
 An entry that cannot be applied stops the projector there: the reason is stored and shown, the rest
 of the server goes on, and the entry is tried again later.
+
+A batch is of one day (UTC). Before the first entry of a day, or when the clock reaches a day
+without any, the day's asks are drawn (:mod:`.asks`).
 """
 
 import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, date, datetime
 from threading import Event
 
 from sqlalchemy.exc import OperationalError
 
 from ..db.store import Store
-from . import changes, position
+from ..log import reader
+from . import asks, changes, position
 from .entries import read_batch
 
 LOCK = "projector"
@@ -27,6 +32,11 @@ RETRY_SECONDS = 5.0
 logger = logging.getLogger(__name__)
 
 
+def utc_now() -> datetime:
+    """The projector's clock, for days without any entry."""
+    return datetime.now(UTC)
+
+
 class ProjectionStopped(RuntimeError):
     """An entry cannot be applied; the message names it and says why."""
 
@@ -37,14 +47,19 @@ class Projector:
 
     store: Store
     batch: int = BATCH
+    clock: Callable[[], datetime] = utc_now
 
     def run(self, stop: Event) -> None:
         """Follow the log until ``stop`` is set. Only one projector of a database does; others wait
         for their turn."""
         while not stop.is_set():
             with self.store.exclusive(LOCK) as mine:
+                drawn = None
                 while mine and not stop.is_set():
-                    stop.wait(self._pause())
+                    pause = self._pause()
+                    if pause and (today := self.clock().date()) != drawn:
+                        drawn = today if self._drew(today) else drawn
+                    stop.wait(pause)
             stop.wait(RETRY_SECONDS)
 
     def catch_up(self, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -87,6 +102,23 @@ class Projector:
         except Exception as error:
             raise self._stopped(error) from error
 
+    def draw(self, today: date) -> None:
+        """Draw the asks of a day that no entry began, if all entries are applied."""
+        if self._lag().entries:
+            return
+        with self.store.writing_in_turn() as session:
+            connection = session.connection()
+            if (start := position.take(connection).next_index) == reader.size(session):
+                asks.draw(connection, today, start)
+
+    def _drew(self, today: date) -> bool:
+        try:
+            self.draw(today)
+        except OperationalError:
+            logger.exception("the asks of %s were not drawn", today)
+            return False
+        return True
+
     def _lag(self) -> position.Lag:
         with self.store.reading() as session:
             return position.lag(session)
@@ -94,6 +126,7 @@ class Projector:
     def _apply(self, limit: int) -> int:
         with self.store.reading() as session:
             start = position.read(session.connection()).next_index
+            limit = asks.entries_of_day(session.connection(), start, limit)
             batch = read_batch(session.connection(), start, limit)
         if batch.next_index == start:
             return 0
@@ -101,6 +134,8 @@ class Projector:
             connection = session.connection()
             if position.take(connection).next_index != start:
                 return 0  # a reindex began meanwhile
+            if day := asks.next_day(connection, start):
+                asks.draw(connection, day, start)
             changes.apply(connection, batch.entries)
             position.write(connection, batch.next_index)
         return batch.next_index - start

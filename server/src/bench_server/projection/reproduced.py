@@ -1,25 +1,29 @@
-"""Level 4: results that most confirmed owners measured alike.
+"""Level 4: results that other confirmed owners reproduced.
 
-A result of level 3 is reproduced if two or more confirmed owners, and more than half of them, have
-a median within 10 % of it, in the same set-up on the same hardware. An owner's disturbed results
-are not in their median while others are. With "two or more" alone a
-result far from the middle would find two owners near it as soon as there are many. The levels of a
-set-up follow from its present results and owners alone.
+A result of level 3 is compared with the times of the confirmed owners except its own, in the same
+set-up on the same hardware (:mod:`..ranking.reproduction`). An owner's time is the median of their
+results of level 3 and above; the disturbed ones are not in it while others are. The spread between
+owners is that of the hardware and framework: its rows (``owner_spread``, one a set-up) follow from
+the results of their set-up, and where it changes, the levels of all of its set-ups are computed
+again. So the levels follow from the present results and owners alone.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from statistics import median_high
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, bindparam, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 
-from ..db.tables import SigningKey, table_of
-from ..ranking.figures import Setup, Subject, at_level, counting
+from ..db.tables import OwnerSpread, SigningKey, table_of
+from ..db.upsert import upsert
+from ..ranking import reproduction
+from ..ranking.confirmed import CONFIRMED
+from ..ranking.figures import Setup, Subject, at_level, counting, scaled_log
+from ..ranking.reproduction import Pairs, Reproduction
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
 
-# Two figures reproduce each other if they differ by at most this share.
-REPRODUCED_WITHIN = 0.10
+# Fewer confirmed owners in a set-up have no spread, and reproduce nothing.
 OWNERS_TO_REPRODUCE = 2
 SAME_SETUP = ("hardware_slug", "workload_digest", *Setup._fields)
 
@@ -41,6 +45,23 @@ class HardwareSetup(NamedTuple):
         values = (self.hardware_slug, self.workload_digest, *self.setup)
         return dict(zip(SAME_SETUP, values, strict=True))
 
+    @property
+    def id(self) -> str:
+        """The id of the hardware's aggregate."""
+        return Subject("", self.hardware_slug, "", self.workload_digest, self.setup).id
+
+    @property
+    def group(self) -> "Group":
+        """What it shares the spread between owners with."""
+        return Group(self.hardware_slug, self.setup.framework)
+
+
+class Group(NamedTuple):
+    """One framework on one hardware."""
+
+    hardware_slug: str
+    framework: str
+
 
 def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
     """The hardware, each in one set-up, of which an owner has ranked results."""
@@ -51,15 +72,27 @@ def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
 def update_levels(
     connection: Connection, setups: Iterable[HardwareSetup], confirmed: Set[str]
 ) -> list[Subject]:
-    """Raise results to level 4 or lower them to level 3, in these set-ups.
+    """Update the spreads between owners in these set-ups, then raise results to level 4 or lower
+    them to level 3: in these set-ups, and in all that share a spread that changed.
 
     Returns:
         The subjects of the results whose level changed.
     """
+    touched = set(setups)
+    groups = sorted({setup.group for setup in touched})
+    before = [tau(connection, group) for group in groups]
+    for setup in sorted(touched):
+        _update_spread(connection, setup)
+    taus = {group: tau(connection, group) for group in groups}
+    for group, old in zip(groups, before, strict=True):
+        if taus[group] != old:
+            touched.update(_setups_of(connection, group))
     changes = [
         change
-        for setup in setups
-        for change in _changes(connection.execute(MEMBERS, setup.columns).all(), confirmed)
+        for setup in sorted(touched)
+        for change in _changes(
+            connection.execute(MEMBERS, setup.columns).all(), confirmed, taus[setup.group]
+        )
     ]
     if changes:
         levels = [{"of": row.submission_id, "trust_level": level} for row, level in changes]
@@ -67,44 +100,84 @@ def update_levels(
     return [subject_of(dict(row._mapping)) for row, _ in changes]
 
 
-def _changes(members: Sequence[Row[Any]], confirmed: Set[str]) -> Iterator[tuple[Row[Any], int]]:
+def tau(connection: Connection, group: Group) -> float:
+    """The spread between owners of a framework on a hardware, in log times."""
+    row = connection.execute(SPREAD, group._asdict()).one()
+    return reproduction.tau_of(Pairs(*(int(value or 0) for value in row)))
+
+
+def of_result(connection: Connection, result: Any) -> Reproduction | None:
+    """The comparison that the level of a stored result follows from; None for one that is not
+    ranked or has not reached level 3.
+
+    Args:
+        result: its row or its :class:`~bench_server.db.tables.Measurement`.
+    """
+    if not result.rankable or result.trust_level < 3:
+        return None
+    values = {name: getattr(result, name) for name in SAME_SETUP}
+    times = _owner_times(connection.execute(CONFIRMED_MEMBERS, values).all())
+    spread = tau(connection, Group(result.hardware_slug, result.framework))
+    return _judged(result, times, spread)
+
+
+def _update_spread(connection: Connection, setup: HardwareSetup) -> None:
+    times = _owner_times(connection.execute(CONFIRMED_MEMBERS, setup.columns).all())
+    if len(times) < OWNERS_TO_REPRODUCE:
+        connection.execute(DELETE, {"of": setup.id})
+        return
+    pairs = reproduction.pairs_of(list(times.values()))
+    row = {"owners": len(times), "squares": pairs.squares, "degrees": pairs.degrees}
+    upsert(connection, _SPREADS, [{"id": setup.id, **setup.columns, **row}])
+
+
+def _setups_of(connection: Connection, group: Group) -> Iterator[HardwareSetup]:
+    for row in connection.execute(SETUPS, group._asdict()):
+        yield HardwareSetup(row[0], row[1], Setup(*row[2:]))
+
+
+def _changes(
+    members: Sequence[Row[Any]], confirmed: Set[str], spread: float
+) -> Iterator[tuple[Row[Any], int]]:
     """The results of one set-up whose level is not the stored one, with the right level."""
-    owners: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    times = _owner_times([member for member in members if member.owner in confirmed])
     for member in members:
-        if member.owner in confirmed:
-            owners[member.owner].append(member)
-    medians = [
-        median_high(member.ns_per_sample for member in counting(of_owner))
-        for of_owner in owners.values()
-    ]
-    for member in members:
-        level = 4 if reproduced(member.ns_per_sample, medians) else 3
+        level = 4 if _judged(member, times, spread).verdict == "reproduced" else 3
         if member.trust_level != level:
             yield member, level
 
 
-def reproduced(time: float, medians: Sequence[float]) -> bool:
-    """Whether two or more confirmed owners, and more than half of them, measured about this time.
+def _owner_times(members: Iterable[Row[Any]]) -> dict[str, int]:
+    """The log of each owner's median time."""
+    of_owners: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    for member in members:
+        of_owners[member.owner].append(member)
+    return {
+        owner: scaled_log(median_high(member.ns_per_sample for member in counting(results)))
+        for owner, results in of_owners.items()
+    }
 
-    Args:
-        medians: the confirmed owners' median times, in the same unit.
-    """
-    agreeing = sum(_agrees(time, middle) for middle in medians)
-    return agreeing >= OWNERS_TO_REPRODUCE and 2 * agreeing > len(medians)
 
-
-def _agrees(time: float, other: float) -> bool:
-    return abs(time - other) <= REPRODUCED_WITHIN * other
+def _judged(result: Any, times: Mapping[str, int], spread: float) -> Reproduction:
+    others = [time for owner, time in times.items() if owner != result.owner]
+    return reproduction.judge(scaled_log(result.ns_per_sample), others, spread)
 
 
 # Statements, built once.
-_KEYS = table_of(SigningKey)
+_KEYS, _SPREADS = map(table_of, (SigningKey, OwnerSpread))
 UNSET = dict.fromkeys(SUBJECT_COLUMNS, "")
 TRUSTED = RESULTS.c.rankable & (RESULTS.c.trust_level >= 3)
 MEMBERS = select(
     *(RESULTS.c[name] for name in ("submission_id", "ns_per_sample", "trust_level", "disturbed")),
     *(RESULTS.c[name] for name in SUBJECT_COLUMNS),
 ).where(*(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP), TRUSTED)
+CONFIRMED_MEMBERS = select(
+    *(RESULTS.c[name] for name in ("owner", "ns_per_sample", "disturbed"))
+).where(
+    *(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP),
+    TRUSTED,
+    RESULTS.c.owner.in_(CONFIRMED),
+)
 HARDWARE_OF_OWNER = (
     select(*(RESULTS.c[name] for name in ("hardware", "workload", *SAME_SETUP)))
     .where(
@@ -114,3 +187,9 @@ HARDWARE_OF_OWNER = (
     .distinct()
 )
 SET_LEVEL = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
+DELETE = delete(_SPREADS).where(_SPREADS.c.id == bindparam("of"))
+_IN_GROUP = [_SPREADS.c[name] == bindparam(name) for name in Group._fields]
+SPREAD = select(
+    func.sum(_SPREADS.c.squares), func.sum(_SPREADS.c.degrees), func.max(_SPREADS.c.degrees)
+).where(*_IN_GROUP)
+SETUPS = select(*(_SPREADS.c[name] for name in SAME_SETUP)).where(*_IN_GROUP)

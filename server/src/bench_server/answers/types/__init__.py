@@ -24,7 +24,14 @@ from .leaderboard import (
     made,
     workload_answer,
 )
-from .results import ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
+from .results import (
+    ReproductionAnswer,
+    ResultAnswer,
+    ResultDetail,
+    ResultPageAnswer,
+    SubmitAnswer,
+    result_fields,
+)
 from .trust import (
     ActAnswer,
     KeyAnswer,
@@ -64,6 +71,7 @@ __all__ = [
     "Mode",
     "OwnResult",
     "ReceiptAnswer",
+    "ReproductionAnswer",
     "ResultAnswer",
     "ResultDetail",
     "ResultPageAnswer",

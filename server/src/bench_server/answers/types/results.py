@@ -6,6 +6,7 @@ from typing import Any
 
 from ...db.tables import Measurement, Submission
 from ...ingest.verdicts import CheckVerdict, from_text
+from ...ranking.reproduction import Reproduction, Verdict
 from ...ranking.spread import unsteady
 from .trust import ReceiptAnswer
 
@@ -84,9 +85,32 @@ class ResultPageAnswer:
 
 
 @dataclass(frozen=True)
-class ResultDetail(ResultAnswer):
-    """A result with its signed payload; ``cell`` as the protocol writes it."""
+class ReproductionAnswer:
+    """How a result compares with other confirmed owners of its set-up and hardware. ``tau``,
+    ``window`` and ``difference`` are differences of log times, about the relative difference."""
 
+    verdict: Verdict
+    sentence: str
+    tau: float
+    window: float
+    difference: float | None
+    owners: int
+    owners_needed: int | None
+
+    @classmethod
+    def of(cls, found: Reproduction) -> "ReproductionAnswer":
+        """The answer of a comparison."""
+        return cls(sentence=found.sentence, **found._asdict())
+
+
+@dataclass(frozen=True)
+class ResultDetail(ResultAnswer):
+    """A result with its signed payload; ``cell`` as the protocol writes it. ``reproduction`` is
+    null for one that is not ranked or has not reached level 3. ``ask_id``: the ask of this server
+    that it answers; null if it names none that was drawn for it."""
+
+    reproduction: ReproductionAnswer | None
+    ask_id: str | None
     cell: dict[str, Any]
     payload_type: str
     result: dict[str, Any]

@@ -2,13 +2,14 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing`` and ``owner.confirmed`` are a projection of the log,
-which the projector can rebuild. Every integer of
-nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
-these tables by a test.
+``measurement``, ``environment``, ``standing``, ``owner_spread`` and ``owner.confirmed`` are a
+projection of the log, which the projector can rebuild. ``ask`` and ``ask_day`` are drawn once, and
+kept. Every integer of nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by
+hand and compared with these tables by a test.
 """
 
-from .aggregates import Aggregate, PublishedFigure
+from .aggregates import Aggregate, OwnerSpread, PublishedFigure
+from .asks import Ask, AskDay
 from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import (
@@ -26,6 +27,8 @@ from .trust import (
 
 __all__ = [
     "Aggregate",
+    "Ask",
+    "AskDay",
     "Challenge",
     "EnvironmentRow",
     "Invite",
@@ -34,6 +37,7 @@ __all__ = [
     "LogNode",
     "Measurement",
     "Owner",
+    "OwnerSpread",
     "Projection",
     "PublishedFigure",
     "RecomputeJob",

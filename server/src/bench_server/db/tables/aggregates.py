@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Index,
     Text,
@@ -69,6 +70,29 @@ class Aggregate(InSetup, Table, table=True):
     accuracy: float | None = None
     joules_per_sample: float | None = None
     energy_scope: str | None = Field(default=None, max_length=64)
+
+
+class OwnerSpread(Table, table=True):
+    """Differences of the confirmed owners of one set-up on one hardware, from their results of
+    trust level 3 and above (:class:`.reproduction.Pairs`); only where two or more have one. ``id``
+    is that of the hardware's aggregate. A projection of the log."""
+
+    __tablename__ = "owner_spread"
+    __table_args__ = (Index(None, "hardware_slug", "framework"),)
+
+    id: str = Field(primary_key=True, max_length=32)
+    hardware_slug: str = Field(max_length=400)
+    workload_digest: str = Field(max_length=64)
+    framework: str = Field(max_length=64)
+    device: str = Field(max_length=8)
+    recipe: str = Field(max_length=16)
+    batch_size: int = Field(sa_type=BigInteger)
+    precision: str = Field(max_length=32)
+    data: str = Field(max_length=16)
+    timing: str = Field(max_length=8)
+    owners: int
+    squares: int = Field(sa_type=BigInteger)
+    degrees: int
 
 
 class PublishedFigure(InSetup, Table, table=True):

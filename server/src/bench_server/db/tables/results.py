@@ -36,6 +36,7 @@ class Submission(Table, table=True):
     ``outlier``: the finding of the outlier check (:class:`.verdicts.Finding` in JSON), stored by
     the projector when it first applies the result, because it depends on results of other owners,
     which may be erased later. NULL where nothing was measured, and before the projection.
+    ``ask_id``: the ask that it answers, stored likewise.
     """
 
     __tablename__ = "submission"
@@ -61,6 +62,7 @@ class Submission(Table, table=True):
     repeat: int
     challenge_id: str | None = Field(default=None, max_length=32)
     outlier: str | None = Field(default=None, sa_type=Text)
+    ask_id: str | None = Field(default=None, max_length=32)
 
 
 class Measurement(InSetup, Table, table=True):
@@ -72,7 +74,7 @@ class Measurement(InSetup, Table, table=True):
     ``moderation`` is what was last said about the result: ``flagged``, ``quarantined``, ``hidden``
     or ``restored``. ``rankable``, ``unranked_reason`` and ``trust_level`` follow from all of these
     (:mod:`.standing`). ``disturbed``: its agent says so
-    (:func:`bench_protocol.doubts.disturbances`).
+    (:func:`bench_protocol.doubts.disturbances`). ``ask_id``: the ask that it answers.
     """
 
     __tablename__ = "measurement"
@@ -146,6 +148,7 @@ class Measurement(InSetup, Table, table=True):
     unranked_reason: str | None = Field(default=None, sa_type=Text)
     trust_level: int
     disturbed: bool = False
+    ask_id: str | None = Field(default=None, max_length=32)
     verdicts: str = Field(sa_type=Text)
     moderation: str | None = Field(default=None, max_length=16)
     moderation_reason: str | None = Field(default=None, sa_type=Text)

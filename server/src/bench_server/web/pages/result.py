@@ -7,7 +7,7 @@ from itertools import zip_longest
 
 from sqlmodel import Session
 
-from bench_protocol import charts, conformance, doubts, recomputation, witness_references
+from bench_protocol import asks, charts, conformance, doubts, recomputation, witness_references
 from bench_protocol import format as people
 from bench_protocol.matrix import Precision
 from bench_protocol.recomputation import JobKey
@@ -15,7 +15,13 @@ from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
 
 from ...answers import queries
-from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
+from ...answers.types import (
+    ReceiptAnswer,
+    ReproductionAnswer,
+    ResultAnswer,
+    receipt_answer,
+    result_fields,
+)
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
@@ -88,7 +94,8 @@ class ResultPage:
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
-    ``left_out``: undisturbed results count instead.
+    ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
+    before level 3. ``ask``: the ask that it answers, in words; null if it names none.
     """
 
     title: str
@@ -99,6 +106,8 @@ class ResultPage:
     signed: Result
     disturbances: tuple[Warn, ...]
     left_out: bool
+    reproduction: ReproductionAnswer | None
+    ask: str | None
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -136,6 +145,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
         left_out=queries.left_out(session, row),
+        reproduction=queries.reproduction_of(session, row),
+        ask=_ask(signed, row.ask_id),
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),
@@ -151,6 +162,15 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
     )
+
+
+def _ask(signed: Result, ask_id: str | None) -> str | None:
+    if signed.asked is None:
+        return None
+    if ask_id is None:
+        return "It names an ask that this server did not draw for it, so it answers none"
+    why = next(why for reason, why in asks.WORDS.items() if reason == signed.asked.reason)
+    return f"It answers an ask of this server: {why}"
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

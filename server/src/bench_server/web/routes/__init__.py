@@ -2,6 +2,7 @@
 
 from .. import metrics
 from . import (
+    asks,
     cards,
     compare,
     dumps,
@@ -25,6 +26,7 @@ ROUTERS = (
     leaderboard.router,
     compare.router,
     hardware.router,
+    asks.router,
     studies.router,
     exports.router,
     dumps.router,

@@ -19,7 +19,7 @@ from .. import render
 from ..canonical import canonical
 from ..pages import compare as comparing
 from ..pages import docs as api
-from ..pages import guides, lists
+from ..pages import guides, lists, wanted
 from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import result as results
@@ -60,6 +60,11 @@ def machine_list(
     request: Request, session: Reading, filters: Annotated[ListPageFilters, Query()]
 ) -> HTMLResponse:
     return render.page(request, "machine-list.html", lists.machine_list(session, filters))
+
+
+@router.get("/wanted")
+def most_wanted(request: Request, session: Reading) -> HTMLResponse:
+    return render.page(request, "wanted.html", wanted.wanted_page(session))
 
 
 @router.get("/results")

@@ -209,6 +209,8 @@ def _detail(store: Store, result_id: str) -> ResultDetail:
         return ResultDetail(
             **result_fields(submission, row),
             cell=predicate["cell"],
+            reproduction=queries.reproduction_of(session, row),
+            ask_id=row.ask_id,
             payload_type=submission.payload_type,
             result=predicate,
         )

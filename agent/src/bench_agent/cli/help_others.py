@@ -1,0 +1,70 @@
+"""``run --help-others``: offer to measure what the server wants again."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from bench_protocol.asks import WORDS
+from bench_protocol.hardware import hardware_name, slug
+from bench_protocol.machine import Machine
+
+from ..plan import asked
+from ..plan.asked import Wanted
+from ..plan.plan import Plan, Selection
+from ..remote import asks
+
+
+class Help(StrEnum):
+    """The answer to a server's asks."""
+
+    YES = "yes"
+    NO = "no"
+    ASK = "ask"
+
+
+HelpOthers = Annotated[
+    Help | None,
+    typer.Option(
+        "--help-others",
+        help="Measure up to three cells that the server wants again, in a tenth of the run's time. "
+        "Default: ask at a terminal, else no.",
+    ),
+]
+
+
+def with_asked(
+    made: Plan,
+    lay_out: Callable[[Selection], Plan],
+    server: str,
+    token: str | None,
+    machine: Machine,
+    answer: Help | None,
+) -> Plan:
+    """The plan with the cells that the server asks for, if the user agrees.
+
+    A server that does not answer within seconds asks for nothing.
+    """
+    terminal = typer.get_text_stream("stdin").isatty()
+    if answer is Help.NO or (answer is not Help.YES and not terminal):
+        return made
+    slugs = {slug(hardware_name(machine, planned.cell.device)): None for planned in made.cells}
+    wanted = [
+        Wanted(
+            *(ask.workload, ask.workload_digest, ask.framework, ask.device, ask.recipe),
+            *(ask.batch_size, ask.precision, ask.data, named),
+        )
+        for ask, named in asks.wanted(server, token, slugs)
+    ]
+    offered = asked.choose(made, wanted, lay_out)
+    if not offered:
+        return made
+    typer.echo(f"{server} asks for {len(offered)} more:", err=True)
+    for planned in offered:
+        reason = WORDS[planned.asked.reason] if planned.asked else ""  # type: ignore[index]
+        typer.echo(f"  {asked.words(planned)}: {reason}", err=True)
+    if answer is not Help.YES and not typer.confirm("Measure them too?", default=False, err=True):
+        return made
+    return replace(made, asked=offered)

@@ -1,0 +1,99 @@
+"""The asks of a server: what it wants measured again on this hardware.
+
+A server that does not answer in time asks for nothing: a run never waits for it. The draw is
+computed again here, so a server cannot choose whom it asks for what.
+"""
+
+import threading
+from collections.abc import Iterable
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from bench_protocol import asks, strict_json
+from bench_protocol.asks import Reason, WantedSetup
+from bench_protocol.errors import ProtocolError
+from bench_protocol.evidence import Asked
+
+from ..base.errors import ServerUnreachable
+from .connection import Connection
+
+# For all requests together.
+WAIT_SECONDS = 5.0
+
+
+class ServerAsk(BaseModel):
+    """One set-up that a server wants; fields that it adds later are ignored."""
+
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    timing: str
+    reason: Reason
+    result: str | None = None
+
+    @property
+    def setup(self) -> WantedSetup:
+        """What is drawn."""
+        return WantedSetup(*(getattr(self, name) for name in WantedSetup._fields))
+
+
+class Draw(BaseModel):
+    """A server's draw of a day; no root before the first one."""
+
+    root: str | None = None
+    asks: list[ServerAsk] = []
+
+
+def wanted(
+    server: str,
+    token: str | None,
+    hardware_slugs: Iterable[str],
+    *,
+    wait_seconds: float = WAIT_SECONDS,
+    transport: httpx.BaseTransport | None = None,
+) -> list[tuple[ServerAsk, Asked]]:
+    """What a server wants of this hardware, the most wanted first, each with what its result names.
+
+    Returns:
+        None of it where the server does not answer within ``wait_seconds``, or not as a server
+        does.
+    """
+    found: list[tuple[ServerAsk, Asked]] = []
+
+    def fetch() -> None:
+        connection = Connection(
+            server, token, transport=transport, timeout=wait_seconds, patience_seconds=0.0
+        )
+        try:
+            for slug in hardware_slugs:
+                path = f"/api/v1/asks?hardware={quote(slug)}"
+                found.extend(_drawn(connection.content(path), slug))
+        except (ServerUnreachable, ProtocolError, ValidationError, ValueError):
+            pass
+        finally:
+            connection.close()
+
+    # A thread, because a server can answer a byte at a time for as long as it likes.
+    thread = threading.Thread(target=fetch, daemon=True)
+    thread.start()
+    thread.join(wait_seconds)
+    return [] if thread.is_alive() else found
+
+
+def _drawn(raw: bytes, slug: str) -> list[tuple[ServerAsk, Asked]]:
+    draw = Draw.model_validate(strict_json.loads(raw))
+    if draw.root is None:
+        return []
+    return [
+        (ask, Asked(root=draw.root, reason=ask.reason, result=ask.result))
+        for ask in draw.asks
+        if ask.hardware_slug == slug and asks.is_drawn(draw.root, ask.setup, ask.reason)
+    ]

@@ -1,0 +1,84 @@
+"""Asks: the set-ups that are wanted again, the most wanted first."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlmodel import Session, col
+
+from bench_protocol.asks import RATES, REASONS, WORDS, Reason
+
+from ..db.tables import Ask, AskDay, Measurement
+
+MOST_ASKS = 200
+
+
+@dataclass(frozen=True)
+class AskAnswer:
+    """A set-up that was drawn. ``why``: the reason for people; ``result``: the result to be
+    reproduced, null if it is none."""
+
+    id: str
+    hardware: str
+    hardware_slug: str
+    workload: str
+    workload_digest: str
+    framework: str
+    device: str
+    recipe: str
+    batch_size: int
+    precision: str
+    data: str
+    timing: str
+    reason: str
+    why: str
+    rate: float
+    result: str | None
+
+
+@dataclass(frozen=True)
+class AsksAnswer:
+    """The newest draw: of ``hardware``, or of all. ``day`` and ``root`` are null before the first
+    one."""
+
+    day: str | None
+    root: str | None
+    size: int | None
+    asks: tuple[AskAnswer, ...]
+
+
+def asks(session: Session, hardware_slug: str | None = None) -> AsksAnswer:
+    """The asks of the newest draw, at most ``MOST_ASKS``. An unknown hardware has none."""
+    day = session.scalars(select(AskDay).order_by(col(AskDay.day).desc()).limit(1)).first()
+    if day is None:
+        return AsksAnswer(None, None, None, ())
+    query = select(Ask).where(col(Ask.day) == day.day)
+    if hardware_slug is not None:
+        query = query.where(col(Ask.hardware_slug) == hardware_slug)
+    rows = sorted(session.scalars(query), key=lambda ask: (_order(ask.reason), ask.id))
+    return AsksAnswer(day.day, day.root, day.size, tuple(map(_answer, rows[:MOST_ASKS])))
+
+
+def answered_by(session: Session, machine_id: str) -> int:
+    """Number of asks that a machine's ranked results answer."""
+    query = select(func.count(col(Measurement.ask_id).distinct())).where(
+        col(Measurement.machine_id) == machine_id, col(Measurement.rankable)
+    )
+    return int(session.connection().scalar(query) or 0)
+
+
+def _answer(ask: Ask) -> AskAnswer:
+    reason: Reason = ask.reason  # type: ignore[assignment]
+    derived: dict[str, Any] = {
+        "why": WORDS[reason],
+        "rate": RATES[reason],
+        "result": ask.result_id,
+    }
+    columns = {
+        name: getattr(ask, name) for name in AskAnswer.__dataclass_fields__ if name not in derived
+    }
+    return AskAnswer(**columns, **derived)
+
+
+def _order(reason: str) -> int:
+    return REASONS.index(reason)

@@ -1,0 +1,214 @@
+"""Asks: the set-ups that are wanted again, drawn when the projection reaches a new day (UTC).
+
+The draw of a day is made from the rows that follow from all entries before the day's first one, and
+stored, because those rows may be erased later. Which ask a result answers is found once and stored
+with its submission, for the same reason. Asks are kept for a week.
+"""
+
+import base64
+from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from bench_protocol import asks
+from bench_protocol.asks import REASONS, Reason, WantedSetup
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.evidence import Asked
+
+from ..db.tables import Ask, AskDay, LogCheckpoint, LogEntry, Submission, table_of
+from ..ranking.change_points import LEAST_RUNS, change_points
+from ..ranking.figures import Setup, Subject
+from ..ranking.rows import RESULTS, TABLE
+
+DAYS_KEPT = 7
+MOST_OF_A_HARDWARE = 20
+FAILED = '{"passed":false%'
+
+
+def next_day(connection: Connection, start: int) -> date | None:
+    """The day that begins with the entry at an index; None if it begins none, or one whose asks are
+    drawn already."""
+    before, first = (connection.scalar(LOGGED_AT, {"start": at}) for at in (start - 1, start))
+    if before is None or first is None or before.date() >= first.date():
+        return None
+    return first.date() if _is_new(connection, first.date()) else None
+
+
+def entries_of_day(connection: Connection, start: int, limit: int) -> int:
+    """How many of the next entries are of the same day as the first one, at most ``limit``."""
+    at = connection.scalar(LOGGED_AT, {"start": start})
+    if at is None:
+        return limit
+    window = {"start": start, "end": start + limit, "next": _midnight(at.date() + timedelta(1))}
+    first = connection.scalar(NEXT_DAY, window)
+    return limit if first is None else first - start
+
+
+def draw(connection: Connection, day: date, size: int) -> None:
+    """Draw and store the asks of a day, from the present rows; nothing where they are drawn
+    already, or before the first entry.
+
+    Args:
+        size: entries that the rows follow from; their root is what is drawn from.
+    """
+    note = connection.scalar(NOTE, {"size": size})
+    # An audit has no checkpoints.
+    if size == 0 or note is None or not _is_new(connection, day):
+        return
+    root = base64.b64decode(note.splitlines()[2]).hex()
+    rows = _drawn(connection, day, root)
+    connection.execute(insert(_DAYS), {"day": day.isoformat(), "root": root, "size": size})
+    if rows:
+        connection.execute(insert(_ASKS), rows)
+    old = {"day": (day - timedelta(DAYS_KEPT)).isoformat()}
+    connection.execute(delete(_ASKS).where(_ASKS.c.day < bindparam("day")), old)
+
+
+def answered(connection: Connection, asked: Asked, subject: Subject) -> str | None:
+    """The id of the ask that a result names, if it was drawn for its cell and hardware.
+
+    Args:
+        subject: of the result. Its timing may be another one than the ask's: the agent's device
+            decides that.
+    """
+    named = {"root": asked.root, "reason": asked.reason, "hardware_slug": subject.hardware_slug}
+    cell = {**subject.setup._asdict(), "workload_digest": subject.workload_digest}
+    of_cell = {name: cell[name] for name in CELL_COLUMNS}
+    found = connection.execute(FIND, {**named, **of_cell})
+    return next((str(row.id) for row in found if row.result_id == asked.result), None)
+
+
+def _drawn(connection: Connection, day: date, root: str) -> list[dict[str, Any]]:
+    """Rows of the day's asks, at most ``MOST_OF_A_HARDWARE`` for each hardware."""
+    wanted: dict[str, list[tuple[int, str, dict[str, Any]]]] = {}
+    figures = connection.execute(FIGURES, {"level": "hardware"}).all()
+    outliers = _outliers(connection, day)
+    changes = _changes(connection, day)
+    top = _top(figures)
+    for row in figures:
+        values = tuple(getattr(row, name) for name in WantedSetup._fields)
+        setup = WantedSetup(*values)
+        about: str | None = None
+        reason: Reason = "sample"
+        if setup in outliers:
+            reason, about = "outlier", outliers[setup]
+        elif setup in changes:
+            reason = "change"
+        elif row.id in top:
+            reason, about = "board_top", row.result_id
+        elif row.owners == 1:
+            reason, about = "single_owner", row.result_id
+        if not asks.is_drawn(root, setup, reason):
+            continue
+        identity = asks.ask_id(root, setup)
+        ask = {
+            "id": identity,
+            "day": day.isoformat(),
+            "root": root,
+            "reason": reason,
+            "result_id": about,
+            "hardware": row.hardware,
+            "workload": row.workload,
+            **setup._asdict(),
+        }
+        order = (REASONS.index(reason), identity, ask)
+        wanted.setdefault(setup.hardware_slug, []).append(order)
+    return [
+        ask
+        for of_hardware in wanted.values()
+        for _, _, ask in sorted(of_hardware, key=lambda one: one[:2])[:MOST_OF_A_HARDWARE]
+    ]
+
+
+def _top(figures: Collection[Any]) -> set[str]:
+    """Ids of the fastest figure of each workload at its batch size in float32, for each kind of
+    data and timing."""
+    batch = {workload.digest: workload.batch_size for workload in CATALOGUE}
+    best: dict[tuple[str, ...], Any] = {}
+    for row in figures:
+        if row.precision == "float32" and batch.get(row.workload_digest) == row.batch_size:
+            board = (row.workload_digest, row.data, row.timing)
+            first = best.get(board)
+            if first is None or (row.ns_per_sample, row.id) < (first.ns_per_sample, first.id):
+                best[board] = row
+    return {row.id for row in best.values()}
+
+
+def _outliers(connection: Connection, day: date) -> Mapping[WantedSetup, str]:
+    """Set-ups with an outlier in the last week, and its id."""
+    rows = connection.execute(OUTLIERS, {"since": _week_before(day)})
+    return {WantedSetup(*row[:-1]): row.submission_id for row in rows}
+
+
+def _changes(connection: Connection, day: date) -> set[WantedSetup]:
+    """Set-ups in which the history of a machine changed in the last week."""
+    since = _week_before(day)
+    return {
+        WantedSetup(*(getattr(row, name) for name in WantedSetup._fields))
+        for row in connection.execute(MACHINES, {"since": since, "least": 2 * LEAST_RUNS})
+        if any(at >= since for at in _change_times(connection, row.id))
+    }
+
+
+def _change_times(connection: Connection, machine: str) -> Iterator[datetime]:
+    runs = connection.execute(RUNS, {"machine": machine}).all()
+    for place in change_points([run.ns_per_sample for run in runs]):
+        yield runs[place].newest_at
+
+
+def _is_new(connection: Connection, day: date) -> bool:
+    newest = connection.scalar(NEWEST)
+    return newest is None or newest < day.isoformat()
+
+
+def _week_before(day: date) -> datetime:
+    return _midnight(day) - timedelta(DAYS_KEPT)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+# Statements, built once.
+_ASKS, _DAYS, _LOG, _CHECKPOINTS, _SUBMISSIONS = map(
+    table_of, (Ask, AskDay, LogEntry, LogCheckpoint, Submission)
+)
+CELL_COLUMNS = ("workload_digest", *(name for name in Setup._fields if name != "timing"))
+NEWEST = select(func.max(_DAYS.c.day))
+LOGGED_AT = select(_LOG.c.logged_at).where(_LOG.c.log_index == bindparam("start"))
+NEXT_DAY = select(func.min(_LOG.c.log_index)).where(
+    _LOG.c.log_index > bindparam("start"),
+    _LOG.c.log_index < bindparam("end"),
+    _LOG.c.logged_at >= bindparam("next"),
+)
+NOTE = select(_CHECKPOINTS.c.note).where(_CHECKPOINTS.c.size == bindparam("size"))
+FIGURES = select(
+    *(TABLE.c[name] for name in ("id", "hardware", "workload", "owners", "ns_per_sample")),
+    *(TABLE.c[name] for name in ("result_id", *WantedSetup._fields)),
+).where(TABLE.c.level == bindparam("level"))
+MACHINES = select(TABLE.c.id, *(TABLE.c[name] for name in WantedSetup._fields)).where(
+    TABLE.c.level == "machine",
+    TABLE.c.newest_at >= bindparam("since"),
+    TABLE.c.runs >= bindparam("least"),
+)
+RUNS = (
+    select(TABLE.c.ns_per_sample, TABLE.c.newest_at)
+    .where(TABLE.c.parent_id == bindparam("machine"))
+    .order_by(TABLE.c.newest_at, TABLE.c.id)
+)
+OUTLIERS = (
+    select(*(RESULTS.c[name] for name in WantedSetup._fields), RESULTS.c.submission_id)
+    .join(_SUBMISSIONS, _SUBMISSIONS.c.id == RESULTS.c.submission_id)
+    .where(_SUBMISSIONS.c.received_at >= bindparam("since"), _SUBMISSIONS.c.outlier.like(FAILED))
+    .where(RESULTS.c.moderation.is_(None) | (RESULTS.c.moderation != "hidden"))
+    .order_by(RESULTS.c.log_index)
+)
+FIND = (
+    select(_ASKS.c.id, _ASKS.c.result_id)
+    .where(_ASKS.c.root == bindparam("root"), _ASKS.c.reason == bindparam("reason"))
+    .where(_ASKS.c.hardware_slug == bindparam("hardware_slug"))
+    .where(*(_ASKS.c[name] == bindparam(name) for name in CELL_COLUMNS))
+    .order_by(_ASKS.c.id)
+)
