@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench_protocol import statement
+from bench_protocol import shows, statement
 from bench_protocol.errors import ProtocolError
 
 from ..base.errors import LogContradiction, ServerUnreachable
@@ -18,6 +18,7 @@ from ..remote.outbox import Entry
 from ..remote.verify import (
     Verified,
     complete_bundle,
+    facts,
     fetch_bundle,
     parse_address,
     parse_receipt,
@@ -60,6 +61,7 @@ def verify(
         return
     try:
         verified, bundle, trusted = _check(what, open_home())
+        statements = shows.of(facts(verified, bundle))
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"DOES NOT HOLD: {error.detail}")
     if save and bundle is None:
@@ -72,6 +74,7 @@ def verify(
             "holds": verified.sentences,
             "log_index": verified.log_index,
             "key_id": verified.key_id,
+            "shows": [vars(one) for one in statements],
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -83,6 +86,7 @@ def verify(
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)
+    _say_what_it_shows(statements, bundle)
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
     shown = (
         "None of that shows that it is true."
@@ -91,6 +95,17 @@ def verify(
     )
     typer.echo(f"It is signed{logged}. {shown}")
     _require_right(compared)
+
+
+def _say_what_it_shows(
+    statements: tuple[shows.Statement, ...], bundle: dict[str, Any] | None
+) -> None:
+    level = None if bundle is None else bundle["judged"]["trust_level"]
+    said = "" if level is None else f", by its server at trust level {level}"
+    typer.echo(f"what it shows{said}:")
+    for one in statements:
+        words = shows.STATUS_WORDS[one.status]
+        typer.echo(f"  {words:13}  {one.title}: {one.sentence}")
 
 
 def _statement(path: Path) -> "list[Compared] | None":
@@ -158,7 +173,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     try:
         log = client.witness.meet() if client.witness else log
         sealed = json.loads(entry.raw)
-        bundle = complete_bundle(sealed, answer["receipt"], client.read)
+        bundle = complete_bundle(answer["id"], sealed, answer["receipt"], client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:

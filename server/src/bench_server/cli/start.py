@@ -11,6 +11,7 @@ from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import KeysProblem, load_authority
 from . import serve
+from .countersign import countersigning_daily
 from .project import projecting
 from .recompute import recomputing
 from .setup import no_answer, opened, read_settings, stop
@@ -32,6 +33,7 @@ def start(host: str | None, port: int | None, database_url: str | None) -> None:
         with (
             projecting(store) if settings.project == "yes" else nullcontext(),
             recomputing(store, settings) if settings.recomputes else nullcontext(),
+            countersigning_daily(store, settings),
         ):
             if settings.workers > 1:
                 # Workers read the environment, so the options are put there too.

@@ -24,9 +24,18 @@ from .leaderboard import (
     made,
     workload_answer,
 )
-from .results import ResultAnswer, ResultDetail, ResultPageAnswer, SubmitAnswer, result_fields
+from .results import (
+    ResultAnswer,
+    ResultDetail,
+    ResultPageAnswer,
+    SubmitAnswer,
+    result_fields,
+    shown_fields,
+)
 from .trust import (
     ActAnswer,
+    CountersignedAnswer,
+    CountersignedCheckpoint,
     KeyAnswer,
     KeyEventAnswer,
     KeyHistory,
@@ -36,6 +45,7 @@ from .trust import (
     LogRecord,
     OwnResult,
     ReceiptAnswer,
+    Stamp,
     envelope_document,
     key_fields,
     receipt_answer,
@@ -51,6 +61,8 @@ __all__ = [
     "ComparedCell",
     "ComparedRow",
     "ComparedThing",
+    "CountersignedAnswer",
+    "CountersignedCheckpoint",
     "FigureAnswer",
     "HardwareScore",
     "KeyAnswer",
@@ -67,6 +79,7 @@ __all__ = [
     "ResultAnswer",
     "ResultDetail",
     "ResultPageAnswer",
+    "Stamp",
     "SubmitAnswer",
     "ThingKind",
     "UnrankedRow",
@@ -79,5 +92,6 @@ __all__ = [
     "made",
     "receipt_answer",
     "result_fields",
+    "shown_fields",
     "workload_answer",
 ]

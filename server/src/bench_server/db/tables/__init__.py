@@ -13,6 +13,7 @@ from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import (
     Challenge,
+    Countersignature,
     Invite,
     LogCheckpoint,
     LogEntry,
@@ -27,6 +28,7 @@ from .trust import (
 __all__ = [
     "Aggregate",
     "Challenge",
+    "Countersignature",
     "EnvironmentRow",
     "Invite",
     "LogCheckpoint",

@@ -13,9 +13,16 @@ from bench_protocol.matrix import Precision
 from bench_protocol.recomputation import JobKey
 from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
+from bench_protocol.shows import Statement
 
 from ...answers import queries
-from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
+from ...answers.types import (
+    ReceiptAnswer,
+    ResultAnswer,
+    receipt_answer,
+    result_fields,
+    shown_fields,
+)
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
@@ -88,7 +95,8 @@ class ResultPage:
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
-    ``left_out``: undisturbed results count instead.
+    ``left_out``: undisturbed results count instead. ``shows``: what it shows and what it does not,
+    ``level_needs``: what the next trust level needs.
     """
 
     title: str
@@ -99,6 +107,8 @@ class ResultPage:
     signed: Result
     disturbances: tuple[Warn, ...]
     left_out: bool
+    shows: tuple[Statement, ...]
+    level_needs: str | None
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -127,6 +137,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     stated = jobs.stated(session.connection(), keys)
     answer = ResultAnswer(**result_fields(submission, row))
     verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
+    shown = shown_fields(answer, signed)
     return ResultPage(
         title=f"{row.hardware}, {row.workload}",
         json_href=api,
@@ -136,6 +147,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         signed=signed,
         disturbances=tuple(doubts.disturbances(signed.warnings)),
         left_out=queries.left_out(session, row),
+        shows=shown["shows"],
+        level_needs=shown["level_needs"],
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),
