@@ -1,6 +1,7 @@
 """``verify``: check a result's signature, its key's history and its entry in the log."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,10 +17,12 @@ from ..remote.client import ServerRefused
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
 from ..remote.verify import (
+    JUDGED,
     Verified,
     complete_bundle,
     facts,
     fetch_bundle,
+    fetch_judged,
     parse_address,
     parse_receipt,
     read_file,
@@ -100,7 +103,7 @@ def verify(
 def _say_what_it_shows(
     statements: tuple[shows.Statement, ...], bundle: dict[str, Any] | None
 ) -> None:
-    level = None if bundle is None else bundle["judged"]["trust_level"]
+    level = (bundle or {}).get(JUDGED, {}).get("trust_level")
     said = "" if level is None else f", by its server at trust level {level}"
     typer.echo(f"what it shows{said}:")
     for one in statements:
@@ -173,7 +176,9 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
     try:
         log = client.witness.meet() if client.witness else log
         sealed = json.loads(entry.raw)
-        bundle = complete_bundle(answer["id"], sealed, answer["receipt"], client.read)
+        bundle = complete_bundle(sealed, answer["receipt"], client.read)
+        with suppress(ServerRefused):  # a withdrawn result has no verdicts
+            bundle[JUDGED] = fetch_judged(str(answer["id"]), client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:

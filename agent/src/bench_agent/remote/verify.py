@@ -25,8 +25,9 @@ from .outbox import ANSWER_SUFFIX, Entry
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
 MAX_BUNDLE_BYTES = 8 * 1024 * 1024
-# The parts of a bundle. ``judged``: the server's verdicts.
-PARTS = ("envelope", "receipt", "key", "log", "judged")
+# The parts of a bundle, and the part that it lacks where its server no longer has the result.
+PARTS = ("envelope", "receipt", "key", "log")
+JUDGED = "judged"
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
 
@@ -60,21 +61,23 @@ def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
     """Fetch a result's bundle from a server."""
     sealed = read(f"/api/v1/results/{result_id}/envelope")
     receipt = read(f"/api/v1/results/{result_id}/receipt")
-    return complete_bundle(result_id, sealed, receipt, read)
+    return complete_bundle(sealed, receipt, read) | {JUDGED: fetch_judged(result_id, read)}
 
 
-def complete_bundle(
-    result_id: str, sealed: dict[str, Any], receipt: dict[str, Any], read: Read
-) -> dict[str, Any]:
-    """Complete an envelope and its receipt with the server's answers about result, key and log."""
+def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
+    """What the server says of a result: status, trust level, verdicts."""
+    answer = read(f"/api/v1/results/{result_id}")
+    return {name: answer[name] for name in ("status", "trust_level", "verdicts")}
+
+
+def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
+    """Complete an envelope and its receipt with the server's answers about key and log."""
     key_id = sealed["signatures"][0]["keyid"]
-    judged = read(f"/api/v1/results/{result_id}")
     return {
         "envelope": sealed,
         "receipt": receipt,
         "key": read(f"/api/v1/keys/{key_id}"),
         "log": read("/api/v1/log"),
-        "judged": {name: judged[name] for name in ("status", "trust_level", "verdicts")},
     }
 
 
@@ -94,7 +97,8 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
         if "payloadType" in document:
             envelope.read(path.read_bytes())
             return Entry(path)
-        return {name: document[name] for name in PARTS}
+        judged = {JUDGED: document[JUDGED]} if JUDGED in document else {}
+        return {name: document[name] for name in PARTS} | judged
     except OSError as error:
         raise UsageProblem(
             f"{path} cannot be read ({error.strerror}); give a result's address "
@@ -171,10 +175,10 @@ def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Fac
         BadSignature: the verdicts in the bundle are malformed.
     """
     result, logged = statement.parse_result(verified.payload), verified.log_index is not None
-    if bundle is None:
+    judged = None if bundle is None else bundle.get(JUDGED)
+    if judged is None:
         return shows.facts_of(result, "unknown", logged=logged)
     try:
-        judged = bundle["judged"]
         found = shows.facts_of(
             result, str(judged["status"]), judged["trust_level"], judged["verdicts"] or (),
             logged=logged,
