@@ -118,6 +118,8 @@ def test_what_the_next_level_needs() -> None:
     assert "not recomputed" in str(shows.level_needs(facts(2, conformance=pending)))
     doubt = facts(2, own_product={"passed": False})
     assert shows.level_needs(doubt) == "level 3: own_product said so"
+    same = {"passed": False, "sentence": "twice"}
+    assert shows.level_needs(facts(2, own_product=same, mean_power=same)) == "level 3: twice"
     assert "at least two confirmed owners" in str(shows.level_needs(facts(3)))
     assert shows.level_needs(facts(4)) is None
     assert shows.level_needs(facts(None, status="pending", verdicts=())) is None

@@ -152,11 +152,8 @@ def level_needs(facts: Facts) -> str | None:
     if level == 2 and any(check.verdict == "pending" for check in failed):
         return "level 3: the server has not recomputed it yet"
     names = ("challenge", "clocks") if level == 1 else tuple(facts.checks)
-    missing = [
-        facts.checks[name].sentence
-        for name in names
-        if name in facts.checks and not facts.checks[name].passed
-    ]
+    found = [facts.checks[name] for name in names if name in facts.checks]
+    missing = dict.fromkeys(check.sentence for check in found if not check.passed)
     return f"level {level + 1}: {'; '.join(missing)}" if missing else None
 
 

@@ -58,7 +58,7 @@ LEVELS = (
         "It was also measured under a fresh challenge of the server, and its clocks agree, as far "
         "as they can be compared.",
         "Invent all figures with a program of one's own that waits as long as it claims to have "
-        "measured. They must only contradict neither each other nor the bound of the device.",
+        "measured. They must not contradict each other or the bound of the device.",
     ),
     TrustLevel(
         3,
