@@ -7,7 +7,7 @@ import hashlib
 import re
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -30,11 +30,12 @@ DAYS = timedelta(days=3650)
 
 
 class Reply(NamedTuple):
-    """What a server answers."""
+    """What a server answers. ``drips``: it goes on and on, a byte at a time."""
 
     status: int
     body: bytes
     media_type: str = "text/plain"
+    drips: bool = False
 
 
 @contextmanager
@@ -51,15 +52,19 @@ def serving(answer: Callable[[str, bytes], Reply | None]) -> Iterator[str]:
                 return
             self.send_response(reply.status)
             self.send_header("Content-Type", reply.media_type)
-            self.send_header("Content-Length", str(len(reply.body)))
+            if not reply.drips:
+                self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
+            with suppress(OSError):  # the client has gone
+                while reply.drips and not ended.wait(0.02):
+                    self.wfile.write(b".")
 
         def log_message(self, format: str, *args: object) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     try:
         yield f"http://127.0.0.1:{server.server_port}"

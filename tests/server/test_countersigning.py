@@ -17,6 +17,7 @@ from tests.fakes.client import Poster
 from tests.fakes.countersigners import AT, Authority, Reply, Witness, serving
 
 from bench_protocol import note
+from bench_protocol.receipts import Checkpoint
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.countersigned import Trusted
 from bench_server.audit.verify import audit
@@ -219,6 +220,34 @@ def test_the_audit_finds_a_checkpoint_that_the_log_did_not_sign(
     assert "does not verify" in fault
     assert missing == f"no checkpoint is cosigned by {witness.name}"
     assert faults(store, Trusted()) == []
+
+
+def test_the_audit_finds_that_others_saw_another_history(
+    post: Poster, store: Store, witness: Witness, cosigner: Cosigner
+) -> None:
+    """The log signed two roots of one size: one for its readers, one for the witness."""
+    size = countersigning.countersign(store, cosigner, AT)
+    fork = Checkpoint(AUTHORITY.origin, size, bytes(32)).signed(AUTHORITY.log)
+    cosigned = fork + witness.line(note.split(fork)[0])
+    with store.reading() as session:
+        honest = fetch_from(session, AUTHORITY, "x")
+
+        def fetch(path: str) -> bytes:
+            if "countersigned" not in path:
+                return honest(path)
+            one = {"size": size, "note": fork, "checkpoint": cosigned, "stamps": []}
+            return json.dumps({"checkpoints": [one]}).encode()
+
+        found = {fault.detail for fault in audit(fetch, Trusted((witness.key,))).faults}
+    assert "others signed another checkpoint than the log shows" in found
+
+
+def test_an_answer_without_end_is_given_up() -> None:
+    with (
+        serving(lambda _path, _body: Reply(200, b".", drips=True)) as url,
+        pytest.raises(outgoing.NoAnswer, match="the answer takes too long"),
+    ):
+        outgoing.post(url, b"", "text/plain", seconds=0.3)
 
 
 def test_the_thread_goes_on_after_failures_and_logs_a_line(
