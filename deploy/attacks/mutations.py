@@ -42,6 +42,9 @@ REVOKED, STRANGER = results.private_key(4), results.private_key(9)
 CELLS = ("mnist-cnn", "mnist-dense", "fashion-mlp", "fashion-cnn")
 HONEST = 12
 TOGETHER = 100
+REFUSED = "refused"
+# A result that is kept at trust level 1 does not count.
+KEPT = {200: "answered with their first receipt", 201: "kept unranked"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
 NO_LIMIT = {"BENCH_SERVER_ADDRESS_RATE": "off", "BENCH_SERVER_KEY_RATE": "off"}
 # Values of JSON that a reader may stumble over.
@@ -90,11 +93,13 @@ def mutations(folder: Path, count: int, seed: int = 20261124) -> Iterator[Line]:
         after = _counting(store), _boards(http)
     store.close()
     whole = sum(outcomes.values())
-    words = ", ".join(f"{number:,} {what}" for what, number in sorted(outcomes.items()))
+    expected = (REFUSED, *KEPT.values())
+    shown = (*expected, *(outcomes.keys() - {*expected}))
+    words = ", ".join(f"{outcomes[what]:,} {what}" for what in shown)
     yield Line(
         f"{whole:,} envelopes, mutated, replayed, re-signed, re-challenged",
-        words,
-        whole == count and not outcomes["answered 5xx"],
+        words if outcomes.keys() - {*expected} else f"{words}, no 5xx",
+        whole == count and outcomes.keys() <= {*expected},
     )
     yield Line(
         "the same: what counts",
@@ -154,8 +159,8 @@ def _together(http: httpx.Client, lines: list[bytes]) -> Counter[str]:
 
 
 def _outcome(status: int) -> str:
-    kept = {200: "answered with their first receipt", 201: "kept unranked"}
-    return kept.get(status, f"answered {status // 100}xx" if status >= 500 else "refused")
+    refused = 400 <= status < 500
+    return REFUSED if refused else KEPT.get(status, f"answered HTTP {status}")
 
 
 def _counting(store: Store) -> int:

@@ -31,6 +31,7 @@ from bench_server.settings import Settings
 
 rfc3161 = pytest.importorskip("rfc3161_client", reason="rfc3161-client is not installed")
 DAY = timedelta(days=1)
+ON_ONE_DATABASE = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
 OTHER = Witness(AUTHORITY.log_key, "other.example")
 
 
@@ -147,6 +148,7 @@ BAD: dict[str, tuple[Spoil, str]] = {
 }
 
 
+@ON_ONE_DATABASE
 @pytest.mark.parametrize("how", BAD)
 @pytest.mark.parametrize("kind", ["stamp", "cosignature"])
 def test_a_bad_answer_is_one_line_and_stores_nothing(
@@ -167,6 +169,7 @@ def test_a_bad_answer_is_one_line_and_stores_nothing(
     assert countersigning.due(store, (signer,), AT) == ()
 
 
+@ON_ONE_DATABASE
 @pytest.mark.parametrize("what", ["digest", "nonce", "status", "signature"])
 def test_a_stamp_that_proves_nothing_is_refused(
     what: str, post: Poster, store: Store, authority: Authority, stamper: StampAuthority
@@ -184,6 +187,7 @@ def test_a_stamp_of_another_root_is_refused(
         countersigning.countersign(store, other, AT)
 
 
+@ON_ONE_DATABASE
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [

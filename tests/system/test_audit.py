@@ -51,4 +51,17 @@ def test_the_same_seed_makes_the_same_envelopes() -> None:
         [mutate(one, random.Random(7)) for mutate in mutations.MUTATIONS] for _ in range(2)
     )
     assert first == second
-    assert mutations._outcome(503) == "answered 5xx"
+
+
+def test_an_error_of_the_server_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    outcome = mutations._outcome
+
+    def failing(status: int) -> str:
+        return outcome(503 if status == 422 else status)
+
+    monkeypatch.setattr(mutations, "_outcome", failing)
+    monkeypatch.setattr(mutations, "MUTATIONS", (mutations.other_kind,))
+    sent, counts = mutations.mutations(tmp_path, count=20)
+    assert not sent.found
+    assert "answered HTTP 503" in sent.outcome
+    assert counts.found
