@@ -2,11 +2,14 @@
 
 Starts a real server on loopback with a database of its own, submits from three keys, sends what
 must not be believed, then tampers with copies of the database behind the server's back and lets
-``verify-log`` look for it. Exit code 1 if anything passes unseen.
+``verify-log`` look for it. Then come the groups of ``deploy/attacks``: forged traces, fresh owners,
+and as many mutated envelopes as ``MUTATIONS`` says (10,000); arguments name some of the groups.
+Exit code 1 if anything passes unseen.
 """
 
 import base64
 import json
+import os
 import shutil
 import sqlite3
 import sys
@@ -16,13 +19,17 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import httpx
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from deploy.attacks import Group, Line  # noqa: E402
+from deploy.attacks.forged import forged  # noqa: E402
+from deploy.attacks.mutations import mutations  # noqa: E402
+from deploy.attacks.owners import fresh_owners  # noqa: E402
 from tests.fakes import results  # noqa: E402
 from tests.fakes.client import bind  # noqa: E402
 from tests.fakes.live import running_server  # noqa: E402
@@ -40,14 +47,13 @@ from bench_server.log.server_keys import load_authority  # noqa: E402
 JSON = {"Content-Type": "application/json"}
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
 ORIGIN = "trainmark.localhost"
-
-
-class Line(NamedTuple):
-    """One attack: what was tried, what came of it, and whether that is as it must be."""
-
-    attack: str
-    outcome: str
-    found: bool
+MUTATIONS = int(os.environ.get("MUTATIONS", "10000"))
+# Each runs in a folder of its own. Add a group of attacks here.
+GROUPS: dict[str, Group] = {
+    "forged": forged,
+    "owners": fresh_owners,
+    "mutations": partial(mutations, count=MUTATIONS),
+}
 
 
 def submit(http: httpx.Client, raw: bytes) -> httpx.Response:
@@ -269,6 +275,10 @@ def main() -> int:
         with sqlite3.connect(database) as db:
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         lines += tampering(database, scratch / "server-keys", scratch)
+        for name in sys.argv[1:] or GROUPS:
+            own = scratch / name
+            own.mkdir()
+            lines += GROUPS[name](own)
     width = max(len(line.attack) for line in lines)
     for line in lines:
         print(f"{'found ' if line.found else 'MISSED'}  {line.attack:{width}}  {line.outcome}")

@@ -39,6 +39,7 @@ PAGES = (
     "/trends",
     "/log",
     "/methodology",
+    "/trust",
     "/documents/faults",
     "/submit",
     "/docs",

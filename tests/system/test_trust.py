@@ -256,6 +256,28 @@ def test_a_bundle_holds_offline_and_no_part_of_it_can_be_changed(
     assert agent("verify", str(file)).code == 1
 
 
+def test_verify_says_what_a_result_shows_as_its_server_does(
+    home: Home, client: Client, tmp_path: Path
+) -> None:
+    put(home)
+    (identity,) = sent(home, client)
+    address = f"{client.server}/results/{identity}"
+    shown = json.loads(client.fetch(f"/api/v1/results/{identity}?wait=10"))["shows"]
+    agent, file = Agent(home.root), tmp_path / "bundle.json"
+    assert agent("verify", address, "--save", str(file), "--json").json()["shows"] == shown
+    assert agent("verify", str(file), "--json").json()["shows"] == shown
+    words = agent("verify", str(file)).stdout
+    assert "what it shows, by its server at trust level 1:" in words
+    assert "does not hold  Measured under a fresh challenge: measured without a challenge" in words
+    bundle = json.loads(file.read_text())
+    file.write_text(json.dumps(bundle | {"judged": {"status": "measured", "trust_level": 1}}))
+    assert agent("verify", str(file)).code == 1
+    del bundle["judged"]
+    file.write_text(json.dumps(bundle))
+    statements = agent("verify", str(file), "--json").json()["shows"]
+    assert [one["what"] for one in statements if one["status"] == "holds"] == ["signature", "log"]
+
+
 def test_a_key_revoked_by_its_owners_other_key_is_checked(
     home: Home, client: Client, database: str, tmp_path: Path
 ) -> None:

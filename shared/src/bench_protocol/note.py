@@ -8,6 +8,7 @@ import binascii
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
@@ -51,7 +52,7 @@ def parse_key(text: str) -> NoteKey:
     """
     name, _, rest = text.strip().partition("+")
     hint, _, encoded = rest.partition("+")
-    raw = _base64(encoded, "verifier key")
+    raw = raw_of(encoded, "verifier key")
     key = NoteKey(name, raw[1:])
     if not KEY_NAME.fullmatch(name) or len(raw) != 33 or raw[:1] != ED25519:
         raise InvalidProof("not a verifier key of an Ed25519 log", field="log.key")
@@ -66,11 +67,20 @@ def sign(text: str, name: str, key: Ed25519PrivateKey) -> str:
     return f"{text}\n\u2014 {name} {base64.b64encode(signature).decode()}\n"
 
 
-def open_note(note: str, key: NoteKey) -> str:
-    """The text of a note that this key signed. Signatures of other keys are ignored.
+class Line(NamedTuple):
+    """A signature line: the signer's name, the key's hint (four bytes) with what follows it, and
+    the line itself with its newline."""
+
+    name: str
+    raw: bytes
+    text: str
+
+
+def split(note: str) -> tuple[str, tuple[Line, ...]]:
+    """The text of a note, which ends in a newline, and its signature lines; nothing is verified.
 
     Raises:
-        InvalidProof: no note, not signed by this key, or its signature does not verify.
+        InvalidProof: no note, or a line is malformed.
     """
     text, separator, lines = note.rpartition("\n\n")
     text += "\n"
@@ -78,13 +88,25 @@ def open_note(note: str, key: NoteKey) -> str:
         raise InvalidProof("not a signed note", field="checkpoint")
     if any(ord(character) < 32 and character != "\n" for character in note):
         raise InvalidProof("a note holds no control characters", field="checkpoint")
-    verified = False
+    found = []
     for line in lines[:-1].split("\n"):
         match = re.fullmatch(r"\u2014 (\S+) (\S+)", line)
         if match is None:
             raise InvalidProof("a signature line is malformed", field="checkpoint")
-        raw = _base64(match[2], "checkpoint")
-        if (match[1], raw[:4]) != (key.name, key.hint):
+        found.append(Line(match[1], raw_of(match[2], "checkpoint"), f"{line}\n"))
+    return text, tuple(found)
+
+
+def open_note(note: str, key: NoteKey) -> str:
+    """The text of a note that this key signed. Signatures of other keys are ignored.
+
+    Raises:
+        InvalidProof: no note, not signed by this key, or its signature does not verify.
+    """
+    text, lines = split(note)
+    verified = False
+    for name, raw, _ in lines:
+        if (name, raw[:4]) != (key.name, key.hint):
             continue
         try:
             Ed25519PublicKey.from_public_bytes(key.public_key).verify(raw[4:], text.encode())
@@ -98,7 +120,12 @@ def open_note(note: str, key: NoteKey) -> str:
     return text
 
 
-def _base64(text: str, field: str) -> bytes:
+def raw_of(text: str, field: str) -> bytes:
+    """The bytes of padded base64.
+
+    Raises:
+        InvalidProof: it is something else.
+    """
     try:
         return base64.b64decode(text.encode("ascii"), validate=True)
     except (ValueError, binascii.Error):

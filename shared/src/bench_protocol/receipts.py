@@ -51,13 +51,24 @@ def open_checkpoint(text: str, key: note.NoteKey) -> Checkpoint:
     Raises:
         InvalidProof: another key signed it, or it is not this log's checkpoint.
     """
-    lines = note.open_note(text, key).split("\n")
+    checkpoint = parse_checkpoint(note.open_note(text, key))
+    if checkpoint.origin != key.name:
+        raise InvalidProof(
+            f"a checkpoint of {checkpoint.origin}, not of {key.name}", field="checkpoint"
+        )
+    return checkpoint
+
+
+def parse_checkpoint(text: str) -> Checkpoint:
+    """Read the text of a checkpoint's note; its signatures are not verified here.
+
+    Raises:
+        InvalidProof: it is something else.
+    """
+    lines = text.split("\n")
     if len(lines) < 4 or not re.fullmatch(r"0|[1-9][0-9]{0,18}", lines[1]):
         raise InvalidProof("not a checkpoint", field="checkpoint")
-    if lines[0] != key.name:
-        raise InvalidProof(f"a checkpoint of {lines[0]}, not of {key.name}", field="checkpoint")
-    root = _hash(lines[2])
-    return Checkpoint(lines[0], int(lines[1]), root)
+    return Checkpoint(lines[0], int(lines[1]), _hash(lines[2]))
 
 
 @dataclass(frozen=True)

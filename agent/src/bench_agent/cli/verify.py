@@ -1,12 +1,13 @@
 """``verify``: check a result's signature, its key's history and its entry in the log."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bench_protocol import statement
+from bench_protocol import shows, statement
 from bench_protocol.errors import ProtocolError
 
 from ..base.errors import LogContradiction, ServerUnreachable
@@ -17,9 +18,12 @@ from ..remote.client import ServerRefused
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
 from ..remote.verify import (
+    JUDGED,
     Verified,
     complete_bundle,
+    facts,
     fetch_bundle,
+    fetch_judged,
     parse_address,
     parse_receipt,
     read_file,
@@ -61,6 +65,7 @@ def verify(
         return
     try:
         verified, bundle, trusted = _check(what, open_home())
+        statements = shows.of(facts(verified, bundle))
     except ProtocolError as error:
         stop(Exit.SOME_FAILED, f"NOT VALID: {error.detail}")
     if save and bundle is None:
@@ -73,6 +78,7 @@ def verify(
             "holds": verified.sentences,
             "log_index": verified.log_index,
             "key_id": verified.key_id,
+            "shows": [vars(one) for one in statements],
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -85,6 +91,7 @@ def verify(
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)
+    _say_what_it_shows(statements, bundle)
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
     meaning = (
         "None of that shows that it is true."
@@ -93,6 +100,17 @@ def verify(
     )
     say(shown, f"It is signed{logged}. {meaning}")
     _require_right(compared)
+
+
+def _say_what_it_shows(
+    statements: tuple[shows.Statement, ...], bundle: dict[str, Any] | None
+) -> None:
+    level = (bundle or {}).get(JUDGED, {}).get("trust_level")
+    said = "" if level is None else f", by its server at trust level {level}"
+    typer.echo(f"what it shows{said}:")
+    for one in statements:
+        words = shows.STATUS_WORDS[one.status]
+        typer.echo(f"  {words:13}  {one.title}: {one.sentence}")
 
 
 def _statement(path: Path) -> "list[Compared] | None":
@@ -161,6 +179,8 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
         log = client.witness.meet() if client.witness else log
         sealed = json.loads(entry.raw)
         bundle = complete_bundle(sealed, answer["receipt"], client.read)
+        with suppress(ServerRefused):  # a withdrawn result has no verdicts
+            bundle[JUDGED] = fetch_judged(str(answer["id"]), client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:

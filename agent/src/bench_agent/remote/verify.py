@@ -1,7 +1,9 @@
 """Verify a result without trusting its source: envelope, key history, inclusion in the log.
 
 A *bundle* is one document of server answers with everything needed; verifying it asks no server. It
-proves who signed what and that the log contains it, not that it is true.
+proves who signed what and that the log contains it, not that it is true. A bundle also holds the
+server's verdicts, from which :mod:`bench_protocol.shows` says what the result shows; these are the
+server's word.
 """
 
 import re
@@ -12,7 +14,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import envelope, keys, note, receipts, statement, strict_json
+from bench_protocol import envelope, keys, note, receipts, shows, statement, strict_json
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
 from bench_protocol.receipts import Receipt
@@ -23,6 +25,9 @@ from .outbox import ANSWER_SUFFIX, Entry
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
 MAX_BUNDLE_BYTES = 8 * 1024 * 1024
+# The parts of a bundle, and the part that it lacks where its server no longer has the result.
+PARTS = ("envelope", "receipt", "key", "log")
+JUDGED = "judged"
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
 
@@ -55,7 +60,14 @@ def parse_address(text: str) -> tuple[str, str] | None:
 def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
     """Fetch a result's bundle from a server."""
     sealed = read(f"/api/v1/results/{result_id}/envelope")
-    return complete_bundle(sealed, read(f"/api/v1/results/{result_id}/receipt"), read)
+    receipt = read(f"/api/v1/results/{result_id}/receipt")
+    return complete_bundle(sealed, receipt, read) | {JUDGED: fetch_judged(result_id, read)}
+
+
+def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
+    """What the server says of a result: status, trust level, verdicts."""
+    answer = read(f"/api/v1/results/{result_id}")
+    return {name: answer[name] for name in ("status", "trust_level", "verdicts")}
 
 
 def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
@@ -85,7 +97,8 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
         if "payloadType" in document:
             envelope.read(path.read_bytes())
             return Entry(path)
-        return {name: document[name] for name in ("envelope", "receipt", "key", "log")}
+        judged = {JUDGED: document[JUDGED]} if JUDGED in document else {}
+        return {name: document[name] for name in PARTS} | judged
     except OSError as error:
         raise UsageProblem(
             f"{path} cannot be read ({error.strerror}); give a result's address "
@@ -154,6 +167,28 @@ def verify_own(
         return Verified(key_id, None, tuple(said), opened.payload)
     said.append(_logged(opened, receipt, note.parse_key(log_key)))
     return Verified(key_id, receipt.index, tuple(said), opened.payload)
+
+
+def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Facts:
+    """What a verified result's statements follow from: the verdicts of its server, if there are
+    any.
+
+    Raises:
+        BadSignature: the verdicts in the bundle are malformed.
+    """
+    result, logged = statement.parse_result(verified.payload), verified.log_index is not None
+    judged = None if bundle is None else bundle.get(JUDGED)
+    if judged is None:
+        return shows.facts_of(result, "unknown", logged=logged)
+    try:
+        found = shows.facts_of(
+            result, str(judged["status"]), judged["trust_level"], judged["verdicts"] or (),
+            logged=logged,
+        )  # fmt: skip
+        found.checks  # noqa: B018 - reads them all
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadSignature(f"the bundle's verdicts are malformed: {error}") from None
+    return found
 
 
 def parse_receipt(document: Any) -> Receipt:

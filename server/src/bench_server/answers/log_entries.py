@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from urllib.parse import parse_qs, urlsplit
 
 from pydantic import TypeAdapter
@@ -10,7 +11,14 @@ from sqlmodel import Session, col, select
 from bench_protocol import acts, envelope, keys, strict_json
 from bench_protocol.receipts import open_checkpoint
 
-from ..db.tables import Challenge, LogCheckpoint, LogEntry, Measurement, Submission
+from ..db.tables import (
+    Challenge,
+    Countersignature,
+    LogCheckpoint,
+    LogEntry,
+    Measurement,
+    Submission,
+)
 from ..ingest import challenges
 from ..ingest.verdicts import Finding
 from ..log import reader
@@ -18,7 +26,17 @@ from ..log.server_keys import Authority
 from ..projection import position
 from .filters import BoardFilters
 from .leaderboard import leaderboard
-from .types import LeaderboardAnswer, LogAnswer, LogPage, LogRecord, envelope_document, flat
+from .types import (
+    CountersignedAnswer,
+    CountersignedCheckpoint,
+    LeaderboardAnswer,
+    LogAnswer,
+    LogPage,
+    LogRecord,
+    Stamp,
+    envelope_document,
+    flat,
+)
 
 
 def state(session: Session, authority: Authority, license: str) -> LogAnswer:
@@ -52,6 +70,41 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
     shown = entries[:limit]
     following = entries[limit].log_index if len(entries) > limit else None
     return LogPage(tuple(_records(session, authority, shown)), following)
+
+
+def countersigned(session: Session, days: int) -> CountersignedAnswer:
+    """The checkpoints of the last days on which somebody countersigned."""
+    newest = (
+        select(Countersignature.day)
+        .distinct()
+        .order_by(col(Countersignature.day).desc())
+        .limit(days)
+    )
+    rows = session.exec(
+        select(Countersignature, LogCheckpoint.note)
+        .join(LogCheckpoint, col(LogCheckpoint.size) == col(Countersignature.size))
+        .where(col(Countersignature.day).in_(newest))
+        .order_by(
+            col(Countersignature.day).desc(),
+            col(Countersignature.size).desc(),
+            col(Countersignature.signer),
+        )
+    ).all()
+    checkpoints = []
+    for (day, size, note), group in groupby(rows, lambda row: (row[0].day, row[0].size, row[1])):
+        signed = [row[0] for row in group]
+        cosigned = [row for row in signed if row.kind == "cosignature"]
+        stamps = (
+            Stamp(row.signer, row.signed_at, base64.b64encode(row.value).decode())
+            for row in signed
+            if row.kind == "stamp"
+        )
+        lines = "".join(row.value.decode() for row in cosigned)
+        witnesses = tuple(row.signer for row in cosigned)
+        checkpoints.append(
+            CountersignedCheckpoint(day, size, note + lines, note, witnesses, tuple(stamps))
+        )
+    return CountersignedAnswer(tuple(checkpoints))
 
 
 def _records(
@@ -123,6 +176,9 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
             return reader.newest_checkpoint(session).note.encode()
         if address.path == "/api/v1/log":
             return TypeAdapter(LogAnswer).dump_json(state(session, authority, license))
+        if address.path == "/api/v1/log/countersigned":
+            signed = countersigned(session, int(query["limit"]))
+            return TypeAdapter(CountersignedAnswer).dump_json(signed)
         if address.path == "/api/v1/log/entries":
             shown = page(session, authority, int(query["start"]), 256)
             return TypeAdapter(LogPage).dump_json(shown)

@@ -42,6 +42,8 @@ from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
 from ..projection.projector import Projector
 from ..ranking.figures import Setup
+from . import countersigned
+from .countersigned import NOBODY, Trusted
 
 Fetch = Callable[[str], bytes]
 # The same code computes figures from the same integers; only the order of sums may differ.
@@ -83,11 +85,12 @@ class Boards(NamedTuple):
     as_of: int
 
 
-def audit(fetch: Fetch) -> Report:
+def audit(fetch: Fetch, trusted: Trusted = NOBODY) -> Report:
     """Audit a server.
 
     Args:
         fetch: returns the bytes at a path of the server.
+        trusted: whose countersignatures are checked.
 
     Raises:
         ProtocolError: an answer is malformed.
@@ -106,6 +109,7 @@ def audit(fetch: Fetch) -> Report:
     replayed, more = _replay(sound, state, boards.as_of)
     faults += more
     faults += _figure_faults(replayed, boards.speeds)
+    faults += [Fault(*found) for found in countersigned.faults(fetch, key, records, trusted)]
     return Report(
         origin=checkpoint.origin,
         key=str(key),

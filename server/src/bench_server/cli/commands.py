@@ -1,5 +1,6 @@
 """The commands of ``bench-server`` besides ``serve``."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
@@ -11,6 +12,7 @@ from ..db.store import Store
 from ..projection import reindex as reindexing
 from ..projection.projector import Projector
 from ..ranking import published
+from . import countersign as countersigners
 from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
@@ -93,6 +95,20 @@ def recompute(
     with open_store(database_url) as (store, settings):
         count = recomputing.work(store, settings, once)
     print(f"recomputed {count:,} jobs")
+
+
+@others.command()
+def countersign(database_url: DatabaseUrl = None) -> None:
+    """Ask for today's time-stamp and cosignatures of the log; once a day, as serve does itself."""
+    with open_store(database_url) as (store, settings):
+        signers = countersigners.signers_of(settings)
+        asked = countersigners.once(store, signers, datetime.now(UTC))
+    for signer, outcome in asked:
+        signed = isinstance(outcome, int)
+        print(f"{signer.name}: {f'signed {outcome:,} entries' if signed else outcome}")
+    print(f"asked {len(asked)} of {len(signers)}")
+    if any(not isinstance(outcome, int) for _, outcome in asked):
+        raise typer.Exit(1)
 
 
 @others.command()

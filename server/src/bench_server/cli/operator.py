@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.error import URLError
@@ -16,18 +17,19 @@ import typer
 from pydantic import ValidationError
 from sqlmodel import col, select
 
-from bench_protocol import acts, envelope, statement
+from bench_protocol import acts, cosignatures, envelope, statement
 from bench_protocol.errors import ProtocolError, first_invalid_field
 
 from ..answers import log_entries
 from ..app import utc_now
-from ..audit import archive
+from ..audit import archive, countersigned
 from ..audit import verify as audit
 from ..db.store import Store
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
+from ..log.stamps import read_certificates
 from .options import DatabaseUrl
 from .setup import open_store, stop
 
@@ -161,15 +163,24 @@ def verify_log(
         Path | None,
         typer.Option(help="Save all fetched data as a dump, for others to verify."),
     ] = None,
+    witness_key: Annotated[
+        list[str] | None,
+        typer.Option(help="Verifier key of a witness whose cosignature is wanted; repeatable."),
+    ] = None,
+    timestamp_certificates: Annotated[
+        Path | None,
+        typer.Option(help="PEM file with the roots that its time-stamps must lead to."),
+    ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Rebuild the log's tree and the leaderboard from a server's public answers, and compare."""
+    trusted = _trusted(witness_key or [], timestamp_certificates)
     try:
         with ExitStack() as opened:
             fetch = _fetch(opened, what, database_url)
             if save is not None:
                 fetch = opened.enter_context(archive.keeping(fetch, save))
-            report = audit.audit(fetch)
+            report = audit.audit(fetch, trusted)
     except URLError as error:
         raise stop(f"the server does not answer: {error.reason}") from None
     except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
@@ -188,6 +199,21 @@ def verify_log(
     if report.faults:
         raise typer.Exit(1)
     print("the tree, every checkpoint, signature and figure follow from the entries")
+    if trusted != countersigned.NOBODY:
+        print("whoever was named has signed the log too")
+
+
+def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigned.Trusted:
+    try:
+        keys = tuple(cosignatures.parse_witness_key(key) for key in witness_keys)
+        roots = () if certificates is None else read_certificates(certificates)
+    except ProtocolError as error:
+        raise stop(f"--witness-key: {error.detail}") from None
+    except ValueError as error:
+        raise stop(f"--timestamp-certificates: {error}") from None
+    if roots and find_spec("rfc3161_client") is None:
+        raise stop("--timestamp-certificates: run: pip install 'bench-server[timestamps]'")
+    return countersigned.Trusted(keys, roots)
 
 
 def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> audit.Fetch:

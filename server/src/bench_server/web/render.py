@@ -9,7 +9,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from bench_protocol import doubt_text, doubts
+from bench_protocol import doubt_text, doubts, shows, trust_levels
 from bench_protocol import format as people
 from bench_protocol.matrix import caveat
 
@@ -58,6 +58,10 @@ def environment() -> Environment:
     env.globals["static"] = static_files.address
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
+    env.globals["LEVELS"] = trust_levels.LEVELS
+    env.globals["ASSURANCE_WORDS"] = trust_levels.ASSURANCE_WORDS
+    env.globals["STATUS_WORDS"] = shows.STATUS_WORDS
+    env.globals["level_words"] = trust_levels.words
     return env
 
 

@@ -4,6 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from bench_protocol import shows, trust_levels
+from bench_protocol.result import Result
+from bench_protocol.shows import Statement
+from bench_protocol.trust_levels import Assurance
+
 from ...db.tables import Measurement, Submission
 from ...ingest.verdicts import CheckVerdict, from_text
 from ...ranking.reproduction import Reproduction, Verdict
@@ -107,13 +112,33 @@ class ReproductionAnswer:
 class ResultDetail(ResultAnswer):
     """A result with its signed payload; ``cell`` as the protocol writes it. ``reproduction`` is
     null for one that is not ranked or has not reached level 3. ``ask_id``: the ask of this server
-    that it answers; null if it names none that was drawn for it."""
+    that it answers; null if it names none that was drawn for it.
+
+    ``shows``: what it shows and what it does not, which follows from its verdicts. ``assurance``:
+    whose word its trust level is; ``level_needs``: what the next level needs. Both are null while
+    it is pending.
+    """
 
     reproduction: ReproductionAnswer | None
     ask_id: str | None
+    assurance: Assurance | None
+    level_needs: str | None
+    shows: tuple[Statement, ...]
     cell: dict[str, Any]
     payload_type: str
     result: dict[str, Any]
+
+
+def shown_fields(answer: ResultAnswer, signed: Result) -> dict[str, Any]:
+    """What a result shows: arguments of :class:`ResultDetail`."""
+    verdicts = [vars(verdict) for verdict in answer.verdicts or ()]
+    facts = shows.facts_of(signed, answer.status, answer.trust_level, verdicts)
+    level = answer.trust_level
+    return {
+        "assurance": None if level is None else trust_levels.LEVELS[level].assurance,
+        "level_needs": shows.level_needs(facts),
+        "shows": shows.of(facts),
+    }
 
 
 # Fields of an answer that are no columns of the row.

@@ -14,6 +14,7 @@ from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
 from .trust import (
     Challenge,
+    Countersignature,
     Invite,
     LogCheckpoint,
     LogEntry,
@@ -30,6 +31,7 @@ __all__ = [
     "Ask",
     "AskDay",
     "Challenge",
+    "Countersignature",
     "EnvironmentRow",
     "Invite",
     "LogCheckpoint",

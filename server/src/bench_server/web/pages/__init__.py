@@ -5,7 +5,7 @@
 
 from .compare import ComparePage
 from .docs import DocsPage
-from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage
+from .guides import DumpsPage, LogPage, MethodologyPage, SubmitPage, TrustPage
 from .hardware import HardwarePage, MachinePage, WorkloadPage
 from .leaderboard import LeaderboardPage
 from .lists import HardwareListPage, MachineListPage, ResultListPage
@@ -30,6 +30,7 @@ PAGES: dict[str, type] = {
     "log.html": LogPage,
     "methodology.html": MethodologyPage,
     "submit.html": SubmitPage,
+    "trust.html": TrustPage,
     "docs.html": DocsPage,
     "dumps.html": DumpsPage,
 }

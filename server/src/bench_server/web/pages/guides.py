@@ -1,4 +1,6 @@
-"""Guide pages: ``/methodology``, ``/documents/NAME``, ``/submit``, ``/log``, ``/dumps/``."""
+"""Guide pages: ``/methodology``, ``/trust``, ``/documents/NAME``, ``/submit``, ``/log``,
+``/dumps/``.
+"""
 
 import posixpath
 from dataclasses import dataclass
@@ -10,16 +12,20 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 from sqlmodel import Session
 
+from bench_protocol import shows, trust_levels
 from bench_protocol.hardware import slug
+from bench_protocol.shows import Row
+from bench_protocol.trust_levels import TrustLevel
 
 from ...answers import known, log_entries
-from ...answers.types import LogAnswer, LogRecord
+from ...answers.types import CountersignedCheckpoint, LogAnswer, LogRecord
 from ...errors import NotFound
 from ...export import daily
 from ...log.server_keys import Authority
 from ...settings import Settings
 
 NEWEST_ENTRIES = 25
+NEWEST_DAYS = 3
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,21 @@ class MethodologyPage:
     json_href: str
     text: Markup
     sections: tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class TrustPage:
+    """``/trust``: what does each trust level need, and what could a cheater still do?
+
+    ``rows``: what the statements about a result mean; ``unmeasured``: devices without a measured
+    tolerance.
+    """
+
+    title: str
+    json_href: str
+    levels: tuple[TrustLevel, ...]
+    rows: tuple[Row, ...]
+    unmeasured: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,12 +87,13 @@ class SubmitPage:
 @dataclass(frozen=True)
 class LogPage:
     """``/log``: how large is the log, what did it sign, and how is it verified? ``records`` are
-    the newest entries, newest first."""
+    the newest entries, newest first; ``countersigned``: what others signed in the last days."""
 
     title: str
     json_href: str
     answer: LogAnswer
     records: tuple[LogRecord, ...]
+    countersigned: tuple[CountersignedCheckpoint, ...]
 
 
 @dataclass(frozen=True)
@@ -86,6 +108,16 @@ class DumpsPage:
 def methodology_page() -> MethodologyPage:
     title, text, sections = _document("methodology.md")
     return MethodologyPage(title, "/api/v1/workloads", text, sections)
+
+
+def trust_page() -> TrustPage:
+    unmeasured = tuple(
+        words
+        for device, words in trust_levels.DEVICES.items()
+        if trust_levels.not_checkable(device, "float32")
+    )
+    levels = trust_levels.LEVELS
+    return TrustPage("Trust levels", "/openapi.json", levels, shows.ROWS, unmeasured)
 
 
 def document_page(name: str) -> DocumentPage:
@@ -109,7 +141,8 @@ def log_page(session: Session, authority: Authority, license: str) -> LogPage:
     answer = log_entries.state(session, authority, license)
     newest = max(answer.size - NEWEST_ENTRIES, 0)
     records = log_entries.page(session, authority, newest, NEWEST_ENTRIES).records
-    return LogPage("The log", "/api/v1/log", answer, records[::-1])
+    signed = log_entries.countersigned(session, NEWEST_DAYS).checkpoints
+    return LogPage("The log", "/api/v1/log", answer, records[::-1], signed)
 
 
 def dumps_page(folder: Path | None) -> DumpsPage:

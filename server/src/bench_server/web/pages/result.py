@@ -13,6 +13,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.recomputation import JobKey
 from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
+from bench_protocol.shows import Statement
 
 from ...answers import queries
 from ...answers.types import (
@@ -21,6 +22,7 @@ from ...answers.types import (
     ResultAnswer,
     receipt_answer,
     result_fields,
+    shown_fields,
 )
 from ...db.tables import SigningKey
 from ...ingest.columns import stored_result
@@ -95,7 +97,8 @@ class ResultPage:
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
     ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
-    before level 3. ``ask``: the ask that it answers, in words; null if it names none.
+    before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
+    what it shows and what it does not, ``level_needs``: what the next trust level needs.
     """
 
     title: str
@@ -108,6 +111,8 @@ class ResultPage:
     left_out: bool
     reproduction: ReproductionAnswer | None
     ask: str | None
+    shows: tuple[Statement, ...]
+    level_needs: str | None
     trace: charts.BlockTrace | None
     startup: tuple[charts.Segment, ...]
     conformance: CheckVerdict | None
@@ -136,6 +141,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
     stated = jobs.stated(session.connection(), keys)
     answer = ResultAnswer(**result_fields(submission, row))
     verdicts = {verdict.check: verdict for verdict in answer.verdicts or ()}
+    shown = shown_fields(answer, signed)
     return ResultPage(
         title=f"{row.hardware}, {row.workload}",
         json_href=api,
@@ -147,6 +153,8 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         left_out=queries.left_out(session, row),
         reproduction=queries.reproduction_of(session, row),
         ask=_ask(signed, row.ask_id),
+        shows=shown["shows"],
+        level_needs=shown["level_needs"],
         trace=charts.block_trace(measured.blocks.durations_ns) if measured else None,
         startup=_startup(signed),
         conformance=verdicts.get("conformance"),

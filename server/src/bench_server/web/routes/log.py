@@ -6,8 +6,8 @@ from fastapi import APIRouter, Path, Query, Response
 from fastapi.responses import PlainTextResponse
 
 from ...answers import log_entries
-from ...answers.types import LogAnswer, LogPage
-from ...log import reader
+from ...answers.types import CountersignedAnswer, LogAnswer, LogPage
+from ...log import countersigning, reader
 from .deps import AuthorityDep, Reading, SettingsDep, problems
 
 router = APIRouter(tags=["log"])
@@ -51,12 +51,26 @@ def list_log_entries(
 
 
 @router.get(
+    "/api/v1/log/countersigned",
+    summary="Daily checkpoints that others signed too: time-stamps and cosignatures of witnesses",
+    responses=problems(422),
+)
+def list_countersigned(
+    session: Reading,
+    limit: Annotated[
+        int, Query(ge=1, le=366, description="how many days at most", examples=[7])
+    ] = 31,
+) -> CountersignedAnswer:
+    return log_entries.countersigned(session, limit)
+
+
+@router.get(
     "/checkpoint",
-    summary="The log's signed size and root (C2SP tlog-checkpoint)",
+    summary="The log's signed size and root (C2SP tlog-checkpoint), with its cosignatures",
     response_class=PlainTextResponse,
 )
 def get_checkpoint(session: Reading) -> Response:
-    note = reader.newest_checkpoint(session).note
+    note = countersigning.with_cosignatures(session, reader.newest_checkpoint(session))
     return PlainTextResponse(note, headers={"Cache-Control": "no-cache"})
 
 

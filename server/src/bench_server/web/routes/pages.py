@@ -152,6 +152,11 @@ def methodology(request: Request) -> HTMLResponse:
     return render.page(request, "methodology.html", guides.methodology_page())
 
 
+@router.get("/trust")
+def trust(request: Request) -> HTMLResponse:
+    return render.page(request, "trust.html", guides.trust_page())
+
+
 @router.get("/documents/{name:path}")
 def document(request: Request, name: str) -> HTMLResponse:
     return render.page(request, "document.html", guides.document_page(name))

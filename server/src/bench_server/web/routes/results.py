@@ -21,9 +21,11 @@ from ...answers.types import (
     SubmitAnswer,
     receipt_answer,
     result_fields,
+    shown_fields,
 )
 from ...db.store import Store
 from ...ingest.accept import Accepted
+from ...ingest.columns import stored_result
 from ...ingest.inbox import Inbox
 from ...log import reader
 from ..problems import problem_of
@@ -206,8 +208,10 @@ def _detail(store: Store, result_id: str) -> ResultDetail:
     with store.reading() as session:
         submission, row = queries.result_with_id(session, result_id)
         predicate = strict_json.loads(submission.payload)["predicate"]
+        fields = result_fields(submission, row)
         return ResultDetail(
-            **result_fields(submission, row),
+            **fields,
+            **shown_fields(ResultAnswer(**fields), stored_result(submission.payload)),
             cell=predicate["cell"],
             reproduction=queries.reproduction_of(session, row),
             ask_id=row.ask_id,

@@ -1,0 +1,55 @@
+"""Forged results: traces and witness that are copied, replayed or precomputed. The server
+recomputes in earnest; each must stay below trust level 3.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.forgeries import FORGERIES, KEY, OTHER_KEY, Scene
+from tests.fakes.trusted import BEGAN
+
+from bench_protocol.result import Result
+from bench_server.db import migrate
+from bench_server.db.store import Store
+from bench_server.ingest import key_events
+from bench_server.ingest.verdicts import CheckVerdict
+from bench_server.log import writer
+
+from . import Line
+
+TRUSTED = 3
+
+
+def forged(folder: Path) -> Iterator[Line]:
+    """Every forgery, and the honest result beside them."""
+    store = Store(f"sqlite:///{folder / 'forged.db'}")
+    migrate.migrate(store.engine)
+    with store.writing() as session:
+        writer.begin(session, AUTHORITY)
+    for key in (KEY, OTHER_KEY):
+        key_events.accept(results.enrollment(key), store, AUTHORITY, "open", BEGAN)
+    scene = Scene(store)
+    level, _ = scene.judged(scene.honest())
+    yield Line("none: an honest result", f"level {level}", level == TRUSTED)
+    for forge in FORGERIES:
+        yield _sent(scene, forge)
+    store.close()
+
+
+def _sent(scene: Scene, forge: Callable[[Scene], Result]) -> Line:
+    level, verdicts = scene.judged(forge(scene))
+    return Line(
+        f"forged: {forge.__name__.replace('_', ' ')}",
+        f"level {level}: {_why(verdicts)}",
+        level < TRUSTED,
+    )
+
+
+def _why(verdicts: tuple[CheckVerdict, ...]) -> str:
+    """The gravest finding."""
+    order = ("stale", "unranked", "quarantined", "doubtful")
+    failed = [verdict for verdict in verdicts if not verdict.passed]
+    failed.sort(key=lambda verdict: order.index(verdict.effect))
+    return f"{failed[0].check}: {failed[0].sentence}" if failed else "no check failed"

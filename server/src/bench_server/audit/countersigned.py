@@ -1,0 +1,88 @@
+"""Check what others signed of a log: the checkpoints are the log's own, and the signatures verify.
+
+Only signatures of witnesses and authorities that the auditor names are checked.
+"""
+
+import base64
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.x509 import Certificate
+
+from bench_protocol import cosignatures, receipts
+from bench_protocol.cosignatures import WitnessKey
+from bench_protocol.errors import ProtocolError
+from bench_protocol.note import NoteKey, split
+
+from ..log import stamps
+
+PATH = "/api/v1/log/countersigned?limit=366"
+
+
+@dataclass(frozen=True)
+class Trusted:
+    """Whom the auditor trusts: keys of witnesses, and root certificates of time-stamp
+    authorities."""
+
+    witnesses: tuple[WitnessKey, ...] = ()
+    certificates: tuple[Certificate, ...] = ()
+
+
+NOBODY = Trusted()
+
+
+def faults(
+    fetch: Callable[[str], bytes],
+    key: NoteKey,
+    records: Mapping[int, Mapping[str, Any]],
+    trusted: Trusted,
+) -> Iterator[tuple[int | None, str]]:
+    """What is wrong, with the log index that it concerns.
+
+    Args:
+        records: the log's records by index, whose checkpoints the audit compares with the tree.
+    """
+    shown = json.loads(fetch(PATH))["checkpoints"]
+    seen: set[str] = set()
+    stamped = False
+    for one in shown:
+        size = int(one["size"])
+        try:
+            note, text = one["checkpoint"], split(one["note"])[0]
+            receipts.open_checkpoint(one["note"], key)
+            signed = cosignatures.cosignatures(note, trusted.witnesses)
+            same = split(note)[0] == text == _signed_then(records, size)
+        except ProtocolError as error:
+            yield size - 1, f"its countersigned checkpoint does not verify: {error.detail}"
+            continue
+        if not same:
+            yield size - 1, "others signed another checkpoint than the log shows"
+            continue
+        for found in signed:
+            if found.verified:
+                seen.add(found.witness)
+            else:
+                yield None, f"{found.witness}: this machine cannot verify {found.algorithm}"
+        for stamp in one["stamps"] if trusted.certificates else ():
+            try:
+                stamps.verify(
+                    base64.b64decode(stamp["response"], validate=True),
+                    one["note"],
+                    trusted.certificates,
+                )
+                stamped = True
+            except stamps.NoStamp as error:
+                yield size - 1, f"{stamp['authority']}: {error}"
+    for witness in trusted.witnesses:
+        if witness.name not in seen:
+            yield None, f"no checkpoint is cosigned by {witness.name}"
+    if trusted.certificates and not stamped:
+        yield None, "no checkpoint has a time-stamp under these certificates"
+
+
+def _signed_then(records: Mapping[int, Mapping[str, Any]], size: int) -> str | None:
+    """The text of the checkpoint that the log signed at a size."""
+    signed = records.get(size - 1, {}).get("checkpoint")
+    return None if signed is None else split(str(signed))[0]

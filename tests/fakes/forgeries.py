@@ -1,0 +1,246 @@
+"""Forged results: copied, replayed and precomputed traces, each signed, sent and accepted as any
+result. The server recomputes in earnest. Tests and ``make audit`` send them all.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from bench_protocol import acts, conformance, nonces, seeded
+from bench_protocol.catalogue import workload_named
+from bench_protocol.result import Challenge, Clocks, Result, Trace
+from bench_server.db.store import Store
+from bench_server.db.tables import Measurement
+from bench_server.ingest import challenges
+from bench_server.ingest.accept import Accepted
+from bench_server.ingest.inbox import Inbox
+from bench_server.ingest.verdicts import CheckVerdict, from_text
+from bench_server.recompute.worker import compute
+
+from . import results
+from .authority import AUTHORITY
+from .projected import settle
+from .seeding import figures_of, seed_honestly, under_nonce, with_measurement, with_traces
+from .trusted import BEGAN, TOOK_NS
+
+NAME = "mnist-dense"
+DIGEST = workload_named(NAME).digest
+OTHER_NONCE = "0f" * 32
+KEY, OTHER_KEY = results.private_key(), results.private_key(2)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A store, and challenges of it."""
+
+    store: Store
+
+    def challenge(self, key: Ed25519PrivateKey = KEY) -> Challenge:
+        asked = acts.ChallengeRequest(key_id=results.key_id(key))
+        given = challenges.give(acts.payload(asked), self.store, AUTHORITY, BEGAN, 24)
+        return Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+
+    def honest(self, challenge: Challenge | None = None, **overrides: object) -> Result:
+        """What an honest agent sends."""
+        bound = challenge or self.challenge()
+        return seed_honestly(_plain(challenge=bound, **overrides))
+
+    def public(self) -> Result:
+        """The stored traces and witness, under a fresh challenge."""
+        return _plain().model_copy(update={"challenge": self.challenge()})
+
+    def level(self, result: Result, at: datetime | None = None) -> int:
+        """The trust level of a result that is sent at a time, once it is recomputed."""
+        return self.judged(result, at)[0]
+
+    def judged(
+        self, result: Result, at: datetime | None = None
+    ) -> tuple[int, tuple[CheckVerdict, ...]]:
+        """Its trust level and verdicts."""
+        raw = results.sealed(result, KEY)
+        now = at or BEGAN + timedelta(seconds=TOOK_NS / 1e9)
+        (waiting,) = Inbox(self.store, AUTHORITY).accept([raw], now)
+        answer = waiting.result(60)
+        assert isinstance(answer, Accepted), answer
+        settle(self.store, compute)
+        with self.store.reading() as session:
+            row = session.get_one(Measurement, answer.id)
+            return row.trust_level, from_text(row.verdicts)
+
+
+def _plain(**overrides: object) -> Result:
+    finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
+    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
+    clocks = Clocks(
+        run_started=began, started=began, finished=ended, signed=ended,
+        started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
+    )  # fmt: skip
+    cell = results.make_cell(NAME)
+    return results.make_result(key=KEY, cell=cell, clocks=clocks, **overrides)  # type: ignore[arg-type]
+
+
+def changed(result: Result, change: Callable[[Trace], Trace]) -> Result:
+    """The result with other short traces."""
+    assert result.measurement is not None
+    traces = result.measurement.traces
+    return with_traces(result, [trace if trace.steps else change(trace) for trace in traces])
+
+
+def replayed(trace: Trace, nonce: str = OTHER_NONCE, workload: str = NAME) -> dict[str, object]:
+    """Losses and movements of another nonce's job."""
+    batch_size = conformance.trace_batch_size(workload_named(workload))
+    right = figures_of(workload, trace.optimizer, nonce, batch_size)
+    return {"losses": right.losses, "movements": right.movements}
+
+
+# -- forgeries ------------------------------------------------------------------------------------
+
+
+def copied(scene: Scene) -> Result:
+    """Traces and witness of the public job, as they are stored."""
+    return scene.public()
+
+
+def copied_with_noise(scene: Scene) -> Result:
+    def noisy(trace: Trace) -> Trace:
+        losses = tuple((1 + 1e-7) * (loss or 0.0) for loss in trace.losses)
+        return trace.model_copy(update={"losses": losses})
+
+    return changed(scene.public(), noisy)
+
+
+def copied_under_the_nonces_seeds(scene: Scene) -> Result:
+    """The public losses, with seeds that follow from the nonce."""
+    return under_nonce(scene.public())
+
+
+def replayed_from_another_challenge(scene: Scene) -> Result:
+    """An honest result of an earlier challenge, under a fresh one."""
+    earlier = scene.honest()
+    return earlier.model_copy(update={"challenge": scene.challenge(), "run_id": "e" * 32})
+
+
+def replayed_losses(scene: Scene) -> Result:
+    """The same, with the fresh challenge's seeds."""
+    return changed(scene.honest(), lambda trace: trace.model_copy(update=replayed(trace)))
+
+
+def replayed_movements(scene: Scene) -> Result:
+    """Right losses: somebody computed a forward pass only."""
+    return changed(
+        scene.honest(),
+        lambda trace: trace.model_copy(update={"movements": replayed(trace)["movements"]}),
+    )
+
+
+def no_movements(scene: Scene) -> Result:
+    return changed(scene.honest(), lambda trace: trace.model_copy(update={"movements": ()}))
+
+
+def first_loss_only(scene: Scene) -> Result:
+    """The first loss is computed, later ones are taken from another job."""
+
+    def grafted(trace: Trace) -> Trace:
+        other = replayed(trace)["losses"]
+        return trace.model_copy(update={"losses": (trace.losses[0], *other[1:])})  # type: ignore[index]
+
+    return changed(scene.honest(), grafted)
+
+
+def one_optimizer_only(scene: Scene) -> Result:
+    """The trace under SGD is trained, the other one replayed."""
+    return changed(
+        scene.honest(),
+        lambda trace: (
+            trace if trace.optimizer == "sgd" else trace.model_copy(update=replayed(trace))
+        ),
+    )
+
+
+def both_from_one_optimizer(scene: Scene) -> Result:
+    """SGD's trace, sent twice."""
+    honest = scene.honest()
+    assert honest.measurement is not None
+    sgd = honest.measurement.traces[0]
+    same = {"losses": sgd.losses, "movements": sgd.movements}
+    return changed(honest, lambda trace: trace.model_copy(update=same))
+
+
+def precomputed_under_an_own_nonce(scene: Scene) -> Result:
+    """Computed at leisure: no challenge."""
+    return seed_honestly(_plain(nonce=OTHER_NONCE))
+
+
+def precomputed_under_a_nonce_in_the_challenges_place(scene: Scene) -> Result:
+    """The challenge's id with another nonce."""
+    challenge = scene.challenge().model_copy(update={"nonce": OTHER_NONCE})
+    return scene.honest(challenge)
+
+
+def challenge_of_another_key(scene: Scene) -> Result:
+    return scene.honest(scene.challenge(OTHER_KEY))
+
+
+def smaller_batches(scene: Scene) -> Result:
+    """Half of each batch."""
+    return changed(scene.honest(), lambda trace: trace.model_copy(update={"batch_size": 16}))
+
+
+def seeds_of_another_nonce(scene: Scene) -> Result:
+    """Precomputed traces that say so themselves."""
+
+    def other(trace: Trace) -> Trace:
+        seed = nonces.seed_of(OTHER_NONCE, DIGEST, trace.optimizer)
+        return trace.model_copy(update={"seed": seed, **replayed(trace)})
+
+    return changed(scene.honest(), other)
+
+
+def public_session(scene: Scene) -> Result:
+    """Honest traces; seed and witness are the stored ones."""
+    return copied_witness(scene).model_copy(update={"seed": seeded.DEFAULT_SEED})
+
+
+def copied_witness(scene: Scene) -> Result:
+    """Honest traces; the witness is the stored one, under the seed of the nonce."""
+    honest, stored = scene.honest(), _plain().measurement
+    assert honest.measurement is not None
+    assert stored is not None
+    measured = honest.measurement.model_copy(update={"witness": stored.witness})
+    return with_measurement(honest, measured)
+
+
+def no_short_traces(scene: Scene) -> Result:
+    honest = scene.honest()
+    assert honest.measurement is not None
+    return with_traces(honest, [trace for trace in honest.measurement.traces if trace.steps])
+
+
+def version_1(scene: Scene) -> Result:
+    """The payload that had no witness, with the public traces."""
+    return _plain(witness=False).model_copy(update={"challenge": scene.challenge()})
+
+
+FORGERIES: tuple[Callable[[Scene], Result], ...] = (
+    copied,
+    copied_with_noise,
+    copied_under_the_nonces_seeds,
+    replayed_from_another_challenge,
+    replayed_losses,
+    replayed_movements,
+    no_movements,
+    first_loss_only,
+    one_optimizer_only,
+    both_from_one_optimizer,
+    precomputed_under_an_own_nonce,
+    precomputed_under_a_nonce_in_the_challenges_place,
+    challenge_of_another_key,
+    smaller_batches,
+    seeds_of_another_nonce,
+    public_session,
+    copied_witness,
+    no_short_traces,
+    version_1,
+)

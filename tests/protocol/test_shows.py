@@ -1,0 +1,141 @@
+"""What a result shows: statements from verdicts, and the table of trust levels."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench_protocol import shows, trust_levels
+from bench_protocol.shows import Facts, Statement
+
+METHOD = (Path(__file__).parents[2] / "docs" / "methodology.md").read_text()
+NAMES = [name for row in shows.ROWS for name in row.checks]
+
+
+def verdict(check: str, **changes: Any) -> dict[str, Any]:
+    passed = {"check": check, "passed": True, "checked": True, "sentence": f"{check} said so"}
+    return {**passed, "figures": {}, **changes}
+
+
+def facts(level: int | None = 3, **changes: Any) -> Facts:
+    """Of a result on a CPU in float32. ``changes``: of verdicts by check, or of the facts."""
+    fields = {name: changes.pop(name) for name in [*changes] if name in Facts.__annotations__}
+    verdicts = [verdict(name, **changes.get(name, {})) for name in NAMES]
+    defaults = {
+        "status": "measured",
+        "trust_level": level,
+        "device": "cpu",
+        "precision": "float32",
+        "recomputable": True,
+        "verdicts": tuple(verdicts),
+    }
+    return Facts(**{**defaults, **fields})
+
+
+def found(facts: Facts) -> dict[str, Statement]:
+    return {one.what: one for one in shows.of(facts)}
+
+
+def statuses(facts: Facts) -> dict[str, str]:
+    return {what: one.status for what, one in found(facts).items()}
+
+
+def test_level_3_shows_the_training_and_neither_speed_nor_hardware() -> None:
+    said = found(facts())
+    assert {what for what, one in said.items() if one.status != "holds"} == {
+        "speed",
+        "hardware",
+        "reproduced",
+    }
+    assert said["training"].assurance == "third_party"
+    assert said["signature"].assurance == "self_attested"
+    assert said["speed"].status == said["hardware"].status == "not_checked"
+    assert found(facts(4))["reproduced"].assurance == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "status"),
+    [
+        ({"passed": False, "figures": {"verdict": "pending"}}, "training", "pending"),
+        ({"passed": False, "figures": {"verdict": "unverified"}}, "training", "not_checked"),
+        ({"passed": False, "figures": {"verdict": "not_drawn"}}, "training", "not_checked"),
+        ({"passed": False, "figures": {"verdict": "public_job"}}, "training", "not_checked"),
+        ({"passed": False, "figures": {"verdict": "self_seeded"}}, "training", "not_checked"),
+        ({"passed": False, "figures": {"verdict": "wrong_result"}}, "training", "does_not_hold"),
+        ({"passed": False}, "training", "does_not_hold"),
+    ],
+)
+def test_a_failed_check_decides_the_statement(
+    changes: dict[str, Any], what: str, status: str
+) -> None:
+    said = found(facts(2, conformance=changes))
+    assert said[what].status == status
+    assert said[what].sentence == "conformance said so"
+    assert said[what].assurance is None
+    others = {name: one for name, one in statuses(facts(2)).items() if name != what}
+    assert {name: one.status for name, one in said.items() if name != what} == others
+
+
+def test_a_wrong_check_is_named_before_a_pending_one() -> None:
+    pending = {"passed": False, "figures": {"verdict": "pending"}}
+    said = found(facts(2, conformance=pending, parameter_count={"passed": False}))
+    assert said["training"].sentence == "parameter_count said so"
+    assert said["training"].status == "does_not_hold"
+
+
+def test_nothing_to_compare_with_is_not_checked() -> None:
+    unchecked = {"checked": False}
+    one = facts(accuracy=unchecked)
+    assert statuses(one)["learning"] == "holds"
+    assert statuses(facts(accuracy=unchecked, falling_loss=unchecked))["learning"] == "not_checked"
+
+
+def test_the_session_on_real_data_is_not_recomputed() -> None:
+    assert statuses(facts(recomputable=False))["session"] == "not_checked"
+    wrong = facts(recomputable=False, steps={"passed": False})
+    assert statuses(wrong)["session"] == "does_not_hold"
+
+
+def test_a_contradiction_about_the_hardware_is_said() -> None:
+    assert statuses(facts(placement={"passed": False}))["hardware"] == "does_not_hold"
+
+
+@pytest.mark.parametrize(
+    ("status", "rest"),
+    [("pending", "pending"), ("unknown", "not_checked"), ("failed", "not_checked")],
+)
+def test_without_verdicts_only_signature_and_log_hold(status: str, rest: str) -> None:
+    said = statuses(facts(None, status=status, verdicts=()))
+    assert [what for what, one in said.items() if one == "holds"] == ["signature", "log"]
+    assert said["training"] == said["reproduced"] == rest
+    assert statuses(facts(None, status=status, verdicts=(), logged=False))["log"] == "not_checked"
+
+
+def test_what_the_next_level_needs() -> None:
+    stale = {"passed": False}
+    assert shows.level_needs(facts(1, challenge=stale)) == "level 2: challenge said so"
+    pending = {"passed": False, "figures": {"verdict": "pending"}}
+    assert "not recomputed" in str(shows.level_needs(facts(2, conformance=pending)))
+    doubt = facts(2, own_product={"passed": False})
+    assert shows.level_needs(doubt) == "level 3: own_product said so"
+    same = {"passed": False, "sentence": "twice"}
+    assert shows.level_needs(facts(2, own_product=same, mean_power=same)) == "level 3: twice"
+    assert "two or more other confirmed owners" in str(shows.level_needs(facts(3)))
+    assert shows.level_needs(facts(4)) is None
+    assert shows.level_needs(facts(None, status="pending", verdicts=())) is None
+
+
+def test_a_device_without_a_measured_tolerance_is_named() -> None:
+    assert trust_levels.words(2, "cuda", "float32") == "level 2 of 4: not yet checkable on CUDA"
+    assert trust_levels.words(2, "cpu", "tf32") == "level 2 of 4: not yet checkable in tf32 on CPU"
+    assert trust_levels.words(2, "cpu", "float32") == "level 2 of 4"
+    assert trust_levels.words(1, "cuda", "float32") == "level 1 of 4"
+    doubtful = facts(2, device="cuda", conformance={"passed": False})
+    assert "not yet checkable on CUDA" in str(shows.level_needs(doubtful))
+
+
+def test_levels_are_numbered_and_the_method_shows_the_same_table() -> None:
+    assert [level.number for level in trust_levels.LEVELS] == [0, 1, 2, 3, 4]
+    for level in trust_levels.LEVELS:
+        cells = (str(level.number), level.name, level.words, level.needs, level.still)
+        assert f"| {' | '.join(cells)} |\n" in METHOD

@@ -1,0 +1,70 @@
+"""What a result shows, in the API and on its page; the page of the trust levels."""
+
+import html
+import re
+
+from fastapi.testclient import TestClient
+from tests.fakes import results, trusted
+from tests.fakes.client import Poster
+from tests.fakes.projected import settle
+
+from bench_protocol import shows, trust_levels
+from bench_server.db.store import Store
+from bench_server.ingest import result_checks, submission_checks
+
+
+def statuses(http: TestClient, result_id: str) -> dict[str, str]:
+    answer = http.get(f"/api/v1/results/{result_id}").json()
+    return {one["what"]: one["status"] for one in answer["shows"]}
+
+
+def test_each_check_belongs_to_a_statement() -> None:
+    known = {name for row in shows.ROWS for name in row.checks}
+    submitted = {name for name, _, _ in submission_checks.CHECKS}
+    assert known == result_checks.NAMES | submitted | {"outlier"}
+
+
+def test_a_result_says_what_it_shows_before_and_after_its_recomputation(
+    http: TestClient, post: Poster, store: Store
+) -> None:
+    (sent,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    answer = http.get(f"/api/v1/results/{sent}").json()
+    assert answer["trust_level"] == 2
+    assert answer["assurance"] == "self_attested"
+    assert answer["level_needs"] == "level 3: the server has not recomputed it yet"
+    before = statuses(http, sent)
+    assert before["training"] == before["session"] == "pending"
+    settle(store)
+    answer = http.get(f"/api/v1/results/{sent}").json()
+    assert (answer["trust_level"], answer["assurance"]) == (3, "third_party")
+    after = statuses(http, sent)
+    assert after["training"] == after["session"] == after["fresh"] == "holds"
+    assert after["speed"] == after["hardware"] == "not_checked"
+
+
+def test_a_copy_of_the_public_traces_shows_no_training(http: TestClient, post: Poster) -> None:
+    said = statuses(http, post.made(challenge=None))
+    assert said["fresh"] == "does_not_hold"
+    assert said["training"] == said["session"] == "not_checked"
+
+
+def test_the_page_of_a_result_has_the_same_statements(http: TestClient, post: Poster) -> None:
+    for made in (results.make_result(), results.make_failure()):
+        result_id = post(made)
+        answer = http.get(f"/api/v1/results/{result_id}").json()
+        page = html.unescape(http.get(f"/results/{result_id}").text)
+        for one in answer["shows"]:
+            assert one["sentence"][1:] in page
+            assert f'href="{one["section"]}"' in page
+        assert f'href="/trust#level-{answer["trust_level"]}"' in page
+
+
+def test_the_page_of_the_levels_has_all_sections(http: TestClient) -> None:
+    page = html.unescape(http.get("/trust").text)
+    anchors = set(re.findall(r'id="([\w-]+)"', page))
+    assert {row.what for row in shows.ROWS} <= anchors
+    for level in trust_levels.LEVELS:
+        assert f"level-{level.number}" in anchors
+        assert level.needs in page
+        assert level.still in page
+    assert "not yet checkable on CUDA and Metal" in page
