@@ -72,7 +72,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("pre")).to_contain_text("bench-agent run")
     expect(page.locator("pre")).to_contain_text("git clone")
     expect(page.locator("pre")).not_to_contain_text("pip install")
-    page.goto(f"{empty_site}/?sort=mfu")
+    page.goto(f"{empty_site}/?rank_by=mfu")
     expect(page.locator(".empty")).to_contain_text("No result here has hardware with a known peak")
     page.goto(f"{empty_site}/compare")
     expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
@@ -90,7 +90,9 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator(".board-foot")).to_contain_text(
         "Speed-up against Intel Core i7-8700, tensorflow tuned."
     )
-    expect(page.locator(".explain")).to_contain_text("Level 1 means signed by a known key")
+    page.get_by_role("button", name="What Evidence means").click()
+    expect(page.locator("#about-evidence")).to_contain_text("1: signed.")
+    page.keyboard.press("Escape")
     page.get_by_label("Compare Intel Core i7-8700, tensorflow tuned").check()
     page.get_by_label("Compare Intel Core i7-8700, mlx tuned").check()
     page.get_by_role("button", name="Compare selected").click()

@@ -11,9 +11,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol import doubt_text, doubts
 from bench_protocol import format as people
+from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import caveat
 
 from . import static_files
+from .heads import HEADS
 from .plots import flops
 
 # The words of docs/methodology.md.
@@ -23,6 +25,7 @@ UNSTEADY = (
 ).replace("%", " %")
 # The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
+SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -49,6 +52,7 @@ def environment() -> Environment:
         joules=people.joules,
         scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
         flops=flops,
+        plain=lambda name: SUMMARIES.get(name, ""),
         day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
         plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
@@ -56,6 +60,7 @@ def environment() -> Environment:
         sentence=lambda text: text[:1].upper() + text[1:],
     )
     env.globals["static"] = static_files.address
+    env.globals["HEADS"] = HEADS
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
     return env
