@@ -88,7 +88,7 @@ def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bo
     for name in ("NVIDIA H200", "NVIDIA A100-SXM4-80GB"):
         page.get_by_label(f"Compare {name}", exact=True).check()
     expect(tray).to_be_in_viewport()
-    assert "Compare selected" in names_of_buttons(page)
+    assert "Compare the ticked rows" in names_of_buttons(page)
     counted = page.locator("input[name=ids]").evaluate_all(
         "all => all.map(one => getComputedStyle(one).counterIncrement)"
     )

@@ -346,7 +346,7 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
     expect(page.locator(".area circle")).to_have_count(len(pair["rows"]))
     ratios = [row["held"]["speed_up"] for row in pair["rows"]]
     assert min(ratios) < 1 < max(ratios)
-    expect(page.locator(".lead")).to_contain_text("has the higher figure in every one from")
+    expect(page.locator(".lead")).to_contain_text("is faster in each of them from")
     page.goto(f"{fleet.address}/frameworks")
     tables = httpx.get(f"{fleet.address}/api/v1/frameworks", timeout=30).json()["tables"]
     expect(page.locator("table.recipes")).to_have_count(len(tables))
@@ -360,6 +360,18 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
     page.goto(f"{fleet.address}/trends")
     versions = httpx.get(f"{fleet.address}/api/v1/trends", timeout=30).json()["versions"]
     expect(page.locator("table.recipes tbody th")).to_have_text([v["version"] for v in versions])
+    page.close()
+
+
+def test_links_to_other_studies_keep_the_hardware(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}/frameworks?hardware=apple-m2-max-30-core-gpu")
+    site = page.get_by_role("navigation", name="Site")
+    for name in ("Batch size", "Trends", "CPU or GPU", "Frameworks"):
+        site.get_by_role("link", name=name).click()
+        assert page.url.endswith("?hardware=apple-m2-max-30-core-gpu")
+        expect(page.locator("main")).to_contain_text("M2 Max (30-core GPU)")
+        expect(site.locator("[aria-current=page]")).to_have_text(name)
     page.close()
 
 

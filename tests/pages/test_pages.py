@@ -195,7 +195,9 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
         for name in vars(env.get_template(file).module)
         if name[0] != "_"
     }
-    assert held == used - macros - {"static", "site_name", "path", "origin", "as_of"}
+    assert held == used - macros - {
+        *("static", "site_name", "path", "origin", "as_of", "study_query", "STUDIES")
+    }
     assert context.__doc__
     assert context.__doc__.startswith("``/")
     assert "json_href" in held
