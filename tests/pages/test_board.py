@@ -140,3 +140,21 @@ def test_what_can_be_pressed_is_large_enough(browser: Browser, fleet: Fleet, wid
         page.goto(f"{fleet.address}{address}")
         assert not (found := page.evaluate(SMALL)), (address, "\n".join(found))
     page.close()
+
+
+def test_a_printed_board_is_light_and_has_no_navigation(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(color_scheme="dark", viewport={"width": 700, "height": 900})
+    page.goto(f"{fleet.address}{BOARD}")
+    page.emulate_media(media="print", color_scheme="dark")
+    for place in ("header nav", ".facets", ".controls", "button.help >> nth=0", ".pick >> nth=0"):
+        expect(page.locator(place)).to_be_hidden()
+    expect(page.locator("table.ranking thead")).to_be_visible()
+    assert (
+        page.locator("table.ranking tbody tr")
+        .nth(1)
+        .evaluate("one => getComputedStyle(one).display")
+        == "table-row"
+    )
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(252, 252, 250)"
+    page.close()

@@ -75,7 +75,7 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     page.goto(f"{empty_site}/?rank_by=mfu")
     expect(page.locator(".empty")).to_contain_text("No result here has hardware with a known peak")
     page.goto(f"{empty_site}/compare")
-    expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
+    expect(page.locator("main")).to_contain_text("No GPU or CPU has ranked results so far")
     fill_with_one_machine(empty_site)
     page.goto(f"{empty_site}/?workload=resnet50-transfer")
     expect(page.get_by_role("heading", name="Be the first")).to_have_count(0)
