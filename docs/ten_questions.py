@@ -82,7 +82,7 @@ def per_money(api: Api, workload: str, budget: float) -> str:
 
 def least_energy(api: Api, workload: str) -> str:
     """5. Which needs the least energy for an epoch?"""
-    rows = api.board(workload, sort="energy")
+    rows = api.board(workload, rank_by="energy")
     if not rows:
         return "nobody has measured energy on this workload yet"
     row = rows[0]

@@ -21,7 +21,7 @@ AXE: dict[Literal["light", "dark"], dict[str, Any]] = {
 }
 PAGES = (
     "/",
-    "/?workload=mnist-cnn&sort=energy",
+    "/?workload=mnist-cnn&rank_by=energy",
     "/?workload=mnist-cnn&group=setup&batch_size=any&q=m4+pro",
     "/workloads/mnist-cnn",
     "/hardware",
@@ -177,7 +177,7 @@ def test_with_script_the_board_follows_what_is_typed(browser: Browser, fleet: Fl
     page.goto(f"{fleet.address}/?workload=mnist-cnn")
     page.get_by_text("Filter and baseline").click()
     page.evaluate("document.querySelector('h1').dataset.kept = 'yes'")
-    page.get_by_label("Hardware", exact=True).press_sequentially("m4 max")
+    page.get_by_role("searchbox", name="Hardware").press_sequentially("m4 max")
     expect(page.locator("table.ranking tbody tr")).to_have_count(2)
     expect(page).to_have_url(re.compile("q=m4"))
     assert page.evaluate("document.querySelector('h1').dataset.kept") == "yes"
@@ -210,7 +210,7 @@ def test_every_link_follows_the_filter(browser: Browser, fleet: Fleet, script: b
     assert parameters(page.url) == chosen
     for place, added in (
         (("Rows", "Every set-up"), ("group", "setup")),
-        (("Figure", "Energy"), ("sort", "energy")),
+        (("Figure", "Energy"), ("rank_by", "energy")),
     ):
         navigation, name = place
         link = page.get_by_role("navigation", name=navigation).get_by_role("link", name=name)
@@ -233,7 +233,7 @@ def test_find_my_machine_and_compare_it_with_two_others(browser: Browser, fleet:
     page.goto(fleet.address)
     page.get_by_role("navigation", name="Workload").get_by_role("link", name="mnist-cnn").click()
     page.get_by_text("Filter and baseline").click()
-    page.get_by_label("Hardware").fill("m2 max")
+    page.get_by_role("searchbox", name="Hardware").fill("m2 max")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("link", name="Apple M2 Max (30-core GPU)").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Apple M2 Max (30-core GPU)")
@@ -263,8 +263,8 @@ def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, flee
     page = browser.new_page(java_script_enabled=False)
     page.goto(f"{fleet.address}/?workload=mnist-cnn")
     page.get_by_role("navigation", name="Figure").get_by_role("link", name="Energy").click()
-    assert "sort=energy" in page.url
-    expect(page.locator("th.speed")).to_have_text("Energy of an epoch")
+    assert "rank_by=energy" in page.url
+    expect(page.locator("th.speed")).to_contain_text("Energy of an epoch")
     page.get_by_role("navigation", name="Energy of").get_by_role("link", name="Whole chip").click()
     expect(page.locator(".board-head")).to_contain_text("energy of the whole chip")
     assert set(page.locator("table.ranking .chip.device").all_inner_texts()) == {"metal"}
@@ -273,7 +273,7 @@ def test_what_is_shown_and_held_against_is_in_the_address(browser: Browser, flee
     page.get_by_label("Speed-up against").select_option("nvidia-h200")
     page.get_by_role("button", name="Show").click()
     assert "baseline=nvidia-h200" in page.url
-    assert "sort=energy" in page.url
+    assert "rank_by=energy" in page.url
     row = page.locator("table.ranking tbody tr", has_text="NVIDIA H200")
     expect(row.locator("[data-label=Speed-up] .figure")).to_have_text("1.00×")
     page.close()
@@ -347,7 +347,7 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
     expect(page.locator(".area circle")).to_have_count(len(pair["rows"]))
     ratios = [row["held"]["speed_up"] for row in pair["rows"]]
     assert min(ratios) < 1 < max(ratios)
-    expect(page.locator(".lead")).to_contain_text("has the higher figure in every one from")
+    expect(page.locator(".lead")).to_contain_text("is faster in each of them from")
     page.goto(f"{fleet.address}/frameworks")
     tables = httpx.get(f"{fleet.address}/api/v1/frameworks", timeout=30).json()["tables"]
     expect(page.locator("table.recipes")).to_have_count(len(tables))
@@ -361,6 +361,18 @@ def test_pages_of_studies_say_what_their_twins_say(browser: Browser, fleet: Flee
     page.goto(f"{fleet.address}/trends")
     versions = httpx.get(f"{fleet.address}/api/v1/trends", timeout=30).json()["versions"]
     expect(page.locator("table.recipes tbody th")).to_have_text([v["version"] for v in versions])
+    page.close()
+
+
+def test_links_to_other_studies_keep_the_hardware(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}/frameworks?hardware=apple-m2-max-30-core-gpu")
+    site = page.get_by_role("navigation", name="Site")
+    for name in ("Batch size", "Trends", "CPU or GPU", "Frameworks"):
+        site.get_by_role("link", name=name).click()
+        assert page.url.endswith("?hardware=apple-m2-max-30-core-gpu")
+        expect(page.locator("main")).to_contain_text("M2 Max (30-core GPU)")
+        expect(site.locator("[aria-current=page]")).to_have_text(name)
     page.close()
 
 

@@ -72,10 +72,10 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator("pre")).to_contain_text("bench-agent run")
     expect(page.locator("pre")).to_contain_text("git clone")
     expect(page.locator("pre")).not_to_contain_text("pip install")
-    page.goto(f"{empty_site}/?sort=mfu")
+    page.goto(f"{empty_site}/?rank_by=mfu")
     expect(page.locator(".empty")).to_contain_text("No result here has hardware with a known peak")
     page.goto(f"{empty_site}/compare")
-    expect(page.locator("main")).to_contain_text("No hardware has ranked results so far")
+    expect(page.locator("main")).to_contain_text("No GPU or CPU has ranked results so far")
     fill_with_one_machine(empty_site)
     page.goto(f"{empty_site}/?workload=resnet50-transfer")
     expect(page.get_by_role("heading", name="Be the first")).to_have_count(0)
@@ -90,7 +90,9 @@ def test_an_empty_board_says_how_to_be_the_first_whose_set_ups_can_be_compared(
     expect(page.locator(".board-foot")).to_contain_text(
         "Speed-up against Intel Core i7-8700, tensorflow tuned."
     )
-    expect(page.locator(".explain")).to_contain_text("Level 1 means signed by a known key")
+    page.get_by_role("button", name="What Evidence means").click()
+    expect(page.locator("#about-evidence")).to_contain_text("1: signed.")
+    page.keyboard.press("Escape")
     page.get_by_label("Compare Intel Core i7-8700, tensorflow tuned").check()
     page.get_by_label("Compare Intel Core i7-8700, mlx tuned").check()
     page.get_by_role("button", name="Compare selected").click()
@@ -193,7 +195,9 @@ def test_templates_use_what_their_context_holds(template: str, context: type) ->
         for name in vars(env.get_template(file).module)
         if name[0] != "_"
     }
-    assert held == used - macros - {"static", "site_name", "path", "origin", "as_of"}
+    assert held == used - macros - {
+        *("static", "site_name", "path", "origin", "as_of", "study_query", "STUDIES")
+    }
     assert context.__doc__
     assert context.__doc__.startswith("``/")
     assert "json_href" in held

@@ -166,10 +166,10 @@ def test_a_loop_that_we_could_not_measure_is_marked(post: Poster) -> None:
         cell = results.make_cell(recipe=recipe, device=Device(kind=kind))
         made = post.made(cell=cell)
         page = post.http.get(f"/results/{made}").text
-        assert (">loop not measured by us</span>" in page) is marked
+        assert (">untested loop</span>" in page) is marked
         assert (TUNED_ON_CUDA in html.unescape(page)) is marked
     board = post.http.get("/?workload=mnist-cnn").text
-    assert board.count(">loop not measured by us</span>") == 1
+    assert board.count(">untested loop</span>") == 1
 
 
 def test_unsteady_rows_are_marked_and_ranked(post: Poster) -> None:

@@ -33,6 +33,19 @@ def test_links_between_documents_lead_to_their_pages(http: TestClient) -> None:
     assert {"/documents/protocol", "/documents/results", "/documents/faults"} <= seen
 
 
+def test_each_long_part_of_the_method_has_a_summary_of_three_lines(http: TestClient) -> None:
+    article = http.get("/methodology").text.partition('<article class="prose">')[2]
+    parts = re.split(r"<h[23] ", article)[1:]
+    bare = []
+    for part in parts:
+        heading, _, text = part.partition("</h")
+        summary = re.match(r"\d>\s*<blockquote>\s*<p>(.*?)</p>", text, re.DOTALL)
+        lines = summary[1].count("\n") + 1 if summary else 0
+        if lines != 3 and (summary or len(re.sub("<[^>]+>", " ", text).split()) > 300):
+            bare.append(heading.rpartition(">")[2])
+    assert bare == []
+
+
 @pytest.mark.parametrize("name", ["nothing", "../README", "adr", "%2e%2e/README", ""])
 def test_no_other_file_is_a_page(http: TestClient, name: str) -> None:
     answer = http.get(f"/documents/{name}", headers={"accept": "application/json"})

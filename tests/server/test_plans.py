@@ -35,12 +35,12 @@ COPIES = 20_000
 SLUG = "intel-core-i7-8700"
 ADDRESSES = [
     "/api/v1/leaderboard",
-    "/api/v1/leaderboard?workload=mnist-cnn&group=machine&sort=energy",
-    "/api/v1/leaderboard?workload=mnist-cnn&group=setup&batch_size=any&precision=any&sort=mfu",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=machine&rank_by=energy",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=setup&batch_size=any&precision=any&rank_by=mfu",
     "/api/v1/leaderboard?workload=mnist-cnn&group=result",
-    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=date",
-    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=energy",
-    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=accuracy",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&sort=-newest_at",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&rank_by=energy",
+    "/api/v1/leaderboard?workload=mnist-cnn&group=result&rank_by=accuracy",
     "/api/v1/leaderboard?workload=mnist-cnn&trust=1",
     "/api/v1/leaderboard?workload=mnist-cnn&where=framework_version>=2.18&where=os=linux",
     "/api/v1/leaderboard?workload=mnist-cnn&q=i7&framework=mlx&recipe=naive&data=generated&timing=short",

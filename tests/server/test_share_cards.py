@@ -1,10 +1,12 @@
 """Cards: which bars they have, whose is marked, and the rank."""
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.matrix import Device
+from bench_server.answers import comparison
 from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
 from bench_server.web import share_cards
@@ -69,9 +71,25 @@ def test_a_machine_is_beside_others_in_its_set_up(
     machine_id = post.http.get(f"/api/v1/results/{ids['h200']}").json()["machine_id"]
     with store.reading() as session:
         card = share_cards.machine_card(session, machine_id)
-    assert card.line == "mnist-cnn, torch tuned, batch 64"
+    assert card.line == "mnist-cnn, torch tuned, batch 64: its hardware is 2nd of 3"
     assert [bar.own for bar in card.bars] == [True]
     assert card.foot == "faster than 0 of 0 other hardware in this set-up"
+
+
+def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None:
+    """A rank by score needs three owners in every workload of the baseline."""
+    machines = ((H200, CUDA, 200_000), (RTX, CUDA, 280_000), (M2, METAL, 900_000))
+    for owner in range(3):
+        key = Ed25519PrivateKey.generate()
+        post.enroll(key, f"owner {owner}")
+        for machine, device, step_ns in machines:
+            mine = machine.model_copy(update={"machine_hash": f"{owner + 10 * step_ns:064x}"})
+            cell = results.make_cell(framework="torch", device=device)
+            post.made(cell=cell, machine=mine, step_ns=step_ns, key=key)
+    ids = (H200_SLUG, "apple-m2-max-30-core-gpu")
+    with store.reading() as session:
+        card = share_cards.compare_card(session, comparison.compare(session, ids))
+    assert [bar.setup for bar in card.bars] == ["1st of 3 by score", "3rd of 3 by score"]
 
 
 def test_a_failed_result_has_no_bars(post: Poster, store: Store) -> None:

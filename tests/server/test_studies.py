@@ -77,8 +77,13 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
         assert "/cpu-vs-gpu" in refused.json()["hint"]
         assert http.get("/cpu-vs-gpu", params={field: slug}).status_code == 422
     page = " ".join(http.get("/cpu-vs-gpu").text.split())
-    assert "Of the 2 cells that both were measured in" in page
-    assert "All of them have enough runs for an interval. This is one pair of devices" in page
+    assert "Both were measured in 2 workloads and batch sizes." in page
+    assert "All of these comparisons have enough runs for an interval. Other pairs" in page
+    assert "<h1>Apple M2 Max (30-core GPU) is faster from" in page
+    for slug in (SLUG, answer["cpu_slug"]):
+        kept = http.get("/api/v1/cpu-vs-gpu", params={"hardware": slug}).json()
+        assert kept == answer
+    assert http.get("/api/v1/cpu-vs-gpu?hardware=nope").status_code == 422
     assert answer["pays_from_flops"] == large["flops_per_step"] > small["flops_per_step"]
 
 

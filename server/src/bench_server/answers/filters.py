@@ -10,6 +10,7 @@ from pydantic import (
     ConfigDict,
     Field,
     StringConstraints,
+    WithJsonSchema,
 )
 
 from bench_protocol.catalogue import CATALOGUE
@@ -19,6 +20,7 @@ from bench_protocol.matrix import DataKind, DeviceKind, Precision, Recipe
 from ..db.environments import NUMBERS, VERSIONS, WORDS, version_key
 from ..errors import InvalidQuery
 from . import cursors
+from .families import FAMILIES
 
 ATTRIBUTES = (*WORDS, *VERSIONS, *NUMBERS)
 MOST_COMPARED = 20
@@ -44,9 +46,29 @@ Empty = BeforeValidator(_empty_is_none)
 BatchSize = Annotated[int, Field(ge=1, le=2**53 - 1)]
 KeyId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 MachineId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{16}$")]
-Cursor = Annotated[str, StringConstraints(max_length=200)]
+Cursor = Annotated[str, StringConstraints(max_length=1000)]
 Group = Literal["hardware", "machine", "result", "setup"]
-Sort = Literal["time", "throughput", "energy", "mfu", "accuracy", "date"]
+RankBy = Literal["time", "throughput", "energy", "mfu", "accuracy"]
+# Fields of an answer that a board is sorted by (.orders).
+SORT_FIELDS = (
+    *("hardware", "samples_per_second", "epoch_seconds", "speed_up", "joules_per_epoch", "mfu"),
+    *("accuracy", "spread", "trust_level", "newest_at"),
+)
+SORTS = tuple(sign + name for name in SORT_FIELDS for sign in ("", "-"))
+
+
+def _sortable(text: str) -> str:
+    if text not in SORTS:
+        raise ValueError(
+            f"no sort {text[:40]!r}; there are {', '.join(SORT_FIELDS)}, and each with a - before "
+            "it for the greatest first"
+        )
+    return text
+
+
+Sort = Annotated[
+    str, AfterValidator(_sortable), WithJsonSchema({"type": "string", "enum": [*SORTS]})
+]
 
 
 def _condition(text: str) -> str:
@@ -77,6 +99,16 @@ def _in_catalogue(name: str | None) -> str | None:
         raise ValueError(f"no workload {name!r}; there are {', '.join(WORKLOADS)}")
     return name
 
+
+def _in_families(name: str) -> str:
+    if name not in FAMILIES:
+        raise ValueError(f"no family {name[:40]!r}; there are {', '.join(FAMILIES)}")
+    return name
+
+
+FamilyName = Annotated[
+    str, AfterValidator(_in_families), WithJsonSchema({"type": "string", "enum": [*FAMILIES]})
+]
 
 # Filters that several queries share; each None if nothing was chosen.
 AWorkload = Annotated[
@@ -143,6 +175,9 @@ class CellFilters(SetupFilters):
 
     hardware: AHardware = None
     q: PartOfName = None
+    family: Annotated[FamilyName | None, Empty] = Field(
+        None, description="a family of hardware", examples=["apple-m"]
+    )
     machine_id: Annotated[MachineId | None, Empty] = Field(
         None, description="a machine's id", examples=["0f1e2d3c4b5a6978"]
     )
@@ -173,17 +208,23 @@ class BoardFilters(CellFilters):
         "machine, or result, or for every set-up of each hardware",
         examples=["setup"],
     )
+    rank_by: Annotated[RankBy | None, Empty] = Field(
+        None,
+        description="what ranks rows within a tier. time and throughput: fastest first (the "
+        "default); energy: least joules per sample, within one energy_scope; mfu, accuracy: "
+        "highest. Rows without the figure are left out",
+        examples=["energy"],
+    )
     sort: Annotated[Sort | None, Empty] = Field(
         None,
-        description="the order within a tier. time and throughput: fastest first (the default); "
-        "energy: least joules per sample, within one energy_scope; mfu, accuracy: highest; date: "
-        "newest. Rows without the figure are left out",
-        examples=["energy"],
+        description="the field that rows are sorted by within a tier, smallest first, with a - "
+        "before it greatest first; ranks stay. Empty: by rank. With group=result: newest_at alone",
+        examples=["-spread"],
     )
     energy_scope: Annotated[Name | None, Empty] = Field(
         None,
         description="what the energy is of: gpu, cpu_package, soc, which do not compare; empty "
-        "with sort=energy: the one that most of the board has (name it to follow a cursor)",
+        "with rank_by=energy: the one that most of the board has (name it to follow a cursor)",
         examples=["gpu"],
     )
     baseline: Annotated[HardwareSlug | None, Empty] = Field(
@@ -196,7 +237,7 @@ class BoardFilters(CellFilters):
     cursor: Annotated[Cursor | None, Empty] = Field(
         None,
         description="next_cursor of the page before; needs workload",
-        examples=[cursors.write(0, 1234.5, "0" * 32)],
+        examples=[cursors.write(0, 0, 1234.5, 1234.5, "0" * 32)],
     )
 
 

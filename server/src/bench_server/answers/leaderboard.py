@@ -1,7 +1,7 @@
 """The leaderboard: query, rank, answer. Page and API show the same answer."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
 from typing import NamedTuple
@@ -9,17 +9,17 @@ from typing import NamedTuple
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE, workload_named
-from bench_protocol.peaks import peak_flops
 from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery
 from ..ranking import compare as ranking
-from ..ranking.compare import RankedRow, ranked, section
+from ..ranking.compare import RankedRow, ranked
 from ..ranking.figures import Figure
 from ..ranking.score import Bests, Score, bests, kind_of, place, score
-from . import cursors, known, leaderboard_sql, unranked
+from . import families, known, leaderboard_sql, unranked
 from .baseline import baseline_slug
 from .filters import BoardFilters
+from .orders import RANK_BY, Order
 from .types import (
     Board,
     BoardRow,
@@ -31,24 +31,14 @@ from .types import (
     workload_answer,
 )
 
-# Sort keys of a board, smallest first; None omits a figure. Within one workload MFU is proportional
-# to the peak divided by the time.
-SORTS: dict[str, Callable[[Figure], float | None]] = {
-    "time": lambda figure: figure.ns_per_sample,
-    "throughput": lambda figure: figure.ns_per_sample,
-    "energy": lambda figure: figure.evidence.joules_per_sample,
-    "mfu": lambda figure: _negative(_peak_use(figure)),
-    "accuracy": lambda figure: _negative(figure.evidence.accuracy),
-    "date": lambda figure: -figure.newest_at.timestamp(),
-}
-
 
 class Leaderboard(NamedTuple):
     """Boards, and the scores of the hardware on them, the best first; none for boards of machines,
-    results or energy."""
+    results or energy. ``standings``: all rows that the boards are selected from."""
 
     boards: tuple[Board, ...]
     scores: tuple[HardwareScore, ...]
+    standings: tuple["Standing", ...]
 
 
 class Standing(NamedTuple):
@@ -71,8 +61,8 @@ def leaderboard(
         of_operator: the baseline that the operator chose; ``filters.baseline`` goes before it.
 
     Raises:
-        InvalidQuery: a framework, a hardware or the baseline is unknown, or a cursor is given
-            without a workload.
+        InvalidQuery: a framework, a hardware or the baseline is unknown, a cursor is given without
+            a workload, or results are to be sorted by a field that they have no index of.
     """
     workloads = asked_for(filters)
     found = standings(session, workloads, filters, of_operator)
@@ -81,8 +71,9 @@ def leaderboard(
         _board(session, standing, filters, unranked_rows.get(standing.workload.digest, ()))
         for standing in found
     )
-    by_hardware = filters.group in (None, "hardware") and filters.sort != "energy"
-    return Leaderboard(boards, _scores(found) if by_hardware else ())
+    by_hardware = filters.group in (None, "hardware") and filters.rank_by != "energy"
+    scores = _scores(found) if by_hardware else ()
+    return Leaderboard(boards, _of_family(scores, found, filters), tuple(found))
 
 
 def board(
@@ -102,7 +93,7 @@ def standings(
     """All rows of the workloads' boards; see :func:`leaderboard`."""
     known.require_known(session, filters)
     figures = {}
-    if filters.sort == "energy" or filters.group != "result":
+    if filters.rank_by == "energy" or filters.group != "result":
         figures = leaderboard_sql.figures(session, workloads, _question(filters))
     baselines = {}
     slug = filters.baseline or baseline_slug(session, of_operator)
@@ -125,31 +116,36 @@ def _standing(
     baseline: Bests,
     filters: BoardFilters,
 ) -> Standing:
-    scopes = _energy_scopes(figures) if filters.sort == "energy" else ()
+    scopes = _energy_scopes(figures) if filters.rank_by == "energy" else ()
     scope = filters.energy_scope or next(iter(scopes), None)
-    rows = _sorted(figures, scope, filters)
+    rows = _ranked(figures, scope, filters)
     return Standing(workload, rows, baseline, scope, scopes)
 
 
 def _question(filters: BoardFilters) -> BoardFilters:
-    """The filters without a search for hardware by name, which selects rows and leaves their ranks
-    alone."""
+    """The filters without a search for hardware, by name or family, which selects rows and leaves
+    their ranks alone."""
     if _searches_machines(filters):
         return filters
-    return filters.model_copy(update={"q": None, "hardware": None})
+    return filters.model_copy(update={"q": None, "hardware": None, "family": None})
 
 
 def _searches_machines(filters: BoardFilters) -> bool:
-    """Whether some of a board's machines or results are searched for by name. Their rows have no
+    """Whether some of a board's machines or results are searched for. Their rows have no
     ranks: to rank them, all machines or results of the board would be read."""
-    named = filters.q or filters.hardware or filters.machine_id
+    named = filters.q or filters.hardware or filters.family or filters.machine_id
     return bool(named) and (filters.group in ("machine", "result") or bool(filters.machine_id))
 
 
-def _searched(figure: Figure, filters: BoardFilters) -> bool:
+def searched(figure: Figure, filters: BoardFilters) -> bool:
     """Whether a row is among the hardware that is searched for."""
     named = not filters.q or filters.q.casefold() in figure.hardware.casefold()
-    return named and filters.hardware in (None, figure.hardware_slug)
+    family = filters.family
+    return (
+        named
+        and filters.hardware in (None, figure.hardware_slug)
+        and (not family or families.contains(family, figure.hardware, figure.setup.device))
+    )
 
 
 def _board(
@@ -168,9 +164,10 @@ def _board(
         page = ranked(results.figures, one_each=False, ranks_before=results.ranks_before)
         cursor = results.next_cursor
     else:
-        rows = [row for row in rows if _searched(row.figure, filters)]
-        page, cursor = _page(rows, filters)
-    if _searches_machines(filters):
+        order = Order.of(filters, baselines)
+        rows = order.sorted([row for row in rows if searched(row.figure, filters)])
+        page, cursor = order.page(rows, filters.limit, filters.cursor)
+    if _searches_machines(filters) or (by_result and filters.sort):
         page = [replace(row, rank=None) for row in page]
     return Board(
         workload=workload_answer(workload),
@@ -215,6 +212,22 @@ def _scores(standings: Sequence[Standing]) -> tuple[HardwareScore, ...]:
     )
 
 
+def _of_family(
+    scores: tuple[HardwareScore, ...], standings: Sequence[Standing], filters: BoardFilters
+) -> tuple[HardwareScore, ...]:
+    """The scores of the family that is searched for, with their ranks among all."""
+    name = filters.family
+    if not name:
+        return scores
+    figures = (row.figure for standing in standings for row in standing.rows)
+    family = {
+        figure.hardware_slug
+        for figure in figures
+        if families.contains(name, figure.hardware, figure.setup.device)
+    }
+    return tuple(one for one in scores if one.hardware_slug in family)
+
+
 def _score_order(one: tuple[str, str, bool, Score]) -> tuple[bool, float, str]:
     slug, *_, found = one
     return bool(found.missing), -(found.value or 0), slug
@@ -226,11 +239,11 @@ def _energy_scopes(figures: Iterable[Figure]) -> tuple[str, ...]:
     return tuple(sorted(filter(None, counted), key=lambda scope: (-counted[scope], scope)))
 
 
-def _sorted(
+def _ranked(
     figures: Sequence[Figure], energy_scope: str | None, filters: BoardFilters
 ) -> list[RankedRow]:
-    """All rows of a board, by tier, then by the sort key."""
-    value = SORTS[filters.sort or "time"]
+    """All rows of a board with their ranks, by tier, then by what ranks them."""
+    value = RANK_BY[filters.rank_by or "time"]
     keyed = [
         (value(figure), figure.id, figure)
         for figure in figures
@@ -238,29 +251,6 @@ def _sorted(
     ]
     ordered = sorted(key for key in keyed if key[0] is not None)
     return ranked([figure for *_, figure in ordered], one_each=filters.group != "setup")
-
-
-def _page(rows: list[RankedRow], filters: BoardFilters) -> tuple[list[RankedRow], str | None]:
-    """The rows after the cursor, at most ``limit``, and the cursor of the next page."""
-    value = SORTS[filters.sort or "time"]
-
-    def at(row: RankedRow) -> tuple[int, float, str]:
-        return section(row.figure), float(value(row.figure) or 0), row.figure.id
-
-    if filters.cursor is not None:
-        last = cursors.read(filters.cursor, int, float, str)
-        rows = [row for row in rows if at(row) > last]
-    page = rows[: filters.limit]
-    return page, cursors.write(*at(page[-1])) if len(rows) > len(page) else None
-
-
-def _peak_use(figure: Figure) -> float | None:
-    peak = peak_flops(figure.hardware, figure.setup.precision)
-    return None if peak is None else 1 / figure.ns_per_sample / peak
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
 
 
 def asked_for(filters: BoardFilters) -> tuple[Workload, ...]:

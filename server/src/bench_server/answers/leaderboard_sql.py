@@ -13,6 +13,7 @@ from sqlmodel import Session
 
 from bench_protocol.workloads import Workload
 
+from ..errors import InvalidQuery
 from ..ranking.confirmed import confirmed_owners
 from ..ranking.figures import Figure, of_machines, of_runs
 from ..ranking.rows import RESULTS, TABLE, figure_of_result
@@ -26,13 +27,15 @@ from .queries import (
     result_conditions,
 )
 
-SORTS: dict[str, tuple[ColumnElement[Any], bool]] = {
+# The column that a board of results is in the order of, and whether the greatest is first.
+ORDERS: dict[str, tuple[ColumnElement[Any], bool]] = {
     "time": (RESULTS.c.ns_per_sample, False),
     "throughput": (RESULTS.c.ns_per_sample, False),
     "energy": (RESULTS.c.joules_per_sample, False),
     "mfu": (RESULTS.c.mfu, True),
     "accuracy": (RESULTS.c.accuracy, True),
-    "date": (RESULTS.c.received_at, True),
+    "newest_at": (RESULTS.c.received_at, False),
+    "-newest_at": (RESULTS.c.received_at, True),
 }
 
 
@@ -82,12 +85,24 @@ class ResultsPage(NamedTuple):
 
 
 def results(session: Session, workload: Workload, filters: BoardFilters) -> ResultsPage:
-    """Ranked results of a workload in the order of ``sort``, at most ``limit`` after the cursor.
-    The cursor carries the number of rows before it, so no page counts them again."""
-    value, descending = SORTS[filters.sort or "time"]
+    """Ranked results of a workload in the order of ``sort`` or ``rank_by``, at most ``limit`` after
+    the cursor. The cursor carries the number of rows before it, so no page counts them again.
+
+    Raises:
+        InvalidQuery: results are not sorted by that field.
+    """
+    ranked_by = filters.rank_by or "time"
+    if (filters.sort or ranked_by) not in ORDERS:
+        raise InvalidQuery(
+            f"sort: results are sorted by newest_at alone, not by {filters.sort}",
+            field="sort",
+            hint="sort=newest_at, sort=-newest_at, or rank_by",
+        )
+    value, descending = ORDERS[filters.sort or ranked_by]
     query = select(RESULTS).where(
         RESULTS.c.rankable,
         value.is_not(None),
+        ORDERS[ranked_by][0].is_not(None),
         *_board_conditions(RESULTS, [workload], filters),
         *result_conditions(filters),
     )
@@ -108,7 +123,7 @@ def results(session: Session, workload: Workload, filters: BoardFilters) -> Resu
     page, cursor = rows[: filters.limit], None
     if len(rows) > filters.limit:
         place = getattr(page[-1], str(value.key))
-        words = place.isoformat() if filters.sort == "date" else float(place)
+        words = place.isoformat() if filters.sort else float(place)
         cursor = cursors.write(words, page[-1].submission_id, ranks_before + len(page))
     return ResultsPage(
         [figure_of_result(row) for row in page],
@@ -120,9 +135,9 @@ def results(session: Session, workload: Workload, filters: BoardFilters) -> Resu
 
 def _place(filters: BoardFilters) -> tuple[Any, str, int]:
     """The last row before the page: its value, id and rank."""
-    kind = str if filters.sort == "date" else float
+    kind = str if filters.sort else float
     value, last, rank = cursors.read(filters.cursor or "", kind, str, int)
-    return (moment_of(value) if filters.sort == "date" else value), last, rank
+    return (moment_of(value) if filters.sort else value), last, rank
 
 
 def _board_conditions(

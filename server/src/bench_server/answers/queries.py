@@ -30,7 +30,7 @@ from ..projection import reproduced
 from ..ranking import published
 from ..ranking.figures import Figure, Setup
 from ..ranking.rows import FIGURE_COLUMNS, RESULTS, TABLE, figure, lineage, subject_of
-from . import cursors
+from . import cursors, families
 from .filters import CONDITION, CellFilters, ListFilters, ResultFilters, ResultPageFilters
 from .types import ReproductionAnswer
 
@@ -288,6 +288,8 @@ def cell_conditions(table: Any, filters: CellFilters) -> list[ColumnElement[bool
     conditions = [table.c[name] == value for name, value in cell_values(filters).items()]
     if filters.q:
         conditions.append(table.c.hardware.icontains(filters.q, autoescape=True))
+    if filters.family:
+        conditions.append(families.condition(table, filters.family))
     return conditions
 
 

@@ -15,6 +15,7 @@ from bench_protocol.workloads import Workload
 
 from ..db.tables import Withdrawn, table_of
 from ..ranking.rows import RESULTS
+from . import families
 from .filters import BoardFilters
 from .queries import cell_values, result_conditions
 from .types import UnrankedRow, UnrankedState
@@ -111,6 +112,8 @@ def _newest(
         equal["precision"] = filters.precision or "float32"
     if filters.q:
         conditions = [*conditions, table.c.hardware.icontains(filters.q, autoescape=True)]
+    if filters.family:
+        conditions = [*conditions, families.condition(table, filters.family)]
     per_workload = ("workload_digest", *(("batch_size",) if filters.batch_size is None else ()))
     if conditions:
         statement = _of_each(

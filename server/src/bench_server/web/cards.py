@@ -1,5 +1,6 @@
 """How cards are drawn, SVG badges, and the Atom feed. :mod:`.share_cards` fills the cards."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -27,7 +28,8 @@ NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
 @dataclass(frozen=True)
 class CardBar:
     """A bar of a card; ``share``: of the longest bar. ``kind``: its device, or ``baseline`` or
-    ``other`` in a comparison. ``setup``: named where the bars of a card are of several set-ups.
+    ``other`` in a comparison. ``setup``: a second line: the set-up where
+    the bars of a card are of several, the rank in a comparison.
     ``own``: the bar that the card is about."""
 
     label: str
@@ -57,15 +59,23 @@ class FeedEntry:
     at: datetime
 
 
-def compare_card(answer: CompareAnswer) -> Card:
-    """The geometric means of a comparison as bars."""
-    speed_ups = [
-        (thing.name, thing.speed_up) for thing in answer.things if thing.speed_up is not None
-    ]
+def compare_card(answer: CompareAnswer, places: Mapping[str, str]) -> Card:
+    """The geometric means of a comparison as bars.
+
+    Args:
+        places: the rank in words of the things that have one, by id.
+    """
+    speed_ups = [(thing, thing.speed_up) for thing in answer.things if thing.speed_up is not None]
     most = max((ratio for _, ratio in speed_ups), default=1.0)
     bars = tuple(
-        CardBar(name, people.ratio(ratio), ratio / most, "other" if place else "baseline")
-        for place, (name, ratio) in enumerate(speed_ups[:CARD_BARS])
+        CardBar(
+            thing.name,
+            people.ratio(ratio),
+            ratio / most,
+            "other" if number else "baseline",
+            places.get(thing.id),
+        )
+        for number, (thing, ratio) in enumerate(speed_ups[:CARD_BARS])
     )
     title = " against ".join(thing.name for thing in answer.things[:2])
     more = len(answer.things) - 2

@@ -4,6 +4,7 @@ from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse, PlainTextResponse
@@ -11,9 +12,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from bench_protocol import doubt_text, doubts, shows, trust_levels
 from bench_protocol import format as people
+from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import caveat
 
 from . import static_files
+from .heads import HEADS
 from .plots import flops
 
 # The words of docs/methodology.md.
@@ -23,6 +26,9 @@ UNSTEADY = (
 ).replace("%", " %")
 # The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
+SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}
+# Pages that show one hardware, and keep the one that the page before showed.
+STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
 FOLDER = Path(__file__).resolve().parent
 
 
@@ -49,6 +55,7 @@ def environment() -> Environment:
         joules=people.joules,
         scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
         flops=flops,
+        plain=lambda name: SUMMARIES.get(name, ""),
         day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
         plural=lambda n, word: f"{n:,} {word}{'' if n == 1 else 's'}",
@@ -56,6 +63,8 @@ def environment() -> Environment:
         sentence=lambda text: text[:1].upper() + text[1:],
     )
     env.globals["static"] = static_files.address
+    env.globals["STUDIES"] = STUDIES
+    env.globals["HEADS"] = HEADS
     env.globals["UNSTEADY"] = UNSTEADY
     env.globals["caveat"] = caveat
     env.globals["LEVELS"] = trust_levels.LEVELS
@@ -74,12 +83,19 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
         .render(
             site_name=request.app.state.settings.site_name,
             path=request.url.path,
+            study_query=_study_query(context),
             origin=str(request.base_url).rstrip("/"),
             as_of=getattr(request.state, "as_of", None),
             **variables,
         )
     )
     return HTMLResponse(html, status)
+
+
+def _study_query(context: Any) -> str:
+    """The query of links to studies: the hardware that this page shows (``hardware_in_view``)."""
+    slug = getattr(context, "hardware_in_view", None)
+    return f"?{urlencode({'hardware': slug})}" if slug else ""
 
 
 def text(request: Request, template: str) -> PlainTextResponse:
@@ -100,6 +116,7 @@ def error_page(
         .render(
             site_name=request.app.state.settings.site_name,
             path=request.url.path,
+            study_query="",
             title=title,
             status=status,
             detail=detail,

@@ -15,8 +15,9 @@ from bench_protocol.workloads import Workload
 
 from ..answers import hardware, leaderboard, queries
 from ..answers.filters import BoardFilters
-from ..answers.types import BoardRow
+from ..answers.types import BoardRow, CompareAnswer
 from ..errors import NotFound
+from . import cards
 from .cards import CARD_BARS, Card, CardBar
 
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
@@ -54,6 +55,9 @@ def machine_card(session: Session, machine_id: str) -> Card:
     slower = sum(row.samples_per_second < shown.samples_per_second for row in others)
     line = f"{shown.workload}, {setup}, batch {shown.batch_size:,}"
     foot = f"faster than {slower} of {len(others)} other hardware in this set-up"
+    place = next((place for place in answer.places if place.workload == shown.workload), None)
+    if place is not None and place.rank:
+        line = f"{line}: its hardware is {people.ordinal(place.rank)} of {place.ranked}"
     return Card(f"{answer.name}, machine {machine_id[:8]}", line, _bars(own, _some(others)), foot)
 
 
@@ -71,6 +75,24 @@ def hardware_card(session: Session, slug: str) -> Card:
     line = f"{line}: {_place(rows, slug)}" if mine.rank else line
     bars = _bars(_bar(mine, own=True), others)
     return Card(answer.name, line, bars, f"{people.rate(mine.samples_per_second)} samples/s")
+
+
+def compare_card(session: Session, answer: CompareAnswer, of_operator: str | None = None) -> Card:
+    """A comparison, with the rank by score of each hardware that has one.
+
+    Args:
+        of_operator: see :func:`.leaderboard.leaderboard`.
+    """
+    if all(thing.kind != "hardware" for thing in answer.things):
+        return cards.compare_card(answer, {})
+    found = leaderboard.leaderboard(session, BoardFilters.model_validate({}), of_operator)
+    ranked = [one for one in found.scores if one.rank]
+    places = {
+        one.hardware_slug: f"{people.ordinal(one.rank)} of {len(ranked)} by score"
+        for one in ranked
+        if one.rank
+    }
+    return cards.compare_card(answer, places)
 
 
 def board_card(session: Session, filters: BoardFilters) -> Card:

@@ -36,6 +36,12 @@ class PairChoice(BaseModel):
     gpu: Annotated[HardwareSlug | None, Empty] = Field(
         None, description="slug of a GPU", examples=["nvidia-h200"]
     )
+    hardware: Annotated[HardwareSlug | None, Empty] = Field(
+        None,
+        description="slug of one of the two, with a partner of its own machine if there is one; "
+        "without effect beside cpu or gpu",
+        examples=["nvidia-h200"],
+    )
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,11 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
         InvalidQuery: one of them has no figures, or is no device of its kind.
     """
     cpu, gpu = choice.cpu, choice.gpu
+    if choice.hardware and not (cpu or gpu):
+        one = of_hardware(session, choice.hardware)[0]
+        cpu, gpu = (choice.hardware, None) if one.setup.device == "cpu" else (None, choice.hardware)
     if not (cpu and gpu):
-        pair = _machine_with_both(session)
+        pair = _machine_with_both(session, cpu or gpu) or _machine_with_both(session)
         if pair is None:
             return PairAnswer(None, None, None, None, None, 0, ())
         cpu, gpu = cpu or pair[0], gpu or pair[1]
@@ -107,9 +116,13 @@ def cpu_against_gpu(session: Session, choice: PairChoice) -> PairAnswer:
     )
 
 
-def _machine_with_both(session: Session) -> tuple[str, str] | None:
+def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, str] | None:
     """Slugs of the processor and GPU of the machine with most figures on both. For each GPU only
-    one machine is considered, the one that represents its figures."""
+    one machine is considered, the one that represents its figures.
+
+    Args:
+        of: the slug of a hardware that the machine has; none: any machine.
+    """
     stands_for = (
         select(func.min(TABLE.c.result_id))
         .where(TABLE.c.level == "hardware", TABLE.c.device != "cpu")
@@ -126,6 +139,11 @@ def _machine_with_both(session: Session) -> tuple[str, str] | None:
         .order_by(both.desc(), TABLE.c.machine_id)
         .limit(1)
     )
+    if of is not None:
+        having = select(TABLE.c.machine_id).where(
+            TABLE.c.level == "machine", TABLE.c.hardware_slug == of
+        )
+        query = query.where(TABLE.c.machine_id.in_(having))
     machine_id = session.connection().scalar(query)
     if machine_id is None:
         return None

@@ -11,31 +11,41 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
 from ...answers import leaderboard, queries
+from ...answers.facets import Facet, facets
+from ...answers.families import FAMILIES
 from ...answers.filters import BoardFilters
 from ...answers.types import Board, BoardRow, HardwareScore
 from ...ranking.figures import TIERS, Tier
 from ..dots import DotPlot, Row, Value, dot_plot
+from ..heads import HEADS
 from .common import Choice, address, hardware_choices
 
 ROWS_WITH_ALL_WORKLOADS = 10
 
 
 class Metric(NamedTuple):
-    """A metric of a board: the value of ``sort``, the column's heading, the field that sets the
-    length of bars, and the heading of the next column."""
+    """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
+    link, the field that sets the length of bars, the head of the next column, and what the first of
+    the board does."""
 
     value: str
-    words: str
+    label: str
     bar: str
     beside: str
+    first: str
 
 
+SPEED = "fastest_samples_per_second"
 METRICS = {
-    "throughput": Metric("throughput", "Samples per second", "fastest_samples_per_second", "Epoch"),
-    "time": Metric("time", "Time of an epoch", "fastest_samples_per_second", "Samples"),
-    "energy": Metric("energy", "Energy of an epoch", "joules_per_epoch", "Samples"),
-    "mfu": Metric("mfu", "MFU, of the vendor's peak", "mfu", "Samples"),
+    "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
+    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),
+    "energy": Metric(
+        "energy", "Energy", "joules_per_epoch", "throughput", "trains {} with the least energy"
+    ),
+    "mfu": Metric("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
 }
+# Accuracy has no column of its own.
+ACCURACY = METRICS["throughput"]._replace(first="trains {} to the highest accuracy")
 NOT_ALL_HAVE = {
     "energy": "contains its energy",
     "mfu": "has hardware with a known peak",
@@ -53,8 +63,11 @@ FIELDS = frozenset(
     ("q", "device", "framework", "recipe", "batch_size", "precision", "data", "timing", "baseline")
 )
 # Parameters that say which board is shown and how, not which results: "clear" keeps them.
-VIEW = frozenset(("workload", "group", "baseline", "sort", "energy_scope", "limit"))
-METRIC_LABELS = {"throughput": "Throughput", "time": "Time", "energy": "Energy", "mfu": "MFU"}
+VIEW = frozenset(("workload", "group", "baseline", "rank_by", "sort", "energy_scope", "limit"))
+# Parameters whose chips are facets, with counts.
+FACETS = frozenset(("family", "framework", "recipe"))
+# The head of a row's columns; the metric's and the one beside it are between.
+BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "evidence")
 
 
 class Section(NamedTuple):
@@ -64,9 +77,30 @@ class Section(NamedTuple):
     rows: tuple[BoardRow, ...]
 
 
+class SortHead(NamedTuple):
+    """A head of a board: its key in :data:`..heads.HEADS`; the address of the board sorted by it,
+    in the other direction if it already is; and how the rows are sorted by it (``aria-sort``)."""
+
+    key: str
+    href: str
+    direction: str
+
+
+class Chip(NamedTuple):
+    """A filter as a link: it adds the filter, or removes a ``chosen`` one. ``hardware``: how many
+    hardware it leaves, null where that is not counted."""
+
+    href: str
+    label: str
+    hardware: int | None
+    chosen: bool
+
+
 @dataclass(frozen=True)
 class LeaderboardPage:
-    """``/``: how fast does hardware train? ``narrowed``: a filter is set, and
+    """``/``: how fast does hardware train? ``heading`` states the finding. ``heads`` sort the
+    rows; ``filter_chips``: groups of filters, the chosen ones that have no group first.
+    ``narrowed``: a filter is set, and
     ``clear_href`` is the address without any. ``kept``: the parameters of this address that are no
     fields of the form. ``boxes``: the page lists
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
@@ -78,9 +112,12 @@ class LeaderboardPage:
     and there are no results."""
 
     title: str
+    heading: str
     json_href: str
     csv_href: str
     image_href: str
+    heads: tuple[SortHead, ...]
+    filter_chips: tuple[tuple[Chip, ...], ...]
     metric: Metric
     metrics: tuple[Choice, ...]
     scopes: tuple[Choice, ...]
@@ -112,7 +149,7 @@ def leaderboard_page(
     if filters.workload is None:
         most = min(filters.limit, ROWS_WITH_ALL_WORKLOADS)
         filters = filters.model_copy(update={"limit": most})
-    shown, scores = leaderboard.leaderboard(session, filters, of_operator)
+    shown, scores, standings = leaderboard.leaderboard(session, filters, of_operator)
     if filters.workload is not None:
         scores = ()
     rows = [row for board in shown for row in board.rows]
@@ -121,22 +158,27 @@ def leaderboard_page(
     else:
         tickable = {row.hardware_slug for row in rows}
     any_results = any(board.rows or board.unranked for board in shown)
+    metric = METRICS.get(filters.rank_by or "throughput", ACCURACY)
     names = [("", "All workloads"), *((workload.name, workload.name) for workload in CATALOGUE)]
     return LeaderboardPage(
         title=filters.workload or "Leaderboard",
+        heading=_heading_of_page(filters, metric, standings, scores),
         json_href=address("/api/v1/leaderboard", chosen),
         csv_href=address("/api/v1/leaderboard.csv", chosen),
         image_href=address(
-            "/card.png", {name: chosen[name] for name in chosen if name not in ("cursor", "limit")}
+            "/card.png",
+            {name: chosen[name] for name in chosen if name not in ("cursor", "limit", "sort")},
         ),
-        metric=METRICS.get(filters.sort or "throughput", METRICS["throughput"]),
+        heads=tuple(_heads(filters, metric, chosen)),
+        filter_chips=tuple(_chips(chosen, facets(standings, filters))),
+        metric=metric,
         metrics=tuple(
             Choice(
-                _with(chosen, "sort", "" if name == "throughput" else name),
-                words,
-                (filters.sort or "throughput") == name,
+                _with(chosen, "rank_by", "" if name == "throughput" else name),
+                one.label,
+                (filters.rank_by or "throughput") == name,
             )
-            for name, words in METRIC_LABELS.items()
+            for name, one in METRICS.items()
         ),
         scopes=_scopes(shown, chosen),
         baselines=hardware_choices(session, filters.baseline),
@@ -159,14 +201,79 @@ def leaderboard_page(
         ),
         frameworks=tuple(queries.frameworks(session)),
         narrowed=bool(chosen.keys() - VIEW - {"cursor"}),
-        searched=bool(filters.q or filters.hardware),
+        searched=bool(filters.q or filters.hardware or filters.family),
         clear_href=address("/", {name: chosen[name] for name in chosen if name in VIEW}),
         kept=tuple(_pairs(chosen)),
-        figure_asked=NOT_ALL_HAVE.get(filters.sort or "", ""),
+        figure_asked=NOT_ALL_HAVE.get(filters.rank_by or "", ""),
         any_results=any_results,
         nobody_yet=not any_results and not chosen.keys() - {"limit"},
         boxes=len(tickable) > 1,
     )
+
+
+def _heading_of_page(
+    filters: BoardFilters,
+    metric: Metric,
+    standings: Sequence[leaderboard.Standing],
+    scores: Sequence[HardwareScore],
+) -> str:
+    """The finding: the first of a board, or the best score."""
+    if filters.workload is not None:
+        ranked = [row for row in standings[0].rows if row.rank is not None]
+        first = next((row.figure.hardware for row in ranked if row.rank == 1), None)
+        finding = metric.first.format(filters.workload)
+        return f"{first} {finding}" if first else f"Who {finding}?"
+    best = scores[0] if scores else None
+    if best is None or best.rank != 1 or best.score.value is None or filters.family:
+        return "How fast does it train?"
+    return (
+        f"{best.hardware} trains {people.times(best.score.value)} times as fast as "
+        f"{best.score.baseline}"
+    )
+
+
+def _heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iterator[SortHead]:
+    by_rank = "-accuracy" if metric is ACCURACY else HEADS[metric.value].sort
+    current = filters.sort or by_rank
+    for key in (*BEFORE, metric.value, *BETWEEN, metric.beside, *AFTER):
+        sort = HEADS[key].sort
+        if not sort or filters.group == "result":
+            yield SortHead(key, "", "")
+            continue
+        sorted_by = current.removeprefix("-") == sort.removeprefix("-")
+        direction = ("descending" if current[0] == "-" else "ascending") if sorted_by else ""
+        other = sort.removeprefix("-") if sort[0] == "-" else f"-{sort}"
+        wanted = other if current == sort else sort
+        href = _with(chosen, "sort", "" if wanted == by_rank else wanted)
+        yield SortHead(key, href, direction)
+
+
+def _chips(chosen: dict[str, Any], counted: Sequence[Facet]) -> Iterator[tuple[Chip, ...]]:
+    """The chosen filters that no facet has, then the facets."""
+    yield tuple(
+        Chip(_without(chosen, name, one), _chip_label(name, one), None, True)
+        for name, value in chosen.items()
+        if name not in FACETS | VIEW | {"cursor"}
+        for one in (value if isinstance(value, list) else [value])
+    )
+    for facet in counted:
+        current = chosen.get(facet.name)
+        values = facet.counts if current is None else {current: 0} | facet.counts
+        yield tuple(
+            Chip(
+                _with(chosen, facet.name, "" if value == current else value),
+                FAMILIES[value].label if facet.name == "family" else value,
+                count,
+                value == current,
+            )
+            for value, count in values.items()
+            if len(values) > 1 or value == current
+        )
+
+
+def _chip_label(name: str, value: Any) -> str:
+    words = name.replace("_", " ")
+    return str(value) if name == "where" else f"{words}: {value}"
 
 
 def _sections(rows: Sequence[BoardRow]) -> tuple[Section, ...]:
@@ -236,7 +343,19 @@ def _pairs(chosen: dict[str, Any]) -> Iterator[tuple[str, str]]:
                 yield name, str(one)
 
 
+def _without(chosen: dict[str, Any], name: str, value: Any) -> str:
+    """The address of this page without one value of a parameter."""
+    rest = [one for one in chosen[name] if one != value] if isinstance(chosen[name], list) else []
+    return address(
+        "/",
+        {key: chosen[key] for key in chosen if key not in (name, "cursor")}
+        | ({name: rest} if rest else {}),
+    )
+
+
 def _with(chosen: dict[str, Any], name: str, value: str) -> str:
-    """The address of this page with one changed parameter, at its first row."""
-    others = {key: item for key, item in chosen.items() if key not in (name, "cursor")}
+    """The address of this page with one changed parameter, at its first row. Another metric has
+    other columns, so it is not sorted as before."""
+    dropped = (name, "cursor", *(("sort",) if name == "rank_by" else ()))
+    others = {key: item for key, item in chosen.items() if key not in dropped}
     return address("/", others | ({name: value} if value else {}))

@@ -1,5 +1,9 @@
-"""Pages of the studies: ``/frameworks``, ``/cpu-vs-gpu``, ``/batch-size``, ``/trends``."""
+"""Pages of the studies: ``/frameworks``, ``/cpu-vs-gpu``, ``/batch-size``, ``/trends``.
 
+``hardware_in_view``: the hardware that links to the other studies keep.
+"""
+
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -24,44 +28,62 @@ VERSION_WORDS = {
 
 @dataclass(frozen=True)
 class FrameworksPage:
-    """``/frameworks``: which framework trains fastest here, and how much does the recipe matter?"""
+    """``/frameworks``: which framework trains fastest here, and how much does the recipe matter?
+    ``heading`` states the finding."""
 
     title: str
+    heading: str
     json_href: str
     answer: studies.FrameworksAnswer
     hardware: tuple[Choice, ...]
+
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.hardware_slug
 
 
 @dataclass(frozen=True)
 class CpuVsGpuPage:
     """``/cpu-vs-gpu``: from which size of a step is a GPU faster? ``plot`` is null if no cell was
-    measured on both."""
+    measured on both. ``heading`` states the finding."""
 
     title: str
+    heading: str
     json_href: str
     answer: studies.PairAnswer
     plot: Plot | None
     cpus: tuple[Choice, ...]
     gpus: tuple[Choice, ...]
 
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.gpu_slug
+
 
 @dataclass(frozen=True)
 class BatchSizePage:
-    """``/batch-size``: how much faster do larger batches train? ``plots``: one for each study."""
+    """``/batch-size``: how much faster do larger batches train? ``plots``: one for each study.
+    ``heading`` states the finding."""
 
     title: str
+    heading: str
     json_href: str
     answer: studies.BatchAnswer
     plots: tuple[Plot, ...]
     hardware: tuple[Choice, ...]
 
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.hardware_slug
+
 
 @dataclass(frozen=True)
 class TrendsPage:
     """``/trends``: are newer drivers and frameworks faster? ``by_words``: the x axis in words;
-    ``plot`` is null if nothing is ranked."""
+    ``plot`` is null if nothing is ranked. ``heading`` states the finding."""
 
     title: str
+    heading: str
     json_href: str
     answer: studies.TrendsAnswer
     plot: Plot | None
@@ -71,12 +93,17 @@ class TrendsPage:
     workloads: tuple[Choice, ...]
     frameworks: tuple[Choice, ...]
 
+    @property
+    def hardware_in_view(self) -> str | None:
+        return self.answer.hardware_slug
+
 
 def frameworks_page(session: Session, choice: studies.HardwareChoice) -> FrameworksPage:
     """Fill the context. Raises NotFound if the hardware has no figures."""
     answer = studies.frameworks(session, choice)
     return FrameworksPage(
         title="Frameworks",
+        heading=_fastest_framework(answer),
         json_href=_twin("frameworks", choice),
         answer=answer,
         hardware=hardware_choices(session, answer.hardware_slug),
@@ -88,6 +115,7 @@ def cpu_vs_gpu_page(session: Session, choice: studies.PairChoice) -> CpuVsGpuPag
     answer = studies.cpu_against_gpu(session, choice)
     return CpuVsGpuPage(
         title="CPU against GPU",
+        heading=_which_pays(answer),
         json_href=_twin("cpu-vs-gpu", choice),
         answer=answer,
         plot=_pair_plot(answer) if answer.rows else None,
@@ -101,6 +129,7 @@ def batch_size_page(session: Session, choice: studies.HardwareChoice) -> BatchSi
     answer = studies.batch_sizes(session, choice)
     return BatchSizePage(
         title="Batch size",
+        heading=_gain_of_batches(answer),
         json_href=_twin("batch-size", choice),
         answer=answer,
         plots=tuple(_batch_plot(study) for study in answer.studies),
@@ -114,6 +143,7 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
     names = [workload.name for workload in CATALOGUE]
     return TrendsPage(
         title="Trends",
+        heading=_newest_update(answer),
         json_href=_twin("trends", choice),
         answer=answer,
         plot=_trend_plot(answer) if answer.versions else None,
@@ -125,6 +155,61 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
             Choice(name, name, name == choice.framework) for name in queries.frameworks(session)
         ),
     )
+
+
+def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
+    """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several."""
+    firsts = Counter(table.rows[0].framework for table in answer.tables if len(table.rows) > 1)
+    if not firsts:
+        return "Which framework is fastest?"
+    (name, count), of = firsts.most_common(1)[0], firsts.total()
+    where = f"in {count} of {of} workloads" if of > 1 else f"in {answer.tables[0].workload}"
+    return f"{name} is the fastest framework {where} on {answer.hardware}"
+
+
+def _which_pays(answer: studies.PairAnswer) -> str:
+    if not answer.rows:
+        return "CPU or GPU?"
+    if answer.pays_from_flops is None:
+        return f"{answer.cpu} is faster than {answer.gpu}, even in the largest workload"
+    if answer.pays_from_flops == answer.rows[0].flops_per_step:
+        return f"{answer.gpu} is faster in every workload"
+    return f"{answer.gpu} is faster from {flops(answer.pays_from_flops)} a training step on"
+
+
+def _gain_of_batches(answer: studies.BatchAnswer) -> str:
+    """The largest gain of a larger batch."""
+    gains = [
+        (figure.held.speed_up, study.workload, line.figures[0].batch_size, figure.batch_size)
+        for study in answer.studies
+        for line in study.lines
+        for figure in line.figures
+        if figure.held
+    ]
+    gain, workload, small, large = max(gains, default=(0.0, "", 0, 0))
+    if gain <= 1:
+        return "Does a larger batch train faster?"
+    return (
+        f"Batch {large:,} trains up to {people.times(gain)} times as fast as batch {small:,} "
+        f"({workload}, {answer.hardware})"
+    )
+
+
+def _newest_update(answer: studies.TrendsAnswer) -> str:
+    """What the newest version changed."""
+    words = VERSION_WORDS[answer.by]
+    newest = answer.versions[-1] if answer.versions else None
+    held = newest.update.held if newest and newest.update else None
+    if newest is None or held is None:
+        return f"What did the newest {words} change?"
+    if held.kind in ("faster", "slower"):
+        times = people.times(max(held.speed_up, 1 / held.speed_up))
+        return f"{words} {newest.version} is {times} times {_as(held.kind)} as the one before"
+    return f"No clear change with {words} {newest.version}"
+
+
+def _as(kind: str) -> str:
+    return "as fast" if kind == "faster" else "as slow"
 
 
 def _twin(name: str, choice: studies.HardwareChoice | studies.PairChoice) -> str:

@@ -64,7 +64,7 @@ def compare_card(
     mode: AMode = None,
 ) -> Response:
     answer = compare(session, compared_ids(ids), priced, across, mode)
-    return _png(cards.compare_card(answer), settings)
+    return _png(share_cards.compare_card(session, answer, settings.baseline), settings)
 
 
 @router.get("/hardware/{slug}/badge.svg")

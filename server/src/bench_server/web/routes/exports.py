@@ -87,7 +87,7 @@ def export_leaderboard(
 
 @router.get(
     "/compare.{form}",
-    summary="A comparison as CSV, JSON lines or Parquet, a row for each thing and cell",
+    summary="A comparison as CSV, JSON lines or Parquet, a row for each thing in each row",
     responses=FILES | problems(410, 422),
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
@@ -110,7 +110,7 @@ def export_comparison(
 
 @router.get(
     "/machines/{machine_id}/history.{form}",
-    summary="A machine's history in one cell as CSV, JSON lines or Parquet",
+    summary="A machine's history in one workload and set-up as CSV, JSON lines or Parquet",
     responses=FILES | problems(404, 422),
 )
 def export_machine_history(

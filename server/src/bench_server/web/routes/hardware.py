@@ -26,7 +26,7 @@ def list_hardware(
 
 @router.get(
     "/hardware/{slug}",
-    summary="One hardware: its score and its figure in every cell",
+    summary="One hardware: its score and its figure in every workload and set-up",
     responses=problems(404, 422),
 )
 def get_hardware(
@@ -49,7 +49,7 @@ def list_machines(
 
 @router.get(
     "/machines/{machine_id}",
-    summary="One machine: its facts and its figure in every cell",
+    summary="One machine: its facts and its figure in every workload and set-up",
     responses=problems(404, 422),
 )
 def get_machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:
@@ -58,7 +58,7 @@ def get_machine(session: Reading, machine_id: MachineId) -> hardware_answers.Mac
 
 @router.get(
     "/machines/{machine_id}/history",
-    summary="One machine in one cell over time, with change points and what changed there",
+    summary="One machine in one workload and set-up over time, and what changed it",
     responses=problems(404, 422),
 )
 def get_machine_history(

@@ -1,0 +1,50 @@
+"""Families of hardware: what people search for together. One table of rules, by name and device.
+
+Families may overlap: an Apple M processor is of the families ``apple-m`` and ``cpu``. A new family
+is a new line of :data:`FAMILIES`.
+"""
+
+import re
+from typing import Any, NamedTuple
+
+from sqlalchemy import ColumnElement, and_
+
+
+class Family(NamedTuple):
+    """A rule. ``pattern``: matches the beginning of a hardware's name; it is read by Python, by
+    SQLite (through Python) and by PostgreSQL, so it has only what all of them have alike.
+    ``device``: of this kind of device alone."""
+
+    label: str
+    pattern: str = ""
+    device: str = ""
+
+
+FAMILIES: dict[str, Family] = {
+    "apple-m": Family("Apple M", "^Apple M[0-9]"),
+    "geforce": Family("GeForce", "^NVIDIA GeForce "),
+    "data-centre": Family(
+        "Data-centre GPUs",
+        "^(NVIDIA (Tesla |(A|B|GB|GH|H|L|P|V)[0-9]|T4($|[^0-9]))|AMD Instinct )",
+    ),
+    "workstation": Family(
+        "Workstation GPUs", "^NVIDIA (RTX |Quadro |TITAN |T[0-9]{3,4}($|[^0-9]))"
+    ),
+    "radeon": Family("Radeon", "^AMD Radeon "),
+    "cpu": Family("CPUs", device="cpu"),
+}
+
+
+def contains(name: str, hardware: str, device: str) -> bool:
+    """Whether a hardware is of a family, by its name and kind of device."""
+    family = FAMILIES[name]
+    return family.device in ("", device) and re.match(family.pattern, hardware) is not None
+
+
+def condition(table: Any, name: str) -> ColumnElement[bool]:
+    """The rows of a family, in a table with columns ``hardware`` and ``device``."""
+    family = FAMILIES[name]
+    conditions = [table.c.device == family.device] if family.device else []
+    if family.pattern:
+        conditions.append(table.c.hardware.regexp_match(family.pattern))
+    return and_(*conditions)

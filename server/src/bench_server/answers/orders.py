@@ -1,0 +1,140 @@
+"""The order of a board's rows: what ranks them, and how they are sorted for reading.
+
+Ranks follow from ``rank_by`` alone. ``sort`` moves rows within their tier and leaves ranks as they
+are.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench_protocol.catalogue import workload_named
+from bench_protocol.peaks import peak_flops
+
+from ..ranking.compare import RankedRow, section
+from ..ranking.figures import Figure
+from ..ranking.score import Bests, kind_of
+from . import cursors
+from .filters import BoardFilters
+
+Value = float | str | None
+
+# What boards rank by, smallest first; None omits a figure. Within one workload MFU is proportional
+# to the peak divided by the time.
+RANK_BY: dict[str, Callable[[Figure], float | None]] = {
+    "time": lambda figure: figure.ns_per_sample,
+    "throughput": lambda figure: figure.ns_per_sample,
+    "energy": lambda figure: figure.evidence.joules_per_sample,
+    "mfu": lambda figure: _negative(_peak_use(figure)),
+    "accuracy": lambda figure: _negative(figure.evidence.accuracy),
+}
+# Fields of an answer that rows are sorted by (filters.SORT_FIELDS); rows without one are the last.
+FIELDS: dict[str, Callable[[Figure], Value]] = {
+    "hardware": lambda figure: figure.hardware.casefold(),
+    "samples_per_second": lambda figure: 1e9 / figure.ns_per_sample,
+    "epoch_seconds": lambda figure: figure.ns_per_sample * _epoch_samples(figure),
+    "joules_per_epoch": lambda figure: (
+        None
+        if figure.evidence.joules_per_sample is None
+        else figure.evidence.joules_per_sample * _epoch_samples(figure)
+    ),
+    "mfu": lambda figure: _peak_use(figure),
+    "accuracy": lambda figure: figure.evidence.accuracy,
+    "spread": lambda figure: None if figure.published else figure.spread[0],
+    "trust_level": lambda figure: float(figure.trust_level),
+    "newest_at": lambda figure: figure.newest_at.timestamp(),
+}
+
+
+class Place(NamedTuple):
+    """Where a row is: its part of the board, whether it has no value, its value, and then the
+    faster row and the smaller id first."""
+
+    section: int
+    missing: int
+    value: float | str
+    ns_per_sample: float
+    id: str
+
+
+class Order(NamedTuple):
+    """How rows are sorted within a tier."""
+
+    value: Callable[[Figure], Value]
+    descending: bool
+    kind: type
+
+    @classmethod
+    def of(cls, filters: BoardFilters, baselines: Bests) -> "Order":
+        """The order that the filters ask for: of a field, else of the ranks.
+
+        Args:
+            baselines: the figures that speed-ups are against.
+        """
+        if filters.sort is None:
+            return cls(RANK_BY[filters.rank_by or "time"], False, float)
+        name = filters.sort.removeprefix("-")
+
+        def speed_up(figure: Figure) -> Value:
+            baseline = baselines.get(kind_of(figure))
+            return baseline.ns_per_sample / figure.ns_per_sample if baseline else None
+
+        value = speed_up if name == "speed_up" else FIELDS[name]
+        return cls(value, filters.sort[0] == "-", str if name == "hardware" else float)
+
+    def sorted(self, rows: Sequence[RankedRow]) -> list[RankedRow]:
+        """Rows in this order, those with equal values by speed."""
+        places = {row.figure.id: self.place(row) for row in rows}
+
+        def at(row: RankedRow) -> Place:
+            return places[row.figure.id]
+
+        by_speed = sorted(rows, key=lambda row: at(row)[3:])
+        by_value = sorted(by_speed, key=lambda row: at(row).value, reverse=self.descending)
+        return sorted(by_value, key=lambda row: at(row)[:2])
+
+    def page(
+        self, rows: list[RankedRow], limit: int, cursor: str | None
+    ) -> tuple[list[RankedRow], str | None]:
+        """The rows after the cursor, at most ``limit``, and the cursor of the next page.
+
+        Raises:
+            InvalidQuery: the cursor is not of this order.
+        """
+        if cursor is not None:
+            last = Place(*cursors.read(cursor, int, int, self.kind, float, str))
+            rows = [row for row in rows if self._follows(self.place(row), last)]
+        page = rows[:limit]
+        return page, cursors.write(*self.place(page[-1])) if len(rows) > len(page) else None
+
+    def place(self, row: RankedRow) -> Place:
+        figure = row.figure
+        value = self.value(figure)
+        return Place(
+            section(figure),
+            int(value is None),
+            self.kind() if value is None else value,
+            float(figure.ns_per_sample),
+            figure.id,
+        )
+
+    def _follows(self, place: Place, last: Place) -> bool:
+        if place[:2] != last[:2]:
+            return place[:2] > last[:2]
+        if place.value != last.value:
+            return (place.value > last.value) != self.descending  # type: ignore[operator]
+        return place[3:] > last[3:]
+
+
+def _peak_use(figure: Figure) -> float | None:
+    peak = peak_flops(figure.hardware, figure.setup.precision)
+    return None if peak is None else 1 / figure.ns_per_sample / peak
+
+
+def _epoch_samples(figure: Figure) -> int:
+    """Samples in the full batches of an epoch."""
+    batch_size = figure.setup.batch_size
+    return workload_named(figure.subject.workload).steps_per_epoch(batch_size) * batch_size
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value

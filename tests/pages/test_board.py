@@ -1,0 +1,160 @@
+"""Boards in a real browser: heads that sort and explain, chips, ticked rows, sizes."""
+
+import re
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from tests.pages.looking import THREE, Fleet
+
+BOARD = "/?workload=mnist-cnn"
+# What can be pressed and is no link within a sentence, with its size in pixels.
+SMALL = """() => [...document.querySelectorAll('main a, main button, main summary, main input')]
+    .filter(one => one.checkVisibility({visibilityProperty: true}) && one.type !== 'hidden')
+    .filter(one => !one.closest('p, .explain, .prose, .reason, [popover]'))
+    .map(one => one.closest('label') ?? one)
+    .filter(one => { const box = one.getBoundingClientRect();
+                     return box.width < 24 || box.height < 24 - 0.01; })
+    .map(one => one.outerHTML.slice(0, 120))"""
+
+
+def names(page: Page) -> list[str]:
+    return page.locator("table.ranking a.name").all_inner_texts()
+
+
+def names_of_buttons(page: Page) -> set[str]:
+    """As a screen reader has them. It reads no counter, so the bar has other words for it."""
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    found = (node for node in nodes if node.get("role", {}).get("value") == "button")
+    return {" ".join(node["name"]["value"].split()) for node in found}
+
+
+def test_heads_sort_without_a_script_and_ranks_stay(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}{BOARD}")
+    sorted_head = page.locator("th[aria-sort]")
+    expect(sorted_head).to_have_attribute("aria-label", "Samples per second")
+    expect(sorted_head).to_have_attribute("aria-sort", "descending")
+    first = names(page)[0]
+    page.get_by_role("columnheader", name="Spread").get_by_role("link", name="Spread").click()
+    assert page.url.endswith("sort=spread")
+    expect(sorted_head).to_have_attribute("aria-sort", "ascending")
+    page.get_by_role("columnheader", name="Spread").get_by_role("link", name="Spread").click()
+    expect(sorted_head).to_have_attribute("aria-sort", "descending")
+    twin = page.get_by_role("link", name="This page as JSON").get_attribute("href")
+    rows = httpx.get(f"{fleet.address}{twin}", timeout=30).json()["rows"]
+    assert names(page) == [row["hardware"] for row in rows]
+    ranked = page.locator("table.ranking tbody tr", has_text=first).locator(".rank").first
+    expect(ranked).to_have_text("1")
+    head = page.get_by_role("columnheader", name="Samples per second")
+    head.get_by_role("link", name="Samples per second").click()
+    expect(page).to_have_url(f"{fleet.address}{BOARD}")
+    page.close()
+
+
+@pytest.mark.parametrize("address", [BOARD, f"/compare?ids={THREE}", "/hardware/nvidia-h200"])
+def test_a_head_says_what_it_means(browser: Browser, fleet: Fleet, address: str) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}{address}")
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    signs = page.locator("button.help")
+    targets = {one.get_attribute("popovertarget") for one in signs.all()}
+    ids = page.locator("[popover]").evaluate_all("all => all.map(one => one.id)")
+    assert targets == set(ids)
+    assert len(ids) == len(targets) > 2
+    expect(page.locator("a.help").first).to_be_hidden()
+    signs.first.focus()
+    page.keyboard.press("Enter")
+    about = page.locator("[popover]:popover-open")
+    expect(about).to_have_count(1)
+    link = about.get_by_role("link")
+    method = httpx.get(f"{fleet.address}/methodology", timeout=30).text
+    for one in page.locator("[popover] a").all():
+        anchor = (one.get_attribute("href") or "").partition("#")[2]
+        assert f'id="{anchor}"' in method, anchor
+    page.keyboard.press("Tab")
+    expect(link).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(about).to_have_count(0)
+    page.close()
+
+
+@pytest.mark.parametrize("script", [True, False])
+def test_a_bar_counts_the_ticked_rows(browser: Browser, fleet: Fleet, script: bool) -> None:
+    page = browser.new_page(java_script_enabled=script, viewport={"width": 1440, "height": 700})
+    page.goto(f"{fleet.address}{BOARD}")
+    tray = page.locator(".tray")
+    expect(tray).to_be_hidden()
+    for name in ("NVIDIA H200", "NVIDIA A100-SXM4-80GB"):
+        page.get_by_label(f"Compare {name}", exact=True).check()
+    expect(tray).to_be_in_viewport()
+    assert "Compare the ticked rows" in names_of_buttons(page)
+    counted = page.locator("input[name=ids]").evaluate_all(
+        "all => all.map(one => getComputedStyle(one).counterIncrement)"
+    )
+    assert counted.count("ticked 1") == 2
+    assert set(counted) == {"ticked 1", "none"}
+    tray.get_by_role("button", name="Untick all").click()
+    expect(tray).to_be_hidden()
+    for name in ("NVIDIA H200", "NVIDIA A100-SXM4-80GB"):
+        page.get_by_label(f"Compare {name}", exact=True).check()
+    tray.get_by_role("button", name="Compare").click()
+    expect(page).to_have_url(re.compile("ids=nvidia-h200&ids=nvidia-a100"))
+    page.close()
+
+
+def test_chips_narrow_and_take_back(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(java_script_enabled=False)
+    page.goto(f"{fleet.address}{BOARD}&device=cuda")
+    chips = page.get_by_role("navigation", name="Filters, with the number of hardware")
+    counted = chips.get_by_role("link", name="GeForce")
+    number = int(re.sub(r"\D", "", counted.inner_text()))
+    counted.click()
+    expect(page.locator("table.ranking a.name")).to_have_count(number)
+    assert all(name.startswith("NVIDIA GeForce") for name in names(page))
+    expect(page.locator(".board-foot")).to_contain_text("Ranks are of all")
+    chips.get_by_role("link", name="device: cuda").click()
+    chips.get_by_role("link", name="GeForce").click()
+    expect(page).to_have_url(f"{fleet.address}{BOARD}")
+    page.close()
+
+
+def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.goto(f"{fleet.address}{BOARD}")
+    heights: list[float] = page.locator("table.ranking tbody tr:not(.part)").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().height).sort((a, b) => a - b)"
+    )
+    assert heights[len(heights) // 2] <= 45
+    page.locator("table.ranking tbody tr").nth(20).evaluate("one => one.scrollIntoView()")
+    top = page.get_by_role("columnheader", name="Spread").bounding_box()
+    assert top is not None
+    assert 0 <= top["y"] < 5
+    page.close()
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_what_can_be_pressed_is_large_enough(browser: Browser, fleet: Fleet, width: int) -> None:
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    for address in ("/", BOARD, f"/compare?ids={THREE}", "/hardware/nvidia-h200"):
+        page.goto(f"{fleet.address}{address}")
+        assert not (found := page.evaluate(SMALL)), (address, "\n".join(found))
+    page.close()
+
+
+def test_a_printed_board_is_light_and_has_no_navigation(browser: Browser, fleet: Fleet) -> None:
+    page = browser.new_page(color_scheme="dark", viewport={"width": 700, "height": 900})
+    page.goto(f"{fleet.address}{BOARD}")
+    page.emulate_media(media="print", color_scheme="dark")
+    for place in ("header nav", ".facets", ".controls", "button.help >> nth=0", ".pick >> nth=0"):
+        expect(page.locator(place)).to_be_hidden()
+    expect(page.locator("table.ranking thead")).to_be_visible()
+    assert (
+        page.locator("table.ranking tbody tr")
+        .nth(1)
+        .evaluate("one => getComputedStyle(one).display")
+        == "table-row"
+    )
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == "rgb(252, 252, 250)"
+    page.close()

@@ -1,0 +1,134 @@
+"""Rows of a board sorted by a column, and families of hardware: ranks stay."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.matrix import Device
+from bench_server.answers.families import FAMILIES, contains
+
+CUDA, METAL, CPU = Device(kind="cuda"), Device(kind="metal"), Device(kind="cpu")
+M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+RTX = results.make_machine("AMD Ryzen 9", ("cuda", "NVIDIA GeForce RTX 4090", None), seed=8)
+H200 = results.make_machine("AMD EPYC 9654 96-Core Processor", ("cuda", "NVIDIA H200", None))
+NAMES = {
+    "Apple M2 Max (30-core GPU)": "apple-m",
+    "Apple M10 (10-core CPU)": "apple-m",
+    "NVIDIA GeForce GTX 1080 Ti": "geforce",
+    "NVIDIA A100-SXM4-80GB": "data-centre",
+    "NVIDIA H20": "data-centre",
+    "NVIDIA T4": "data-centre",
+    "NVIDIA Tesla V100-SXM2-16GB": "data-centre",
+    "NVIDIA L40S": "data-centre",
+    "AMD Instinct MI300X": "data-centre",
+    "NVIDIA T400 4GB": "workstation",
+    "NVIDIA RTX A6000": "workstation",
+    "NVIDIA Quadro P2000": "workstation",
+    "AMD Radeon RX 7900 XTX": "radeon",
+}
+
+
+@pytest.fixture
+def filled(post: Poster) -> Poster:
+    """Four hardware, the fastest first: H200, RTX 4090, M2 Max GPU, its CPU."""
+    for machine, device, step_ns in (
+        *((M2, METAL, 900_000), (RTX, CUDA, 280_000)),
+        *((H200, CUDA, 200_000), (M2, CPU, 2_000_000)),
+    ):
+        post.made(cell=results.make_cell(device=device), machine=machine, step_ns=step_ns)
+    return post
+
+
+def rows(post: Poster, **query: str) -> list[dict[str, Any]]:
+    answer = post.http.get("/api/v1/leaderboard", params={"workload": "mnist-cnn"} | query)
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["rows"])
+
+
+def ranks(post: Poster, **query: str) -> list[int]:
+    return [row["rank"] for row in rows(post, **query)]
+
+
+def test_a_sorted_board_keeps_its_ranks(filled: Poster) -> None:
+    assert ranks(filled) == [1, 2, 3, 4]
+    assert ranks(filled, sort="hardware") == [4, 3, 2, 1]
+    assert ranks(filled, sort="-hardware") == [1, 2, 3, 4]
+    for sort in ("samples_per_second", "-epoch_seconds", "speed_up", "newest_at"):
+        names = [row[sort.removeprefix("-")] for row in rows(filled, sort=sort)]
+        assert names == sorted(names, reverse=sort[0] == "-"), sort
+    assert ranks(filled, sort="-samples_per_second") == [1, 2, 3, 4]
+    assert ranks(filled, sort="accuracy") == [1, 2, 3, 4]  # none has one: by speed
+
+
+@pytest.mark.parametrize("sort", ["hardware", "-hardware", "-spread", "newest_at", "mfu"])
+@pytest.mark.parametrize("group", ["hardware", "setup", "machine"])
+def test_pages_and_export_have_the_same_order(filled: Poster, sort: str, group: str) -> None:
+    whole = rows(filled, sort=sort, group=group)
+    assert len(whole) == 4
+    query = {"workload": "mnist-cnn", "sort": sort, "group": group, "limit": "1"}
+    paged, cursor = [], ""
+    while cursor is not None:
+        page = filled.http.get("/api/v1/leaderboard", params=query | {"cursor": cursor}).json()
+        paged += page["rows"]
+        cursor = page["next_cursor"]
+    assert paged == whole
+    lines = filled.http.get("/api/v1/leaderboard.jsonl", params=query).text.splitlines()
+    order = [row["hardware"] for row in whole]
+    assert [json.loads(line)["hardware"] for line in lines] == order
+
+
+def test_a_cursor_of_another_order_is_refused(filled: Poster) -> None:
+    query = {"workload": "mnist-cnn", "sort": "hardware", "limit": "1"}
+    cursor = filled.http.get("/api/v1/leaderboard", params=query).json()["next_cursor"]
+    query |= {"cursor": cursor, "sort": "spread"}
+    assert filled.http.get("/api/v1/leaderboard", params=query).status_code == 422
+
+
+def test_unknown_sorts_and_families_are_refused_with_what_there_is(filled: Poster) -> None:
+    for query, there in (
+        *(("sort=nope", "samples_per_second"), ("sort=--spread", "trust_level")),
+        *(("family=nope", "data-centre"), ("family=nope&group=result", "apple-m")),
+        ("sort=spread&group=result", "newest_at"),
+    ):
+        answer = filled.http.get(f"/api/v1/leaderboard?workload=mnist-cnn&{query}")
+        assert answer.status_code == 422
+        assert answer.json()["field"] == query.partition("=")[0]
+        assert there in answer.json()["detail"]
+    assert filled.http.get("/api/v1/results?family=nope").status_code == 422
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_name_is_of_one_family(name: str) -> None:
+    device = "metal" if name.startswith("Apple") else "cuda"
+    assert [one for one in FAMILIES if contains(one, name, device)] == [NAMES[name]]
+    assert contains("cpu", name, "cpu")
+
+
+@pytest.mark.parametrize("group", ["hardware", "machine", "result", "setup"])
+def test_a_family_is_a_search(filled: Poster, group: str) -> None:
+    found = {
+        family: [row["hardware"] for row in rows(filled, family=family, group=group)]
+        for family in FAMILIES
+    }
+    apple = ["Apple M2 Max (30-core GPU)", "Apple M2 Max (12-core CPU)"]
+    assert found == {
+        "apple-m": apple,
+        "geforce": ["NVIDIA GeForce RTX 4090"],
+        "data-centre": ["NVIDIA H200"],
+        "workstation": [],
+        "radeon": [],
+        "cpu": apple[1:],
+    }
+    listed = {group: [3, 4], "machine": [None, None], "result": [None, None]}[group]
+    assert ranks(filled, family="apple-m", group=group) == listed
+    results_found = filled.http.get("/api/v1/results?family=geforce").json()["results"]
+    assert [one["hardware"] for one in results_found] == ["NVIDIA GeForce RTX 4090"]
+
+
+def test_scores_are_those_of_the_family(filled: Poster) -> None:
+    answer = filled.http.get("/api/v1/leaderboard?family=apple-m").json()
+    assert {one["hardware_slug"].split("-")[0] for one in answer["scores"]} <= {"apple"}
+    assert len(answer["scores"]) < len(filled.http.get("/api/v1/leaderboard").json()["scores"])
