@@ -20,6 +20,13 @@ from ..run.ab import Pair, Side
 Document = dict[str, Any]
 # An interval whose ends differ by more than this ratio hides relevant differences.
 WIDE = 1.1
+# Members of a verdict by the names that the server's API has for them.
+NAMES = {
+    "low": "speed_up_low",
+    "high": "speed_up_high",
+    "kind": "verdict_kind",
+    "words": "verdict",
+}
 
 
 class AbDisplay:
@@ -94,7 +101,7 @@ def document(
             for name, side in (("a", a), ("b", b))
         },
         "pairs": len(done),
-        **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
+        **{NAMES.get(key, key): value for key, value in asdict(verdict).items()},
         "warnings": [
             *({"code": doubt.code, "words": doubt_text.words(doubt)} for doubt in before),
             *(
@@ -114,10 +121,10 @@ def lines(answer: Document) -> list[str]:
     """The document as lines for people."""
     speed = {name: geometric_mean(answer[name]["samples_per_second"]) for name in ("a", "b")}
     interval, wide = "", []
-    if answer["low"] is not None:
-        low, high = people.ratio(answer["low"]), people.ratio(answer["high"])
+    if answer["speed_up_low"] is not None:
+        low, high = people.ratio(answer["speed_up_low"]), people.ratio(answer["speed_up_high"])
         interval = f" (95 % CI {low} to {high})"
-        if answer["high"] / answer["low"] > WIDE:
+        if answer["speed_up_high"] / answer["speed_up_low"] > WIDE:
             wide = ["The interval is wide: more pairs (--repeats), or an idle machine, narrow it"]
     return [
         f"A {people.rate(speed['a'])}, B {people.rate(speed['b'])} samples/s; "

@@ -15,6 +15,7 @@ from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
 from . import leaderboard, queries
 from .filters import BoardFilters
+from .types import rate_fields
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ class MachinePlace:
     data: str
     timing: str
     samples_per_second: float
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
     rank: int | None
     ranked: int
     of_hardware: float | None
@@ -82,7 +85,7 @@ def _place(
         recipe=setup.recipe,
         data=setup.data,
         timing=setup.timing,
-        samples_per_second=1e9 / figure.ns_per_sample,
+        **rate_fields(figure),
         rank=row.rank if row else None,
         ranked=sum(row.rank is not None for row in rows),
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,

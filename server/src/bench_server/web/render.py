@@ -26,6 +26,11 @@ SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole 
 FOLDER = Path(__file__).resolve().parent
 
 
+def scope_words(scope: str) -> str:
+    """What an energy is of."""
+    return SCOPES.get(scope, scope.replace("_", " "))
+
+
 @cache
 def environment() -> Environment:
     """The template environment with the pages' filters."""
@@ -47,7 +52,8 @@ def environment() -> Environment:
         percent=people.percent,
         size=people.size,
         joules=people.joules,
-        scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
+        money=people.money,
+        scope=scope_words,
         flops=flops,
         day=lambda value: f"{value:%Y-%m-%d}",
         count=lambda value: f"{value:,}",
