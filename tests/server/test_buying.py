@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,14 @@ energy_per_kwh = 0.30
 nvidia-geforce-rtx-4090 = 2000
 apple-m2-max-30-core-gpu = 3000
 """
+
+
+@pytest.fixture
+def database_url(migrated_file: Path, tmp_path: Path) -> str:
+    """SQLite alone: no query here is unlike those of other tests."""
+    path = tmp_path / "server.db"
+    shutil.copy(migrated_file, path)
+    return f"sqlite:///{path}"
 
 
 def card(name: str, seed: int, **gpu: Any) -> Any:

@@ -3,6 +3,8 @@
 import csv
 import io
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,14 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.comparison import median_interval
+
+
+@pytest.fixture
+def database_url(migrated_file: Path, tmp_path: Path) -> str:
+    """SQLite alone: no query here is unlike those of other tests."""
+    path = tmp_path / "server.db"
+    shutil.copy(migrated_file, path)
+    return f"sqlite:///{path}"
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ class MachinePlace:
     """A machine in a workload, in its fastest set-up that counts at the default batch size.
 
     ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
+    ``percentile``: the percentage of the other ranked hardware that it is before.
     ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
     ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
     them are slower than it.
@@ -41,6 +42,7 @@ class MachinePlace:
     samples_per_second_high: float | None
     rank: int | None
     ranked: int
+    percentile: float | None
     of_hardware: float | None
     machines: int
     slower: int
@@ -75,6 +77,8 @@ def _place(
     counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
         TABLE.c.level == "machine", *in_setup
     )
+    ranked = sum(row.rank is not None for row in rows)
+    rank = row.rank if row else None
     machines, slower_ones = session.connection().execute(counts).one()
     return MachinePlace(
         workload=workload,
@@ -86,8 +90,9 @@ def _place(
         data=setup.data,
         timing=setup.timing,
         **rate_fields(figure),
-        rank=row.rank if row else None,
-        ranked=sum(row.rank is not None for row in rows),
+        rank=rank,
+        ranked=ranked,
+        percentile=100 * (ranked - rank) / (ranked - 1) if rank and ranked > 1 else None,
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         machines=machines,
         slower=int(slower_ones),

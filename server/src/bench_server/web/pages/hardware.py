@@ -15,6 +15,7 @@ from bench_protocol.workloads import Workload
 from ...answers import hardware, known, leaderboard
 from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
 from ...answers.history import HistoryAnswer, history
+from ...answers.places import MachinePlace
 from ...answers.prices import NO_PRICES, Prices
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
@@ -72,13 +73,14 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
+    ``share_words``: a sentence to share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
     history in words; ``trends_href``: figures of the cell's hardware by version, null where there
     are none; ``cells``: addresses of all cells.
     """
 
     title: str
     heading: str
+    share_words: str
     json_href: str
     badge_href: str
     image_href: str
@@ -146,6 +148,7 @@ def machine_page(
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=_standing(answer),
+        share_words=_share_words(answer),
         json_href=api,
         badge_href=f"{here}/badge.svg",
         image_href=f"{here}/card.png",
@@ -170,11 +173,27 @@ def machine_page(
 
 def _standing(answer: hardware.MachineAnswer) -> str:
     """Its best rank in words: ``15th of 47 on mnist-cnn``; else the hardware's name."""
-    with_rank = [place for place in answer.places if place.rank is not None]
-    if not with_rank:
+    best = _best_place(answer)
+    if best is None:
         return answer.name
-    best = min(with_rank, key=lambda place: ((place.rank or 0) / place.ranked, place.workload))
     return f"{best.hardware}: {people.ordinal(best.rank or 0)} of {best.ranked} on {best.workload}"
+
+
+def _share_words(answer: hardware.MachineAnswer) -> str:
+    """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
+    best = _best_place(answer)
+    if best is None:
+        return f"How fast this {answer.name} trains:"
+    words = f"{_standing(answer)} at {people.rate(best.samples_per_second)} samples/s"
+    if best.machines > 1:
+        words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
+    return f"{words}."
+
+
+def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
+    with_rank = [place for place in answer.places if place.rank is not None]
+    key = lambda place: ((place.rank or 0) / place.ranked, place.workload)  # noqa: E731
+    return min(with_rank, key=key, default=None)
 
 
 def workload_called(name: str) -> Workload:
