@@ -17,7 +17,7 @@ from bench_protocol.result import Energy
 from bench_server import price_list
 from bench_server.answers import specifications
 from bench_server.settings import Settings
-from bench_server.web.scatter import CHARACTER, GAP, LINE, NARROW, WIDE, Box, Dot, scatter
+from bench_server.web.scatter import CHARACTER, NARROW, WIDE, Box, Dot, scatter
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 RTX, OTHER, MAC = "nvidia-geforce-rtx-4090", "nvidia-geforce-rtx-3090", "apple-m2-max-30-core-gpu"
@@ -247,39 +247,36 @@ def test_every_stated_value_names_its_source() -> None:
 
 def test_labels_of_a_scatter_plot_cover_nothing() -> None:
     dots = [
-        Dot(
-            10 + 3 * (n % 7),
-            100 + 9 * (n * 5 % 11),
-            f"NVIDIA GeForce RTX {n}090",
-            "/",
-            "nvidia",
-            "",
-        )
+        Dot(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), f"GeForce RTX {n}090", "/", "nvidia", "")
         for n in range(30)
     ]
-    plot = scatter("t", "x", "y", [*dots, dots[3]._replace(own=True, label="own")], str, str)
+    plot = scatter("t", "x", "y", dots, str, str)
     assert plot is not None
-    assert plot.dots[0].dot.label == "own"
-    assert plot.dots[0].wide_side
-    for size, name in ((NARROW, "side"), (WIDE, "wide_side")):
-        width, height = size
-        boxes = []
-        for place in plot.dots:
-            x, y = place.x / 100 * width, place.y / 100 * height
-            length = CHARACTER * len(place.dot.label)
-            if side := getattr(place, name):
-                start = x + GAP if side == "right" else x - GAP - length
-                boxes.append(Box(start, y - LINE / 2, start + length, y + LINE / 2))
-                assert start >= 0
-                assert start + length <= width
-        assert boxes
+    shown = {}
+    for (width, height), name in ((NARROW, "narrow"), (WIDE, "wide")):
+        centres = [(p.x / 100 * width, p.y / 100 * height) for p in plot.dots]
+        boxes = [
+            label.box(x, y, CHARACTER * len(place.dot.label))
+            for place, (x, y) in zip(plot.dots, centres, strict=True)
+            if (label := getattr(place, name))
+        ]
+        shown[name] = len(boxes)
         for number, box in enumerate(boxes):
+            assert box.left >= 0
+            assert box.right <= width
             assert not any(box.meets(other) for other in boxes[number + 1 :])
-    shown = [
-        sum(getattr(place, name) is not None for place in plot.dots)
-        for name in ("side", "wide_side")
-    ]
-    assert shown[0] < shown[1]
+            assert not any(box.meets(Box(x - 4, y - 4, x + 4, y + 4)) for x, y in centres)
+    assert 0 < shown["narrow"] < shown["wide"] < len(dots)
+
+
+def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
+    crowd = [Dot(100 + n % 9, 100 + n // 9, "x" * 30, "/", "other", "") for n in range(80)]
+    for x in (100, 104, 108):
+        plot = scatter("t", "x", "y", [*crowd, Dot(x, 104, "own", "/", "o", "", True)], str, str)
+        assert plot is not None
+        assert plot.dots[0].dot.own
+        assert plot.dots[0].narrow
+        assert plot.dots[0].wide
 
 
 def test_one_dot_is_no_chart() -> None:

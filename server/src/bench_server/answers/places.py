@@ -23,7 +23,7 @@ class MachinePlace:
     """A machine in a workload, in its fastest set-up that counts at the default batch size.
 
     ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
-    ``percentile``: the percentage of the other ranked hardware that it is before.
+    ``percentile``: the percentage of the other ranked hardware that it is ahead of.
     ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
     ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
     them are slower than it.

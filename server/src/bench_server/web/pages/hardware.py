@@ -73,9 +73,9 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``share_words``: a sentence to share. ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
-    history in words; ``trends_href``: figures of the cell's hardware by version, null where there
-    are none; ``cells``: addresses of all cells.
+    ``share_words``: a sentence to share. ``history`` and ``plot``: of the chosen cell, null without
+    one; ``changes``: those of the history in words; ``trends_href``: figures of the cell's hardware
+    by version, null where there are none; ``cells``: addresses of all cells.
     """
 
     title: str
@@ -192,8 +192,11 @@ def _share_words(answer: hardware.MachineAnswer) -> str:
 
 def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
     with_rank = [place for place in answer.places if place.rank is not None]
-    key = lambda place: ((place.rank or 0) / place.ranked, place.workload)  # noqa: E731
-    return min(with_rank, key=key, default=None)
+    return min(
+        with_rank,
+        key=lambda place: ((place.rank or 0) / place.ranked, place.workload),
+        default=None,
+    )
 
 
 def workload_called(name: str) -> Workload:

@@ -58,7 +58,7 @@ def of_comparison(answer: CompareAnswer) -> Charts:
             for thing, price in priced
             if thing.speed_up
         ],
-        people.money,
+        _whole,
         people.ratio,
     )
     energies = [1.0, *(thing.relative_energy for thing in answer.things[1:])]
@@ -114,7 +114,7 @@ def _by_price(rows: Sequence[BoardRow], mine: BoardRow, prices: Prices) -> Scatt
         price_words(price for _, price in found),
         "Samples per second, each hardware at its best",
         [_dot(row, price.amount, people.money(price.amount), mine) for row, price in found],
-        people.money,
+        _whole,
         people.rate,
     )
 
@@ -134,6 +134,11 @@ def _by_energy(rows: Sequence[BoardRow], mine: BoardRow) -> Scatter | None:
         people.joules,
         people.rate,
     )
+
+
+def _whole(price: float) -> str:
+    """A price on an axis."""
+    return f"{price:,.0f}" if price >= 10 else f"{price:g}"
 
 
 def _dot(row: BoardRow, x: float, x_words: str, mine: BoardRow) -> Dot:
