@@ -247,7 +247,7 @@ def test_every_stated_value_names_its_source() -> None:
 
 def test_labels_of_a_scatter_plot_cover_nothing() -> None:
     dots = [
-        Dot(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), f"GeForce RTX {n}090", "/", "nvidia", "")
+        Dot(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), f"GeForce RTX {n}090", "nvidia", "")
         for n in range(30)
     ]
     plot = scatter("t", "x", "y", dots, str, str)
@@ -270,9 +270,9 @@ def test_labels_of_a_scatter_plot_cover_nothing() -> None:
 
 
 def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
-    crowd = [Dot(100 + n % 9, 100 + n // 9, "x" * 30, "/", "other", "") for n in range(80)]
+    crowd = [Dot(100 + n % 9, 100 + n // 9, "x" * 30, "other", "") for n in range(80)]
     for x in (100, 104, 108):
-        plot = scatter("t", "x", "y", [*crowd, Dot(x, 104, "own", "/", "o", "", True)], str, str)
+        plot = scatter("t", "x", "y", [*crowd, Dot(x, 104, "own", "o", "", True)], str, str)
         assert plot is not None
         assert plot.dots[0].dot.own
         assert plot.dots[0].narrow
@@ -280,7 +280,7 @@ def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
 
 
 def test_one_dot_is_no_chart() -> None:
-    assert scatter("t", "x", "y", [Dot(1, 1, "a", "/", "other", "")], str, str) is None
+    assert scatter("t", "x", "y", [Dot(1, 1, "a", "other", "")], str, str) is None
 
 
 def test_a_comparison_as_rows_has_prices_and_the_whole(fleet: Poster) -> None:

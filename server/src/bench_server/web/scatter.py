@@ -32,7 +32,7 @@ BESIDE = (Label(GAP, 4, "start"), Label(-GAP, 4, "end"))
 # Beside the dot, else above or below it.
 LABELS = (
     *BESIDE,
-    *(Label(dx, dy, anchor) for dx, anchor in ((5, "end"), (-5, "start")) for dy in (-11, 20)),
+    *(Label(5, -11, "end"), Label(5, 20, "end"), Label(-5, -11, "start"), Label(-5, 20, "start")),
 )
 
 
@@ -43,7 +43,6 @@ class Dot(NamedTuple):
     x: float
     y: float
     label: str
-    href: str
     colour: str
     words: str
     own: bool = False

@@ -51,7 +51,7 @@ class SourcedFact:
 @dataclass(frozen=True)
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``facts``: what it is and what it costs, each with its source; ``charts``: its speed by price
+    ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by price
     and by energy, where there are any; ``price`` and ``energy_price``: the reader's, as entered;
     ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
 
@@ -61,7 +61,7 @@ class HardwarePage:
     image_href: str
     feed_href: str
     answer: hardware.HardwareAnswer
-    facts: tuple[SourcedFact, ...]
+    properties: tuple[SourcedFact, ...]
     charts: tuple[Scatter, ...]
     price: str
     energy_price: str
@@ -122,7 +122,7 @@ def hardware_page(
         image_href=f"/hardware/{slug}/card.png",
         feed_href=f"/hardware/{slug}/feed.atom",
         answer=answer,
-        facts=tuple(_facts(answer)),
+        properties=tuple(_properties(answer)),
         charts=worth.of_hardware(session, answer, prices),
         price="" if own_price is None else f"{own_price:g}",
         energy_price="" if own_energy_price is None else f"{own_energy_price:g}",
@@ -247,7 +247,7 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
     )
 
 
-def _facts(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
+def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
     """What a hardware is and what it costs."""
     on_cpu = bool(answer.figures) and answer.figures[0].device == "cpu"
     labels = {

@@ -51,7 +51,6 @@ def of_comparison(answer: CompareAnswer) -> Charts:
                 price.amount,
                 thing.speed_up,
                 thing.name,
-                f"/hardware/{thing.hardware_slug}",
                 vendor(thing.name),
                 f"{thing.name}: {people.ratio(thing.speed_up)} at {people.money(price.amount)}",
             )
@@ -71,7 +70,6 @@ def of_comparison(answer: CompareAnswer) -> Charts:
                 energy,
                 thing.speed_up,
                 thing.name,
-                f"/hardware/{thing.hardware_slug}",
                 vendor(thing.name),
                 f"{thing.name}: {people.ratio(thing.speed_up)} with {people.ratio(energy)} the "
                 "energy",
@@ -146,7 +144,6 @@ def _dot(row: BoardRow, x: float, x_words: str, mine: BoardRow) -> Dot:
         x,
         row.samples_per_second,
         row.hardware,
-        f"/hardware/{row.hardware_slug}",
         vendor(row.hardware),
         f"{row.hardware}: {people.rate(row.samples_per_second)}/s, {x_words}",
         own=row is mine,
