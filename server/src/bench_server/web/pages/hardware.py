@@ -52,7 +52,7 @@ class SourcedFact:
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
     ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by
-    price and by energy, where there are any; ``price`` and ``energy_price``: the reader's, as entered;
+    price and by energy, where there are any; ``price`` and ``energy_price``: as entered;
     ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
 
     title: str
