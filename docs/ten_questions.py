@@ -72,7 +72,7 @@ def per_money(api: Api, workload: str, budget: float) -> str:
     answer = api.get("/compare", ids=",".join(slugs), **prices)
     cells = [row["cells"] for row in answer["rows"] if row["workload"] == workload]
     best = max(
-        (cell["samples_per_second_per_price"], thing["name"], thing["price"])
+        (cell["samples_per_second_per_price"], thing["name"], thing["price"]["amount"])
         for row in cells
         for cell, thing in zip(row, answer["things"], strict=True)
         if cell

@@ -127,7 +127,11 @@ def test_the_document_holds_every_run(tmp_path: Path) -> None:
     steps = {"naive": 1_000_000, "tuned": 1_000_000}
     done = list(ab.pairs(a, b, 2, tmp_path, run_job=measures(steps, []), whole_runs=True))
     shown = document(a, b, done, ab.compare_sides(done))
-    assert (shown["pairs"], shown["kind"], shown["low"]) == (2, "too_few_runs", None)
+    assert (shown["pairs"], shown["verdict_kind"], shown["speed_up_low"]) == (
+        2,
+        "too_few_runs",
+        None,
+    )
     assert shown["a"]["cell"]["recipe"] == "naive"
     assert shown["b"]["command"][:2] == ["env", "OMP_NUM_THREADS=1"]
     assert shown["b"]["samples_per_second"] == [pair.b for pair in done]
@@ -142,7 +146,7 @@ def test_what_narrows_a_wide_interval_is_said(ratio: float, wide: bool) -> None:
     a, b = a_side("A"), a_side("B")
     done = [ab.Pair(1.0, 1.0), ab.Pair(ratio, 1.0), ab.Pair(1.0, ratio)]
     shown = document(a, b, done, ab.compare_sides(done))
-    assert shown["kind"] == "no_difference"
+    assert shown["verdict_kind"] == "no_difference"
     assert ("The interval is wide" in "".join(said_of(shown))) == wide
 
 

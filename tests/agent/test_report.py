@@ -213,8 +213,9 @@ def test_markdown_csv_and_json_hold_the_same_figures(report: Report) -> None:
     rates = [float(row["samples_per_second"]) for row in rows[:3]]
     assert first["rates"] == rates
     assert first["samples_per_second"] == sorted(rates)[1]
-    assert first["low"] < first["samples_per_second"] < first["high"]
-    assert (rows[-1]["status"], rows[-1]["failure"]) == ("failed", "wrong_result")
+    assert first["samples_per_second_low"] < first["samples_per_second"]
+    assert first["samples_per_second"] < first["samples_per_second_high"]
+    assert (rows[-1]["status"], rows[-1]["failure_kind"]) == ("failed", "wrong_result")
     assert rows[0]["warnings"] == "other programs kept 2.1 of 12 cores busy"
     text = tables.markdown(report)
     assert ", preset smoke, " in text

@@ -163,7 +163,7 @@ def test_repeats_of_a_run_are_one_value() -> None:
     many = [repeat(50 + n / 10, run="r1") for n in range(20)]
     (machine,) = of_runs(of_repeats([*many, repeat(100, run="r2"), repeat(102, run="r3")]))
     assert (machine.ns_per_sample, machine.values.n, machine.unit) == (100, 3, "runs")
-    assert compare(machine, machine).n_a == 3
+    assert compare(machine, machine).n == 3
 
 
 @pytest.mark.parametrize(("runs", "repeats", "most"), [(1, 3, 0.0), (4, 3, 0.08), (4, 1, 0.08)])
@@ -184,7 +184,8 @@ def test_equal_machines_seldom_differ(runs: int, repeats: int, most: float) -> N
 
     pairs = 300
     different = sum(
-        compare(machine("m1"), machine("m2")).kind in ("faster", "slower") for _ in range(pairs)
+        compare(machine("m1"), machine("m2")).verdict_kind in ("faster", "slower")
+        for _ in range(pairs)
     )
     assert different / pairs <= most
 
@@ -267,7 +268,13 @@ def test_one_more_vote_of_an_owner_changes_nothing(
 
 def test_a_verdict_needs_three_on_each_side() -> None:
     few = compare(figure_of([repeat(50), repeat(50)]), figure_of([repeat(100) for _ in range(3)]))
-    assert (few.kind, few.speed_up, few.low, few.n_a, few.n_b) == ("too_few_runs", 2, None, 2, 3)
+    assert (few.verdict_kind, few.speed_up, few.speed_up_low, few.n, few.n_other) == (
+        "too_few_runs",
+        2,
+        None,
+        2,
+        3,
+    )
     assert few.verdict == "not enough data: needs 3 runs a side, has 2 and 3"
 
 
@@ -275,9 +282,9 @@ def test_verdicts() -> None:
     slow = figure_of(repeat(ns, machine="m1") for ns in (112, 113, 111.5, 112.4))
     fast = figure_of(repeat(ns, machine="m2") for ns in (100, 101, 99.5, 100.2))
     comparison = compare(fast, slow)
-    assert comparison.kind == "faster"
+    assert comparison.verdict_kind == "faster"
     assert comparison.verdict == "1.12 times as fast with one machine a side (95 % CI 1.11 to 1.14)"
-    assert compare(slow, fast).kind == "slower"
+    assert compare(slow, fast).verdict_kind == "slower"
     assert compare(slow, fast).verdict.startswith(
         "takes 1.12 times as long with one machine a side (95 % CI 1.1"
     )
@@ -289,7 +296,7 @@ def test_many_repeats_on_one_machine_do_not_speak_for_others() -> None:
     single = figure_of(repeat(100 + i / 10, "o1", "m1") for i in range(30))
     several = figure_of(repeat(200, "o2", f"n{i % 3}") for i in range(9))
     comparison = compare(single, several)
-    assert (comparison.unit, comparison.n_a, comparison.n_b, comparison.kind) == (
+    assert (comparison.unit, comparison.n, comparison.n_other, comparison.verdict_kind) == (
         "machines",
         1,
         3,
@@ -301,7 +308,7 @@ def test_many_machines_of_one_owner_do_not_speak_for_others() -> None:
     club = figure_of(repeat(100 + i / 10, "o1", f"m{i}") for i in range(30))
     world = figure_of(repeat(200 + i, f"p{i}", f"n{i}") for i in range(3))
     comparison = compare(club, world)
-    assert (comparison.unit, comparison.n_a, comparison.n_b, comparison.kind) == (
+    assert (comparison.unit, comparison.n, comparison.n_other, comparison.verdict_kind) == (
         "owners",
         1,
         3,

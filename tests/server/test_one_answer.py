@@ -75,8 +75,11 @@ def test_board_score_and_comparison_agree(fleet: Poster) -> None:
         if one["hardware_slug"] == BOX
     )
     assert scored["value"] == thing["speed_up"]
-    assert (scored["low"], scored["high"]) == (thing["low"], thing["high"])
-    assert scored["low"] < scored["value"] < scored["high"]
+    assert (scored["value_low"], scored["value_high"]) == (
+        thing["speed_up_low"],
+        thing["speed_up_high"],
+    )
+    assert scored["value_low"] < scored["value"] < scored["value_high"]
     # Without a choice the baseline is the same on every board, on the hardware's page and at home.
     page = get(fleet, f"/hardware/{BOX}")["score"]
     (own,) = (one for one in get(fleet, "/leaderboard")["scores"] if one["hardware_slug"] == BOX)
@@ -126,8 +129,8 @@ def test_the_bounds_of_a_mean_of_speed_ups() -> None:
 
     found = score.overall([one(2, 1.5, 3), one(8, 6, 12)])
     assert found is not None
-    assert (found.speed_up, found.low, found.high) == pytest.approx((4, 3, 6))
+    assert (found.speed_up, found.speed_up_low, found.speed_up_high) == pytest.approx((4, 3, 6))
     bounds = score.overall([one(2, 1.5, 3), one(8, None, None)])
     assert bounds is not None
-    assert (bounds.low, bounds.high) == (None, None)
+    assert (bounds.speed_up_low, bounds.speed_up_high) == (None, None)
     assert score.overall([]) is None

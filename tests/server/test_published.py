@@ -80,7 +80,7 @@ def test_four_ratios_of_pipeline_over_naive(
     assert [cell["batch_size"] for cell in row["cells"]] == [64, 256]
     assert all(cell["published"] for cell in row["cells"])
     assert round(row["cells"][1]["speed_up"], 1) == ratio
-    assert row["cells"][1]["kind"] == "too_few_runs"
+    assert row["cells"][1]["verdict_kind"] == "too_few_runs"
 
 
 def test_they_never_meet_measured_ones(imported: TestClient, store: Store) -> None:

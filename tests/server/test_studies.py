@@ -37,7 +37,7 @@ def test_frameworks_meet_at_equal_batch_and_data(http: TestClient, post: Poster)
     assert pipeline is None
     assert naive["held"] is None
     assert tuned["held"]["speed_up"] == pytest.approx(902 / 402, rel=1e-3)
-    assert tuned["held"]["kind"] == "faster"
+    assert tuned["held"]["verdict_kind"] == "faster"
     best = table["rows"][0]["best"]
     assert best["speed_up"] == pytest.approx(402 / 302, rel=1e-3)
     assert (best["scope"], "on this machine" in best["verdict"]) == ("machines", True)
@@ -66,8 +66,8 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     answer = http.get("/api/v1/cpu-vs-gpu").json()
     assert (answer["cpu_slug"], answer["gpu_slug"]) == ("apple-m2-max-12-core-cpu", SLUG)
     small, large = answer["rows"]
-    assert small["held"]["kind"] == "slower"
-    assert large["held"]["kind"] == "faster"
+    assert small["held"]["verdict_kind"] == "slower"
+    assert large["held"]["verdict_kind"] == "faster"
     assert (large["cpu_setups"], large["gpu_setups"], answer["comparisons"]) == (1, 1, 2)
     for field, slug, kind in (("cpu", SLUG, "CPU"), ("gpu", answer["cpu_slug"], "GPU")):
         refused = http.get("/api/v1/cpu-vs-gpu", params={field: slug})
@@ -124,7 +124,10 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert (old["update"], new["machines"]) == (None, 5)
     update = new["update"]
     assert update["held"]["speed_up"] == pytest.approx(1.10, abs=0.002)
-    assert (update["held"]["kind"], update["held"]["low"]) == ("too_few_runs", None)
+    assert (update["held"]["verdict_kind"], update["held"]["speed_up_low"]) == (
+        "too_few_runs",
+        None,
+    )
     assert update["held"]["verdict"] == "on 1 machine; an interval needs 3"
     assert update["only_one"] == 4
     history = http.get(f"/api/v1/machines/{machine}/history").json()
@@ -162,8 +165,8 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     update = http.get("/api/v1/trends").json()["versions"][1]["update"]
     held = update["held"]
     assert held["speed_up"] == pytest.approx(1.25 / 1.025, rel=1e-3)
-    assert 1.15 < held["low"] < held["speed_up"] < held["high"] < 1.3
-    assert (held["n_a"], held["unit"]) == (4, "machines")
+    assert 1.15 < held["speed_up_low"] < held["speed_up"] < held["speed_up_high"] < 1.3
+    assert (held["n"], held["unit"]) == (4, "machines")
     assert (update["only_one"], update["machines"]) == (1, [])
     assert held["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
     assert "on 4 machines with both versions" in http.get("/trends").text

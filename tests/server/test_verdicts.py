@@ -38,9 +38,9 @@ SLOW, FAST = [112, 113, 111.5, 112.4], [100, 101, 99.5, 100.2]
 def test_the_interval_is_centred_on_the_ratio_of_the_figures() -> None:
     found = compare(figure([1, 1.01, 1.5], "a"), figure([1.02, 1.03, 1.01], "b"))
     assert found.speed_up == 1.02 / 1.01
-    assert found.low is not None
-    assert found.high is not None
-    assert math.isclose(found.low * found.high, found.speed_up**2)
+    assert found.speed_up_low is not None
+    assert found.speed_up_high is not None
+    assert math.isclose(found.speed_up_low * found.speed_up_high, found.speed_up**2)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
             figure(row, name) for row, name in zip(np.exp(of_machine).tolist(), "ab", strict=True)
         )
         found = compare(a, b, {"a": "m1", "b": "m2"})
-        differ += found.kind != "no_difference"
+        differ += found.verdict_kind != "no_difference"
         assert found.scope == "machines"
         assert "on these two machines" in found.verdict
     assert differ / PAGES > 0.4
@@ -83,14 +83,14 @@ def test_equal_machines_differ_so_their_verdict_is_not_about_hardware() -> None:
 def test_a_verdict_that_the_correction_takes_away_says_so() -> None:
     base = figure([100, 101, 99], "base")
     near = figure([97.5, 96.5, 98], "near")
-    assert compare(near, base).kind == "faster"
+    assert compare(near, base).verdict_kind == "faster"
     equal = [figure([100 + n / 100, 101, 99], f"equal{n}") for n in range(10)]
     together = compare_all([(thing, base) for thing in (near, *equal)])
     found = together.of[near, base]
     assert together.count == 11
-    assert found.kind == "no_difference"
-    assert found.low is not None
-    assert found.low > 1
+    assert found.verdict_kind == "no_difference"
+    assert found.speed_up_low is not None
+    assert found.speed_up_low > 1
     assert found.p_value is not None
     assert found.adjusted_p_value == pytest.approx(11 * found.p_value)
     assert found.verdict.startswith(
@@ -102,7 +102,7 @@ def test_a_pair_and_its_reverse_are_one_comparison() -> None:
     a, b, few = figure(FAST, "a"), figure(SLOW, "b"), figure([1, 2], "few")
     together = compare_all([(a, b), (b, a), (few, a)])
     assert together.count == 1
-    assert [c.kind for c in together.of.values()] == ["faster", "slower", "too_few_runs"]
+    assert [c.verdict_kind for c in together.of.values()] == ["faster", "slower", "too_few_runs"]
 
 
 def test_of_twelve_equal_things_a_false_verdict_is_rare() -> None:
@@ -116,7 +116,7 @@ def test_of_twelve_equal_things_a_false_verdict_is_rare() -> None:
         )
         base, *others = (figure(row, f"h{n}", "machines") for n, row in enumerate(noise.tolist()))
         found = compare_all([(other, base) for other in others]).of.values()
-        wrong += any(comparison.kind != "no_difference" for comparison in found)
+        wrong += any(comparison.verdict_kind != "no_difference" for comparison in found)
         alone += any((comparison.p_value or 0) <= 0.05 for comparison in found)
     assert wrong / PAGES <= 0.05
     assert alone / PAGES > 0.1

@@ -205,7 +205,7 @@ def test_a_against_b_answers_with_ratio_and_verdict_and_keeps_no_result(agent: A
     answer = ran.json()
     assert [answer[side]["cell"]["recipe"] for side in ("a", "b")] == ["naive", "tuned"]
     assert answer["pairs"] == len(answer["a"]["samples_per_second"]) == 3
-    assert answer["low"] < answer["speed_up"] < answer["high"]
-    assert answer["kind"] in ("faster", "slower", "no_difference")
+    assert answer["speed_up_low"] < answer["speed_up"] < answer["speed_up_high"]
+    assert answer["verdict_kind"] in ("faster", "slower", "no_difference")
     assert "[3/3] A " in ran.stderr
     assert not list((agent.home / "outbox").rglob("*.json"))

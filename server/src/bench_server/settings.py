@@ -8,9 +8,11 @@ from typing import Annotated, Literal
 
 import limits
 import platformdirs
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from sqlalchemy import make_url
+
+from .price_list import PriceList, read
 
 PREFIX = "BENCH_SERVER_"
 
@@ -39,8 +41,13 @@ def _folder(path: Path | None) -> Path | None:
     return path
 
 
+def _prices(value: object) -> object:
+    return read(value) if isinstance(value, str | Path) else value
+
+
 RateLimit = Annotated[str, AfterValidator(_rate)]
 Proxies = Annotated[str, AfterValidator(_proxies)]
+Prices = Annotated[PriceList | None, BeforeValidator(_prices)]
 Folder = Annotated[Path | None, AfterValidator(_folder)]
 
 
@@ -168,6 +175,10 @@ class Settings(BaseSettings):
         default="",
         description="witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier "
         "key and an address in turn, separated by spaces",
+    )
+    prices: Prices = Field(
+        default=None,
+        description="TOML file with currency, date, [hardware] prices by slug and energy_per_kwh",
     )
     dumps_dir: Folder = Field(
         default=None, description="folder of the daily dumps, which are served under /dumps"

@@ -139,8 +139,19 @@ def median_interval(
         middle: their median, the centre.
         values: two or more positive values, independent of one another.
     """
-    logs = LogSample.of(values)
-    return _interval(middle, math.sqrt(_squared_error(logs)), logs.n - 1, confidence)
+    return _median_interval(middle, LogSample.of(values), confidence)
+
+
+def figure_interval(middle: float, values: LogSample) -> tuple[float, float] | None:
+    """The 95 % interval of a figure; None with fewer than three independent values.
+
+    Args:
+        middle: the figure's time, the median of the values, in any unit.
+        values: a summary of the values that it is the median of.
+    """
+    if values.n < RUNS_FOR_A_VERDICT:
+        return None
+    return _median_interval(middle, values, CONFIDENCE)
 
 
 def log_mean_interval(
@@ -165,6 +176,10 @@ def median_factor(n: int) -> float:
     tests simulate.
     """
     return math.pi / 2 * n / (n + (4 - math.pi) / 2)
+
+
+def _median_interval(middle: float, logs: LogSample, confidence: float) -> tuple[float, float]:
+    return _interval(middle, math.sqrt(_squared_error(logs)), logs.n - 1, confidence)
 
 
 def _squared_error(logs: LogSample) -> float:

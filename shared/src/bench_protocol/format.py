@@ -84,6 +84,13 @@ def joules(value: float) -> str:
     return f"{_three(value)} J" if value < 999.5 else f"{_three(value / 1e3)} kJ"
 
 
+def money(value: float) -> str:
+    """An amount without its currency: ``1,599``, ``12.30``, ``0.051``."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.2f}" if value >= 1 else f"{value:.2g}"
+
+
 def day_and_time(moment: str) -> str:
     """A wire time to the minute: ``2026-11-21 03:42 UTC``."""
     return f"{moment[:10]} {moment[11:16]} UTC"

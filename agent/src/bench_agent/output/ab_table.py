@@ -24,6 +24,13 @@ from .report.remarks import fix_of, worst_lines
 Document = dict[str, Any]
 # An interval whose ends differ by more than this ratio hides relevant differences.
 WIDE = 1.1
+# Members of a verdict by the names that the server's API has for them.
+NAMES = {
+    "low": "speed_up_low",
+    "high": "speed_up_high",
+    "kind": "verdict_kind",
+    "words": "verdict",
+}
 
 
 class AbDisplay:
@@ -98,7 +105,7 @@ def document(
             for name, side in (("a", a), ("b", b))
         },
         "pairs": len(done),
-        **{("verdict" if key == "words" else key): value for key, value in asdict(verdict).items()},
+        **{NAMES.get(key, key): value for key, value in asdict(verdict).items()},
         "warnings": [
             *(
                 {"code": doubt.code, "words": f"{doubt_text.words(doubt)}{fix_of(doubt)}"}
@@ -126,15 +133,15 @@ def verdict_line(answer: Document) -> str:
     """``B is 1.79 times as fast as A (95 % CI 1.59 to 2.01): 2,140 against 1,195 samples/s``."""
     a, b = (people.rate(geometric_mean(answer[side]["samples_per_second"])) for side in ("a", "b"))
     speeds = f"{b} against {a} samples/s"
-    ratio, low, high = answer["speed_up"], answer["low"], answer["high"]
+    ratio, low, high = answer["speed_up"], answer["speed_up_low"], answer["speed_up_high"]
     if low is None:
         return f"B is {in_words(ratio)} A, which is no verdict: {answer['verdict']} ({speeds})"
-    if answer["kind"] == "no_difference":
+    if answer["verdict_kind"] == "no_difference":
         return (
             "No clear difference: the speed of B is between "
             f"{low:.3f} and {high:.3f} times that of A (95 % CI): {speeds}"
         )
-    if answer["kind"] == "slower":
+    if answer["verdict_kind"] == "slower":
         low, high = 1 / high, 1 / low
     interval = f"95 % CI {people.times(low)} to {people.times(high)}"
     return f"B is {in_words(ratio)} A ({interval}): {speeds}"

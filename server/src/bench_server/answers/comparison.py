@@ -15,14 +15,15 @@ the things contain them.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.comparison import verdict_kind
+from bench_protocol.comparison import in_words, verdict_kind
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
@@ -31,6 +32,7 @@ from ..ranking.figures import Figure, names_machine
 from ..ranking.rows import figure_of_result
 from ..ranking.score import alike, best_of, overall, place
 from . import queries
+from .prices import NO_PRICES, Price, Prices
 from .types import (
     Across,
     CompareAnswer,
@@ -39,15 +41,21 @@ from .types import (
     ComparedThing,
     Mode,
     ThingKind,
+    epoch_samples,
+    rate_fields,
 )
 from .verdicts import verdicts
 
 SETUP = "setup-"
 SETUP_FIELDS = ("framework", "device", "recipe", "batch_size", "data", "timing")
 VERDICT_FIELDS = (
-    *("speed_up", "low", "high", "p_value", "adjusted_p_value", "n", "n_first", "unit", "scope"),
-    *("kind", "verdict"),
+    *("speed_up", "speed_up_low", "speed_up_high", "p_value", "adjusted_p_value"),
+    *("n", "n_other", "unit", "scope", "verdict_kind", "verdict"),
 )
+
+OVERALL_FIELDS = ("speed_up", "speed_up_low", "speed_up_high", "verdict_kind", "verdict")
+TOO_FEW = "not enough data: a row of the mean has no interval"
+WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 
 
 class CellKey(NamedTuple):
@@ -65,14 +73,14 @@ class CellKey(NamedTuple):
 def compare(
     session: Session,
     ids: tuple[str, ...],
-    prices: Mapping[str, float] | None = None,
+    prices: Prices = NO_PRICES,
     across: Across | None = None,
     mode: Mode | None = None,
 ) -> CompareAnswer:
     """Compare hardware, machines, results, set-ups and published figures.
 
     Args:
-        prices: prices of some things, all in the same currency.
+        prices: the reader's and the operator's; the reader's are of some of the things.
         across: an axis that cells omit, allowed if only set-ups and results are compared.
         mode: of comparing hardware and machines, ``best`` by default.
 
@@ -80,8 +88,7 @@ def compare(
         InvalidQuery: an id names none of these; a price names nothing that is compared; ``across``
             with hardware or a machine, ``mode`` with anything else.
     """
-    prices = prices or {}
-    stranger = next((item for item in prices if item not in ids), None)
+    stranger = next((item for item in prices.of_reader if item not in ids), None)
     if stranger is not None:
         raise InvalidQuery(f"{stranger[:100]!r} is not among ids", field=f"price.{stranger[:100]}")
     things_found = [_find(session, item) for item in ids]
@@ -97,7 +104,11 @@ def compare(
     base, *others = sides
     pairs = [(side[key], base[key]) for key in base for side in others if key in side]
     found = verdicts(session, pairs)
-    rows = tuple(_row(key, sides, [prices.get(item) for item in ids], found) for key in keys)
+    priced = [
+        prices.of(item, thing.hardware_slug, thing.hardware)
+        for item, (thing, _) in zip(ids, things_found, strict=True)
+    ]
+    rows = tuple(_row(key, sides, priced, prices, found) for key in keys)
     common = [row for row in rows if row.common]
     things = tuple(
         ComparedThing(
@@ -107,13 +118,24 @@ def compare(
             thing.hardware_slug,
             **_overall(common, place, sides, found),
             scope=_scope(common, place),
-            price=prices.get(thing.id),
+            relative_energy=_relative_energy(common, place),
+            price=priced[place],
         )
         for place, ((thing, _), name) in enumerate(zip(things_found, names, strict=True))
     )
     ordered = tuple(sorted(rows, key=lambda row: not row.common))
     as_of = position.read(session.connection()).next_index
-    return CompareAnswer(as_of, things, len(common), len(rows), found.count, across, mode, ordered)
+    return CompareAnswer(
+        as_of=as_of,
+        things=things,
+        common_cells=len(common),
+        all_cells=len(rows),
+        comparisons=found.count,
+        across=across,
+        mode=mode,
+        energy_currency=prices.energy_currency,
+        rows=ordered,
+    )
 
 
 class ComparedId(NamedTuple):
@@ -123,6 +145,7 @@ class ComparedId(NamedTuple):
     kind: ThingKind
     name: str
     hardware_slug: str
+    hardware: str
     further: str = ""
 
 
@@ -133,12 +156,12 @@ def _find(session: Session, item: str) -> tuple[ComparedId, list[Figure]]:
     figures = queries.hardware_figures(session, item)
     if figures:
         first = figures[0]
-        return ComparedId(item, "hardware", first.hardware, item), figures
+        return ComparedId(item, "hardware", first.hardware, item, first.hardware), figures
     figures = queries.machine_figures(session, item)
     if figures:
         first = names_machine(figures)
         name = f"{first.hardware}, machine {item[:8]}"
-        return ComparedId(item, "machine", name, first.hardware_slug), figures
+        return ComparedId(item, "machine", name, first.hardware_slug, first.hardware), figures
     copied = queries.published_figure(session, item)
     if copied is not None:
         name = f"{copied.hardware}, {copied.setup.words}"
@@ -164,7 +187,8 @@ def _find_result(session: Session, item: str) -> tuple[ComparedId, list[Figure]]
         f"{row.workload}, batch {setup.batch_size:,}, {setup.data} data, on {setup.device}, "
         f"{setup.timing} timing"
     )
-    thing = ComparedId(item, "setup" if whole else "result", name, row.hardware_slug, further)
+    kind: ThingKind = "setup" if whole else "result"
+    thing = ComparedId(item, kind, name, row.hardware_slug, hardware, further)
     if whole:
         of_hardware = queries.hardware_figures(session, row.hardware_slug)
         same = [f for f in of_hardware if (f.subject.workload, f.setup) == (row.workload, setup)]
@@ -178,7 +202,7 @@ def _setup_thing(item: str, kind: ThingKind, name: str, figure: Figure) -> Compa
         f"{figure.subject.workload}, batch {setup.batch_size:,}, on {setup.device}, "
         f"{setup.timing} timing"
     )
-    return ComparedId(item, kind, name, figure.hardware_slug, further)
+    return ComparedId(item, kind, name, figure.hardware_slug, figure.hardware, further)
 
 
 def _side(figures: Iterable[Figure]) -> Side:
@@ -243,12 +267,16 @@ def _names(things: list[ComparedId]) -> list[str]:
 
 
 def _row(
-    key: CellKey, sides: list[Side], prices: list[float | None], found: Comparisons
+    key: CellKey,
+    sides: list[Side],
+    priced: list[Price | None],
+    prices: Prices,
+    found: Comparisons,
 ) -> ComparedRow:
     base = sides[0].get(key)
     cells = tuple(
-        _cell(side.get(key), base, price, found, first=place == 0)
-        for place, (side, price) in enumerate(zip(sides, prices, strict=True))
+        _cell(side.get(key), base, price, prices, found, first=place == 0)
+        for place, (side, price) in enumerate(zip(sides, priced, strict=True))
     )
     return ComparedRow(**key._asdict(), common=None not in cells, cells=cells)
 
@@ -256,7 +284,8 @@ def _row(
 def _cell(
     thing_figure: Figure | None,
     base: Figure | None,
-    price: float | None,
+    price: Price | None,
+    prices: Prices,
     found: Comparisons,
     *,
     first: bool,
@@ -266,16 +295,19 @@ def _cell(
     compared = None if first or base is None else found.of[thing_figure, base]
     speed = 1e9 / thing_figure.ns_per_sample
     joules = thing_figure.evidence.joules_per_sample
+    per_epoch = _joules_per_epoch(thing_figure)
     return ComparedCell(
         **{name: getattr(thing_figure.setup, name) for name in SETUP_FIELDS},
-        samples_per_second=speed,
+        **rate_fields(thing_figure),
         repeats=thing_figure.repeats,
         trust_level=thing_figure.trust_level,
         provisional=thing_figure.provisional,
         published=thing_figure.published,
+        joules_per_epoch=per_epoch,
         samples_per_joule=1 / joules if joules else None,
         energy_scope=thing_figure.evidence.energy_scope,
-        samples_per_second_per_price=speed / price if price else None,
+        energy_cost_per_epoch=prices.of_energy(per_epoch),
+        samples_per_second_per_price=speed / price.amount if price else None,
         **_verdict(compared, first=first),
     )
 
@@ -283,8 +315,7 @@ def _cell(
 def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, Any]:
     if speed_comparison is None:
         return {**dict.fromkeys(VERDICT_FIELDS), "speed_up": 1.0 if first else None}
-    fields = asdict(speed_comparison)
-    return fields | {"n": fields.pop("n_a"), "n_first": fields.pop("n_b")}
+    return asdict(speed_comparison)
 
 
 def _overall(
@@ -292,17 +323,39 @@ def _overall(
 ) -> dict[str, Any]:
     """The overall figure of a thing over the common rows, with its bounds and verdict."""
     side, base = sides[place], sides[0]
+    nothing = dict.fromkeys(OVERALL_FIELDS)
     if place == 0:
-        own = dict.fromkeys(("speed_up", "low", "high", "verdict_kind"))
-        return own | {"speed_up": 1.0 if common else None}
+        return nothing | {"speed_up": 1.0 if common else None}
     pairs = [found.of[side[key], base[key]] for key in base if all(key in one for one in sides)]
     one = overall(pairs)
     if one is None:
-        return dict.fromkeys(("speed_up", "low", "high", "verdict_kind"))
-    kind = (
-        "too_few_runs" if one.low is None or one.high is None else verdict_kind(one.low, one.high)
-    )
-    return asdict(one) | {"verdict_kind": kind}
+        return nothing
+    low, high = one.speed_up_low, one.speed_up_high
+    if low is None or high is None:
+        verdict = {"verdict_kind": "too_few_runs", "verdict": TOO_FEW}
+    else:
+        kind = verdict_kind(low, high)
+        verdict = {"verdict_kind": kind, "verdict": in_words(kind, one.speed_up, low, high)}
+    return asdict(one) | verdict
+
+
+def _relative_energy(common: Sequence[ComparedRow], place: int) -> float | None:
+    """The energy of a sample over that of the first thing, over the common rows."""
+    pairs = [(row.cells[place], row.cells[0]) for row in common]
+    ratios = [
+        base.samples_per_joule / own.samples_per_joule
+        for own, base in pairs
+        if own and base and own.samples_per_joule and base.samples_per_joule
+        if own.energy_scope == base.energy_scope
+    ]
+    return geometric_mean(ratios) if ratios and len(ratios) == len(pairs) else None
+
+
+def _joules_per_epoch(figure: Figure) -> float | None:
+    joules, workload = figure.evidence.joules_per_sample, WORKLOADS.get(figure.subject.workload)
+    if joules is None or workload is None:
+        return None
+    return joules * epoch_samples(workload, figure.setup.batch_size)
 
 
 def _scope(common: list[ComparedRow], place: int) -> Scope | None:

@@ -1,30 +1,42 @@
 """Hardware and machines: lists and single ones, with all of their figures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+import orjson
+from sqlalchemy import func
+from sqlalchemy import select as columns
 from sqlmodel import Session, col, select
 
-from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.catalogue import CATALOGUE, workload_named
+from bench_protocol.machine import Machine
 
-from ..db.tables import PublishedFigure
+from ..db.tables import PublishedFigure, Submission
 from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
-from ..ranking.score import Score, best_of, score
+from ..ranking.rows import TABLE
+from ..ranking.score import Score, best_of, place, score
 from . import asks, known, queries
 from .baseline import baseline_slug
 from .filters import ListFilters
 from .places import MachinePlace, places_of
-from .types import FigureAnswer, figure_fields
+from .prices import NO_PRICES, Price, Prices
+from .specifications import Specification, specifications
+from .types import FigureAnswer, figure_fields, rate_fields
+
+# A list of all machines of a hardware would grow without end.
+MOST_MACHINES = 20
 
 
 @dataclass(frozen=True)
 class CellFigure(FigureAnswer):
-    """A figure and its workload."""
+    """A figure and its workload. ``energy_cost_per_epoch`` is null without energy or its price."""
 
     workload: str
+    energy_cost_per_epoch: float | None
 
 
 @dataclass(frozen=True)
@@ -50,13 +62,33 @@ class HardwarePage:
 
 
 @dataclass(frozen=True)
+class MachineOfHardware:
+    """A machine with this hardware, and its speed in the set-up of the hardware's ``place``, null
+    where it was not measured in it."""
+
+    machine_id: str
+    owner: str
+    runs: int
+    samples_per_second: float | None
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
+
+
+@dataclass(frozen=True)
 class HardwareAnswer:
-    """One hardware: its score and every figure."""
+    """One hardware: what it is, what it costs, its score and every figure. ``place``: its figure on
+    the first board that it is on, null if it is on none; ``machines``: at most twenty, fastest
+    first in that set-up. ``energy_currency``: of the costs of energy, null for a reader's price."""
 
     slug: str
     name: str
     published: bool
+    specifications: tuple[Specification, ...]
+    price: Price | None
+    energy_currency: str | None
     score: Score
+    place: CellFigure | None
+    machines: tuple[MachineOfHardware, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -149,7 +181,9 @@ def hardware_page(session: Session, filters: ListFilters) -> HardwarePage:
     return HardwarePage(tuple(figures_found), cursor)
 
 
-def hardware(session: Session, slug: str, of_operator: str | None = None) -> HardwareAnswer:
+def hardware(
+    session: Session, slug: str, of_operator: str | None = None, prices: Prices = NO_PRICES
+) -> HardwareAnswer:
     """One hardware.
 
     Args:
@@ -164,12 +198,20 @@ def hardware(session: Session, slug: str, of_operator: str | None = None) -> Har
     first = figures[0]
     relative_to = baseline_slug(session, of_operator)
     baseline = queries.hardware_figures(session, relative_to) if relative_to else ()
+    best = best_of(figures)
+    on_board = next((place(of_kinds) for of_kinds in best.values()), None)
+    machines, described = _machines(session, slug, on_board)
     return HardwareAnswer(
-        slug,
-        first.hardware,
-        first.published,
-        score(best_of(figures), best_of(baseline)),
-        _in_catalogue_order(figures),
+        slug=slug,
+        name=first.hardware,
+        published=first.published,
+        specifications=specifications(first.hardware, first.setup.device, described),
+        price=prices.of(slug, slug, first.hardware),
+        energy_currency=prices.energy_currency,
+        score=score(best, best_of(baseline)),
+        place=next(iter(_in_catalogue_order([on_board], prices)), None) if on_board else None,
+        machines=machines,
+        figures=_in_catalogue_order(figures, prices),
     )
 
 
@@ -183,7 +225,7 @@ def machine_page(session: Session, filters: ListFilters) -> MachinePage:
     return MachinePage(tuple(figures_found), cursor)
 
 
-def machine(session: Session, machine_id: str) -> MachineAnswer:
+def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> MachineAnswer:
     """One machine.
 
     Raises:
@@ -209,15 +251,73 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
         newest.newest_at,
         asks.answered_by(session, machine_id),
         places_of(session, figures),
-        _in_catalogue_order(figures),
+        _in_catalogue_order(figures, prices),
     )
 
 
-def _in_catalogue_order(figures: list[Figure]) -> tuple[CellFigure, ...]:
+def _machines(
+    session: Session, slug: str, on_board: Figure | None
+) -> tuple[tuple[MachineOfHardware, ...], list[Machine]]:
+    """The first machines by id, in the order of an index, so their total number does not matter;
+    and how they describe themselves."""
+    query = (
+        columns(
+            *(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.runs)),
+            func.max(TABLE.c.result_id),
+        )
+        .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
+        .group_by(TABLE.c.machine_id)
+        .order_by(TABLE.c.machine_id)
+        .limit(MOST_MACHINES)
+    )
+    rows = session.connection().execute(query).all()
+    speeds: dict[str, Figure] = {}
+    if on_board is not None:
+        figures = queries.figures_where(
+            session,
+            TABLE.c.level == "machine",
+            TABLE.c.machine_id.in_([row[0] for row in rows]),
+            TABLE.c.hardware_slug == slug,
+            TABLE.c.workload_digest == on_board.subject.workload_digest,
+            *(TABLE.c[name] == value for name, value in on_board.setup._asdict().items()),
+        )
+        speeds = {figure.subject.machine_id: figure for figure in figures}
+    nothing = dict.fromkeys(
+        ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
+    )
+    machines = [
+        MachineOfHardware(
+            machine_id,
+            owner,
+            runs,
+            **(rate_fields(speeds[machine_id]) if machine_id in speeds else nothing),
+        )
+        for machine_id, owner, runs, _ in rows
+    ]
+    fastest_first = sorted(machines, key=lambda one: -(one.samples_per_second or 0))
+    return tuple(fastest_first), _described(session, [row[3] for row in rows])
+
+
+def _described(session: Session, result_ids: Sequence[str]) -> list[Machine]:
+    """The machines of results, as they describe themselves."""
+    payloads = session.scalars(select(Submission.payload).where(col(Submission.id).in_(result_ids)))
+    return [
+        Machine.model_validate_json(orjson.dumps(orjson.loads(payload)["predicate"]["machine"]))
+        for payload in payloads
+    ]
+
+
+def _in_catalogue_order(figures: Sequence[Figure], prices: Prices) -> tuple[CellFigure, ...]:
     """Figures of the workloads this program knows, fastest first within each."""
     return tuple(
-        CellFigure(**figure_fields(figure, workload), workload=workload.name)
+        _cell_figure(figure, workload.name, prices)
         for workload in CATALOGUE
         for figure in figures
         if figure.subject.workload_digest == workload.digest
     )
+
+
+def _cell_figure(figure: Figure, workload: str, prices: Prices) -> CellFigure:
+    fields = figure_fields(figure, workload_named(workload))
+    cost = prices.of_energy(fields["joules_per_epoch"])
+    return CellFigure(**fields, workload=workload, energy_cost_per_epoch=cost)

@@ -62,17 +62,17 @@ class Difference:
 class Change:
     """From this run on the machine was ``speed_up`` times as fast, median against median.
 
-    ``result_id``: the first repeat of the run. ``low`` and ``high`` bound it with
-    95 % confidence, as if the place had been known before. ``changed`` lists what differs from the
-    result before.
+    ``result_id``: the first repeat of the run. ``speed_up_low`` and ``speed_up_high`` bound
+    it with 95 % confidence, as if the place had been known before. ``changed`` lists what
+    differs from the result before.
     """
 
     run_id: str
     result_id: str
     started_at: datetime
     speed_up: float
-    low: float | None
-    high: float | None
+    speed_up_low: float | None
+    speed_up_high: float | None
     changed: tuple[Difference, ...]
 
 
@@ -230,8 +230,8 @@ def _change(
         result_id=first.result_id,
         started_at=first.started_at,
         speed_up=found.speed_up,
-        low=found.low,
-        high=found.high,
+        speed_up_low=found.low,
+        speed_up_high=found.high,
         changed=changed,
     )
 

@@ -288,8 +288,8 @@ def _row(row: RankedRow, baseline: Figure | None) -> BoardRow:
             "rank": row.rank,
             "setups": row.setups,
             "speed_up": found.speed_up if found else None,
-            "speed_up_low": bounded.low if bounded else None,
-            "speed_up_high": bounded.high if bounded else None,
+            "speed_up_low": bounded.speed_up_low if bounded else None,
+            "speed_up_high": bounded.speed_up_high if bounded else None,
             "others": tuple(others),
         },
     )

@@ -15,6 +15,7 @@ from ..ranking.rows import TABLE
 from ..ranking.score import best_of, place
 from . import leaderboard, queries
 from .filters import BoardFilters
+from .types import rate_fields
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,7 @@ class MachinePlace:
     """A machine in a workload, in its fastest set-up that counts at the default batch size.
 
     ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
+    ``percentile``: the percentage of the other ranked hardware that it is ahead of.
     ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
     ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
     them are slower than it.
@@ -36,8 +38,11 @@ class MachinePlace:
     data: str
     timing: str
     samples_per_second: float
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
     rank: int | None
     ranked: int
+    percentile: float | None
     of_hardware: float | None
     machines: int
     slower: int
@@ -72,6 +77,8 @@ def _place(
     counts = select(func.count(), func.coalesce(func.sum(slower), 0)).where(
         TABLE.c.level == "machine", *in_setup
     )
+    ranked = sum(row.rank is not None for row in rows)
+    rank = row.rank if row else None
     machines, slower_ones = session.connection().execute(counts).one()
     return MachinePlace(
         workload=workload,
@@ -82,9 +89,10 @@ def _place(
         recipe=setup.recipe,
         data=setup.data,
         timing=setup.timing,
-        samples_per_second=1e9 / figure.ns_per_sample,
-        rank=row.rank if row else None,
-        ranked=sum(row.rank is not None for row in rows),
+        **rate_fields(figure),
+        rank=rank,
+        ranked=ranked,
+        percentile=100 * (ranked - rank) / (ranked - 1) if rank and ranked > 1 else None,
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
         machines=machines,
         slower=int(slower_ones),

@@ -11,6 +11,7 @@ from ..answers import known, queries
 from ..answers import leaderboard as leaderboards
 from ..answers.filters import BoardFilters, HistoryFilters, ResultFilters
 from ..answers.history import history
+from ..answers.selection import Selection
 from ..answers.types import (
     CompareAnswer,
     ComparedCell,
@@ -21,6 +22,7 @@ from ..answers.types import (
 )
 
 PAGE = 500
+SPEED_UP = ("speed_up", "speed_up_low", "speed_up_high")
 
 
 @dataclass(frozen=True)
@@ -35,9 +37,15 @@ class FlatBoardRow(FigureAnswer):
     baseline_slug: str | None
 
 
+class BoardExportQuery(BoardFilters, Selection):
+    """Parameters of an export of the leaderboard."""
+
+    row_type = FlatBoardRow
+
+
 @dataclass(frozen=True)
 class FlatComparedCell(ComparedCell):
-    """One compared item in one row."""
+    """One compared item in one row. ``overall_...``: of the item over the common rows."""
 
     thing: str
     thing_kind: ThingKind
@@ -45,12 +53,17 @@ class FlatComparedCell(ComparedCell):
     workload: str
     precision: str
     common: bool
+    overall_speed_up: float | None
+    overall_speed_up_low: float | None
+    overall_speed_up_high: float | None
+    price: float | None
+    price_currency: str | None
 
 
 @dataclass(frozen=True)
 class FlatHistoryPoint:
-    """One run of a history, the median of its ``repeats``. ``change`` is the speed-up where a new
-    level begins."""
+    """One run of a history, the median of its ``repeats``. Where a new level begins, ``speed_up``
+    is the change, with its 95 % interval."""
 
     run_id: str
     result_id: str
@@ -58,7 +71,9 @@ class FlatHistoryPoint:
     samples_per_second: float
     framework_version: str | None
     repeats: int
-    change: float | None
+    speed_up: float | None
+    speed_up_low: float | None
+    speed_up_high: float | None
 
 
 Rows = Iterator[dict[str, Any]]
@@ -92,9 +107,13 @@ def machine_history(
 ) -> tuple[type, Rows]:
     """The points of a machine's history."""
     answer = history(session, machine_id, filters)
-    changes = {change.run_id: change.speed_up for change in answer.changes}
+    changes = {
+        change.run_id: {name: getattr(change, name) for name in SPEED_UP}
+        for change in answer.changes
+    }
+    nothing = dict.fromkeys(SPEED_UP)
     rows = (
-        {**vars(point), "repeats": len(point.repeats), "change": changes.get(point.run_id)}
+        {**vars(point), "repeats": len(point.repeats), **changes.get(point.run_id, nothing)}
         for point in answer.points
     )
     return FlatHistoryPoint, rows
@@ -124,6 +143,9 @@ def _compared(answer: CompareAnswer) -> Rows:
                     "workload": row.workload,
                     "precision": row.precision,
                     "common": row.common,
+                    **{f"overall_{name}": getattr(thing, name) for name in SPEED_UP},
+                    "price": thing.price.amount if thing.price else None,
+                    "price_currency": thing.price.currency if thing.price else None,
                 }
 
 

@@ -74,24 +74,25 @@ def _numbered(rows: Iterable[RankedRow], rank: int) -> Iterator[RankedRow]:
 @dataclass(frozen=True)
 class Comparison:
     """The speed-up of ``a`` over ``b``: time of b / time of a, with an interval if there are enough
-    values. ``n_a`` and ``n_b`` count independent values, each a ``unit``.
+    values. ``n`` and ``n_other`` count the independent values of ``a`` and ``b``, each a ``unit``.
 
     ``scope``: ``hardware``, or ``machines`` where each side is one machine, so that the verdict
     says nothing about other machines. ``p_value``: two-sided, of this comparison alone;
     ``adjusted_p_value``: corrected for all comparisons of the answer (Holm 1979), which the verdict
-    follows from. ``low`` and ``high`` are of this comparison alone, with 95 % confidence.
+    follows from. ``speed_up_low`` and ``speed_up_high`` bound it with 95 % confidence, for this
+    comparison alone.
     """
 
     speed_up: float
-    low: float | None
-    high: float | None
+    speed_up_low: float | None
+    speed_up_high: float | None
     p_value: float | None
     adjusted_p_value: float | None
-    n_a: int
-    n_b: int
+    n: int
+    n_other: int
     unit: Unit
     scope: Scope
-    kind: Kind
+    verdict_kind: Kind
     verdict: str
 
 
@@ -127,15 +128,15 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
     )
     return Comparison(
         speed_up=found.speed_up,
-        low=found.low,
-        high=found.high,
+        speed_up_low=found.low,
+        speed_up_high=found.high,
         p_value=found.p_value,
         adjusted_p_value=found.p_value,
-        n_a=times.n,
-        n_b=base.n,
+        n=times.n,
+        n_other=base.n,
         unit=unit,
         scope=scope,
-        kind=found.kind,
+        verdict_kind=found.kind,
         verdict=found.words,
     )
 
@@ -176,15 +177,15 @@ def compare_on_machines(pairs: Sequence[Pair]) -> Comparison:
     few = f"{machines}; an interval needs {comparison.RUNS_FOR_A_VERDICT}"
     return Comparison(
         speed_up=found.speed_up,
-        low=found.low,
-        high=found.high,
+        speed_up_low=found.low,
+        speed_up_high=found.high,
         p_value=found.p_value,
         adjusted_p_value=found.p_value,
-        n_a=count,
-        n_b=count,
+        n=count,
+        n_other=count,
         unit="machines",
         scope="machines" if count == 1 else "hardware",
-        kind=found.kind,
+        verdict_kind=found.kind,
         verdict=few if found.kind == "too_few_runs" else found.words,
     )
 
@@ -202,10 +203,10 @@ def corrected(alone: Sequence[Comparison]) -> tuple[list[Comparison], int]:
 
 def _corrected(found: Comparison, adjusted: float, count: int) -> Comparison:
     found = replace(found, adjusted_p_value=adjusted)
-    if found.kind == "no_difference" or adjusted <= comparison.SIGNIFICANCE:
+    if found.verdict_kind == "no_difference" or adjusted <= comparison.SIGNIFICANCE:
         return found
     words = comparison.no_difference_among(count, found.verdict)
-    return replace(found, kind="no_difference", verdict=words)
+    return replace(found, verdict_kind="no_difference", verdict=words)
 
 
 def _values(figure: Figure, unit: Unit) -> LogSample:

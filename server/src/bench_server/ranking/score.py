@@ -33,22 +33,22 @@ class Overall:
     none."""
 
     speed_up: float
-    low: float | None
-    high: float | None
+    speed_up_low: float | None
+    speed_up_high: float | None
 
 
 @dataclass(frozen=True)
 class Score:
     """``value``: how many times as fast as the baseline, the geometric mean over the ``covered``
-    workloads that both have, of ``terms`` that the baseline has; null without any. ``low`` and
-    ``high`` bound it with 95 % confidence or more; null where a workload has too few runs.
-    ``missing`` names the baseline's workloads that this hardware lacks. ``tier``: the least
+    workloads that both have, of ``terms`` that the baseline has; null without any. ``value_low``
+    and ``value_high`` bound it with 95 % confidence or more; null where a workload has too few
+    runs. ``missing`` names the baseline's workloads that this hardware lacks. ``tier``: the least
     evidence among the places; null for published figures."""
 
     version: int
     value: float | None
-    low: float | None
-    high: float | None
+    value_low: float | None
+    value_high: float | None
     baseline: str | None
     baseline_slug: str | None
     tier: Tier | None
@@ -128,8 +128,8 @@ def score(best: Mapping[str, Bests], baseline: Mapping[str, Bests]) -> Score:
     return Score(
         VERSION,
         found.speed_up if found else None,
-        None if itself or not found else found.low,
-        None if itself or not found else found.high,
+        None if itself or not found else found.speed_up_low,
+        None if itself or not found else found.speed_up_high,
         first.hardware if first else None,
         first.hardware_slug if first else None,
         _least([own for _, (own, _) in pairs]),
@@ -149,8 +149,8 @@ def overall(found: Sequence[Comparison]) -> Overall | None:
     """
     if not found:
         return None
-    lows = [one.low for one in found if one.low is not None]
-    highs = [one.high for one in found if one.high is not None]
+    lows = [one.speed_up_low for one in found if one.speed_up_low is not None]
+    highs = [one.speed_up_high for one in found if one.speed_up_high is not None]
     bounded = len(lows) == len(found)
     return Overall(
         geometric_mean(one.speed_up for one in found),

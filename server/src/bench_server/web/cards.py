@@ -1,8 +1,7 @@
-"""How cards are drawn, SVG badges, and the Atom feed. :mod:`.share_cards` fills the cards."""
+"""How cards are drawn, and SVG badges. :mod:`.share_cards` fills the cards."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from functools import cache
 from typing import Any
 
@@ -12,15 +11,12 @@ from sqlmodel import Session
 
 from bench_protocol import format as people
 
-from ..answers import hardware, queries
-from ..answers.filters import ResultPageFilters
+from ..answers import hardware
 from ..answers.types import CompareAnswer
-from ..db.tables import Measurement
 from ..errors import NotFound
 from .render import FOLDER
 
 CARD_BARS = 6
-FEED_ENTRIES = 50
 # Character widths of Verdana 11 px, the font of badges; others count as a digit.
 NARROW, WIDE = "fijlrtI.,:;'|!()[] ", "mwMW@%"
 
@@ -48,15 +44,6 @@ class Card:
     line: str
     bars: tuple[CardBar, ...]
     foot: str
-
-
-@dataclass(frozen=True)
-class FeedEntry:
-    """A new ranked result."""
-
-    id: str
-    title: str
-    at: datetime
 
 
 def compare_card(answer: CompareAnswer, places: Mapping[str, str]) -> Card:
@@ -88,7 +75,7 @@ def compare_card(answer: CompareAnswer, places: Mapping[str, str]) -> Card:
 
 def png(card: Card, site_name: str) -> bytes:
     """Draw a card as PNG."""
-    svg = _templates().get_template("card.svg").render(card=card, site_name=site_name)
+    svg = templates().get_template("card.svg").render(card=card, site_name=site_name)
     return bytes(resvg_py.svg_to_bytes(svg_string=svg))
 
 
@@ -96,7 +83,7 @@ def badge(label: str, value: str) -> str:
     """An SVG badge with two fields, 20 pixels high."""
     fields = {"label": label, "value": value}
     widths = {f"{name}_width": _text_width(text) + 12 for name, text in fields.items()}
-    return _templates().get_template("badge.svg").render(**fields, **widths)
+    return templates().get_template("badge.svg").render(**fields, **widths)
 
 
 def hardware_badge(session: Session, slug: str) -> str:
@@ -108,24 +95,6 @@ def hardware_badge(session: Session, slug: str) -> str:
 def machine_badge(session: Session, machine_id: str) -> str:
     """The badge of a machine. Raises NotFound if it has no figures."""
     return badge("training speed", _badge_value(hardware.machine(session, machine_id).figures))
-
-
-def feed(session: Session) -> tuple[FeedEntry, ...]:
-    """The newest ranked results, newest first."""
-    filters = ResultPageFilters.model_validate({"ranked": True, "limit": FEED_ENTRIES})
-    rows, _ = queries.results(session, filters)
-    return tuple(FeedEntry(row.submission_id, _feed_title(row), row.received_at) for _, row in rows)
-
-
-def atom(entries: tuple[FeedEntry, ...], origin: str, site_name: str) -> str:
-    """The feed as Atom (RFC 4287)."""
-    template = _templates().get_template("feed.atom")
-    return template.render(entries=entries, origin=origin, site_name=site_name)
-
-
-def _feed_title(row: Measurement) -> str:
-    rate = people.rate(row.samples_per_second or 0)
-    return f"{row.hardware}: {row.workload} at {rate} samples/s, {row.framework} {row.recipe}"
 
 
 def _badge_value(figures: tuple[hardware.CellFigure, ...]) -> str:
@@ -140,7 +109,9 @@ def _text_width(text: str) -> int:
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """Templates of XML documents: pictures and feeds."""
+
     def short(text: str, most: int) -> str:
         return text if len(text) <= most else text[: most - 1] + "…"
 

@@ -42,8 +42,8 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
     name = str((machine.get("os") or {}).get("name") or "system")
     system = SYSTEMS.get(name, name)
     interval = None
-    if change.low is not None and change.high is not None:
-        interval = _interval(change.speed_up, change.low, change.high)
+    if change.speed_up_low is not None and change.speed_up_high is not None:
+        interval = _interval(change.speed_up, change.speed_up_low, change.speed_up_high)
     return ChangeWords(
         kind="faster" if change.speed_up >= 1 else "slower",
         label=_label(change.speed_up),

@@ -10,7 +10,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 READABLE = ("/api/", "/openapi.json", "/dumps/", "/checkpoint", "/tile/", "/llms.txt")
 HEADERS = {
     "Access-Control-Allow-Origin": "*",
-    "Access-Control-Expose-Headers": "Content-Disposition, ETag, Retry-After, Trainmark-As-Of",
+    "Access-Control-Expose-Headers": (
+        "Content-Disposition, ETag, Link, Retry-After, Trainmark-As-Of"
+    ),
 }
 PREFLIGHT = {
     "Access-Control-Allow-Methods": "GET, HEAD",

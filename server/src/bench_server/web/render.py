@@ -32,6 +32,11 @@ STUDIES = ("/frameworks", "/cpu-vs-gpu", "/batch-size", "/trends")
 FOLDER = Path(__file__).resolve().parent
 
 
+def scope_words(scope: str) -> str:
+    """What an energy is of."""
+    return SCOPES.get(scope, scope.replace("_", " "))
+
+
 @cache
 def environment() -> Environment:
     """The template environment with the pages' filters."""
@@ -53,7 +58,8 @@ def environment() -> Environment:
         percent=people.percent,
         size=people.size,
         joules=people.joules,
-        scope=lambda scope: SCOPES.get(scope, scope.replace("_", " ")),
+        money=people.money,
+        scope=scope_words,
         flops=flops,
         plain=lambda name: SUMMARIES.get(name, ""),
         day=lambda value: f"{value:%Y-%m-%d}",

@@ -127,12 +127,21 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
+# Members of a cell by the names that the server's API has for them.
+NAMES = {
+    "low": "samples_per_second_low",
+    "high": "samples_per_second_high",
+    "within_run_spread": "spread",
+}
+
+
 def _cell_document(figures: CellFigures) -> dict[str, Any]:
     members = {
         f.name: getattr(figures, f.name)
         for f in fields(figures)
         if f.name not in ("cell", "typical")
     }
+    members = {NAMES.get(name, name): value for name, value in members.items()}
     return {"cell": figures.cell.model_dump(mode="json"), **members}
 
 
@@ -171,7 +180,7 @@ def _raw(result: Result) -> dict[str, Any]:
     cell = result.cell.model_dump(mode="json") | {"device": str(result.cell.device)}
     figures = dict.fromkeys(
         (
-            *("samples_per_second", "within_run_spread", "blocks", "stop_reason"),
+            *("samples_per_second", "spread", "blocks", "stop_reason"),
             *("peak_memory_bytes", "host_peak_memory_bytes"),
         )
     )
@@ -179,7 +188,7 @@ def _raw(result: Result) -> dict[str, Any]:
         measured = result.outcome.measurement
         figures = {
             "samples_per_second": samples_per_second(measured, result.cell.batch_size),
-            "within_run_spread": within_run_spread(measured),
+            "spread": within_run_spread(measured),
             "blocks": len(measured.blocks.durations_ns),
             "stop_reason": measured.blocks.stop_reason,
             "peak_memory_bytes": measured.peak_memory_bytes,
@@ -189,9 +198,9 @@ def _raw(result: Result) -> dict[str, Any]:
         "run_id": result.run_id,
         **cell,
         "repeat": result.repeat,
-        "started": result.clocks.started,
+        "started_at": result.clocks.started,
         "status": result.outcome.status,
-        "failure": getattr(result.outcome, "kind", None),
+        "failure_kind": getattr(result.outcome, "kind", None),
         **figures,
         "warnings": "; ".join(doubt_text.words(warn) for warn in result.warnings),
     }

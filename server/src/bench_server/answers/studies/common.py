@@ -12,6 +12,7 @@ from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .. import known, queries
 from ..filters import AHardware
+from ..types import rate_fields
 
 
 class HardwareChoice(BaseModel):
@@ -31,6 +32,8 @@ class SetupFigure:
     recipe: str
     batch_size: int
     samples_per_second: float
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
     repeats: int
     published: bool
     result_id: str
@@ -96,7 +99,7 @@ def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:
         device=figure.setup.device,
         recipe=figure.setup.recipe,
         batch_size=figure.setup.batch_size,
-        samples_per_second=1e9 / figure.ns_per_sample,
+        **rate_fields(figure),
         repeats=figure.repeats,
         published=figure.published,
         result_id=figure.evidence.result_id,

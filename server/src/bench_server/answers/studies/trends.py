@@ -27,6 +27,7 @@ from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
 from ..history import runs_and_changes
 from ..known import require_known
+from ..types import rate_fields
 from .common import HardwareChoice
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
@@ -77,6 +78,8 @@ class VersionFigure:
 
     version: str
     samples_per_second: float
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
     repeats: int
     machines: int
     owners: int
@@ -162,12 +165,12 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         comparisons=count,
         versions=tuple(
             VersionFigure(
-                version.name,
-                1e9 / combined.ns_per_sample,
-                combined.repeats,
-                combined.machines,
-                combined.owners,
-                update,
+                version=version.name,
+                **rate_fields(combined),
+                repeats=combined.repeats,
+                machines=combined.machines,
+                owners=combined.owners,
+                update=update,
             )
             for version, combined, update in zip(ordered, figures, updates, strict=True)
         ),

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
 
+from bench_protocol.comparison import figure_interval
 from bench_protocol.peaks import mfu
 from bench_protocol.workloads import Workload
 
-from ...ranking.figures import Figure, Tier
+from ...ranking.figures import Figure, Tier, Unit
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
 
@@ -39,6 +40,10 @@ class FigureAnswer:
     medians over runs. Where two or more owners are confirmed, it is over the confirmed ones alone.
     The median of an even number is the slower of the two in the middle, so ``result_id`` is a
     repeat of exactly this speed; ``accuracy`` and energy are those of it.
+
+    ``samples_per_second_low`` and ``..._high`` bound the rate with 95 % confidence, from ``n``
+    independent values, each a ``unit``; null with fewer than three. Where the unit is runs, all are
+    of one machine, and the interval says nothing of other machines of this hardware.
 
     ``fastest`` and ``slowest`` span the repeats; ``epoch_seconds`` are the full batches of an
     epoch; ``published`` if it was copied from elsewhere (trust level 0) and never measured here.
@@ -77,6 +82,10 @@ class FigureAnswer:
     data: str
     timing: str
     samples_per_second: float
+    samples_per_second_low: float | None
+    samples_per_second_high: float | None
+    n: int
+    unit: Unit
     slowest_samples_per_second: float
     fastest_samples_per_second: float
     epoch_seconds: float
@@ -262,11 +271,26 @@ def made(kind: type[Made], fields: dict[str, Any]) -> Made:
     return answer
 
 
+def rate_fields(figure: Figure) -> dict[str, Any]:
+    """The rate of a figure and its 95 % interval: fields of every answer that has one."""
+    bounds = figure_interval(figure.ns_per_sample, figure.values)
+    return {
+        "samples_per_second": 1e9 / figure.ns_per_sample,
+        "samples_per_second_low": 1e9 / bounds[1] if bounds else None,
+        "samples_per_second_high": 1e9 / bounds[0] if bounds else None,
+    }
+
+
+def epoch_samples(workload: Workload, batch_size: int) -> int:
+    """The samples of an epoch: as many full batches as the training samples fill. The last short
+    one is dropped."""
+    return workload.steps_per_epoch(batch_size) * batch_size
+
+
 def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
-    """The arguments of :class:`FigureAnswer`. An epoch is as many full batches as the training
-    samples fill; the last short one is dropped."""
+    """The arguments of :class:`FigureAnswer`."""
     setup, evidence = figure.setup, figure.evidence
-    samples = workload.steps_per_epoch(setup.batch_size) * setup.batch_size
+    samples = epoch_samples(workload, setup.batch_size)
     joules, (spread, between) = evidence.joules_per_sample, figure.spread
     machines = figure.machines_range
     return {
@@ -274,7 +298,9 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "hardware": figure.hardware,
         "hardware_slug": figure.hardware_slug,
         "machine_id": figure.subject.machine_id or None,
-        "samples_per_second": 1e9 / figure.ns_per_sample,
+        **rate_fields(figure),
+        "n": figure.values.n,
+        "unit": figure.unit,
         "slowest_samples_per_second": 1e9 / figure.slowest_ns,
         "fastest_samples_per_second": 1e9 / figure.fastest_ns,
         "epoch_seconds": figure.ns_per_sample * samples / 1e9,

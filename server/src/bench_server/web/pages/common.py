@@ -8,6 +8,9 @@ from sqlmodel import Session
 
 from ...answers import queries
 
+# Vendors with a colour of their own (site.css).
+VENDORS = ("apple", "nvidia", "amd", "intel")
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -21,6 +24,12 @@ class Choice:
 def address(path: str, parameters: dict[str, Any]) -> str:
     """A path with query parameters; a list repeats the parameter."""
     return f"{path}?{urlencode(parameters, doseq=True)}" if parameters else path
+
+
+def vendor(hardware: str) -> str:
+    """The class of a vendor's colour."""
+    first = hardware.split(maxsplit=1)[0].casefold()
+    return first if first in VENDORS else "other"
 
 
 def hardware_choices(session: Session, chosen: str | None) -> tuple[Choice, ...]:

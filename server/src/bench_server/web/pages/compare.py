@@ -8,8 +8,11 @@ from sqlmodel import Session
 from bench_protocol import format as people
 
 from ...answers import comparison, queries
+from ...answers.prices import Prices
 from ...answers.types import Across, CompareAnswer, ComparedCell, ComparedThing, Mode
 from ..dots import DotPlot, Row, Value, dot_plot
+from ..scatter import Scatter
+from . import worth
 from .common import Choice, address
 
 MOST_CHOICES = 60
@@ -25,6 +28,7 @@ class ComparePage:
     """``/compare``: which is faster, and how certain is that? ``heading`` states the finding.
     ``answer`` is null before a choice; ``too_few``: less than two different items were chosen.
     ``modes``: ways to compare, none where there is no choice. ``chart``: the common rows.
+    ``prices`` and ``energy_price``: as entered; ``charts``: speed by price and by energy.
     ``heat``: for each row, a class for each cell. ``picked``: the chosen items; ``hardware``: other
     hardware that matches ``q``."""
 
@@ -40,14 +44,16 @@ class ComparePage:
     picked: tuple[Choice, ...]
     hardware: tuple[Choice, ...]
     q: str
-    prices: Mapping[str, float]
+    prices: Mapping[str, str]
+    energy_price: str
+    charts: tuple[Scatter, ...]
     too_few: bool
 
 
 def compare_page(
     session: Session,
     ids: tuple[str, ...],
-    prices: Mapping[str, float],
+    prices: Prices,
     across: Across | None,
     mode: Mode | None,
     q: str,
@@ -73,11 +79,16 @@ def compare_page(
             hardware=others[:MOST_CHOICES],
             q=q,
             prices={},
+            energy_price="",
+            charts=(),
             too_few=bool(ids),
         )
     answer = comparison.compare(session, ids, prices, across, mode)
     parameters = {"ids": ",".join(ids)}
-    parameters |= {f"price.{item}": f"{price:g}" for item, price in prices.items()}
+    entered = {item: f"{price:g}" for item, price in prices.of_reader.items()}
+    energy_price = "" if prices.energy_per_kwh is None else f"{prices.energy_per_kwh:g}"
+    parameters |= {f"price.{item}": price for item, price in entered.items()}
+    parameters |= {"energy_price": energy_price} if energy_price else {}
     parameters |= {"across": across} if across else {}
     parameters |= {"mode": mode} if mode else {}
     return ComparePage(
@@ -93,7 +104,9 @@ def compare_page(
         picked=tuple(Choice(thing.id, thing.name, True) for thing in answer.things),
         hardware=others[:MOST_CHOICES],
         q=q,
-        prices=prices,
+        prices=entered,
+        energy_price=energy_price,
+        charts=worth.of_comparison(answer),
         too_few=False,
     )
 
@@ -152,8 +165,8 @@ def _chart(answer: CompareAnswer) -> DotPlot | None:
             values=tuple(
                 Value(
                     cell.speed_up,
-                    cell.low,
-                    cell.high,
+                    cell.speed_up_low,
+                    cell.speed_up_high,
                     f"c{place % COLOURS + 1}",
                     f"{thing.name}: {people.ratio(cell.speed_up)}",
                     hollow=cell.provisional,
@@ -178,7 +191,7 @@ def _text(cells: tuple[ComparedCell | None, ...]) -> str:
 def heat(cell: ComparedCell | None) -> str:
     """The class of a cell's colour: ``up-1`` to ``up-4`` faster, ``down-1`` to ``down-4`` slower,
     ``even`` without a clear difference or without a base."""
-    if cell is None or cell.speed_up is None or cell.kind not in ("faster", "slower"):
+    if cell is None or cell.speed_up is None or cell.verdict_kind not in ("faster", "slower"):
         return "even"
     away = max(cell.speed_up, 1 / cell.speed_up)
     step = 1 + sum(away >= ratio for ratio in STRONGER)

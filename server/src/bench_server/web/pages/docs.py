@@ -13,7 +13,8 @@ from ...answers.filters import WORKLOADS, BoardFilters
 # Fields of a row that the sample answer shows.
 SAMPLE = (
     *("rank", "hardware", "hardware_slug", "workload", "framework", "device", "recipe"),
-    *("batch_size", "samples_per_second", "epoch_seconds", "speed_up", "owners", "trust_level"),
+    *("batch_size", "samples_per_second", "samples_per_second_low", "samples_per_second_high"),
+    *("epoch_seconds", "speed_up", "owners", "trust_level"),
 )
 
 

@@ -1,11 +1,10 @@
 """``/hardware/{slug}``, ``/machines/{id}`` and ``/workloads/{name}``: figures of one of each."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
 from sqlmodel import Session
 
 from bench_protocol import format as people
@@ -16,15 +15,17 @@ from bench_protocol.workloads import Workload
 from ...answers import hardware, known, leaderboard
 from ...answers.filters import WORKLOADS, BoardFilters, HistoryFilters
 from ...answers.history import HistoryAnswer, history
+from ...answers.places import MachinePlace
+from ...answers.prices import NO_PRICES, Prices
 from ...answers.types import Board, WorkloadAnswer, workload_answer
 from ...errors import NotFound
-from ...ranking.rows import TABLE
 from ..changes import ChangeWords, in_words
 from ..description_lists import Fact, environment_facts, machine_facts
 from ..plots import Mark, Plot, Point, Series, plot
+from ..scatter import Scatter
+from . import worth
 from .common import Choice, address
 
-MOST_MACHINES = 20
 CELL = ("workload", "framework", "device", "recipe", "batch_size", "precision", "data", "timing")
 
 
@@ -38,26 +39,33 @@ class WorkloadFigures:
 
 
 @dataclass(frozen=True)
-class MachineLink:
-    """A machine with this hardware."""
+class SourcedFact:
+    """A property in words, its source, and the source's address if it has one."""
 
-    machine_id: str
-    owner: str
-    runs: int
+    label: str
+    value: str
+    source: str
+    url: str | None
 
 
 @dataclass(frozen=True)
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
-    ``sources``: the sources of published figures."""
+    ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by
+    price and by energy, where there are any; ``price`` and ``energy_price``: as entered;
+    ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
 
     title: str
     json_href: str
     badge_href: str
     image_href: str
+    feed_href: str
     answer: hardware.HardwareAnswer
+    properties: tuple[SourcedFact, ...]
+    charts: tuple[Scatter, ...]
+    price: str
+    energy_price: str
     groups: tuple[WorkloadFigures, ...]
-    machines: tuple[MachineLink, ...]
     sources: tuple[hardware.PublishedAnswer, ...]
 
 
@@ -65,16 +73,18 @@ class HardwarePage:
 class MachinePage:
     """``/machines/{id}``: how fast is this machine, and did it change?
 
-    ``history`` and ``plot``: of the chosen cell, null without one; ``changes``: those of the
-    history in words; ``trends_href``: figures of the cell's hardware by version, null where there
-    are none; ``cells``: addresses of all cells.
+    ``share_words``: a sentence to share. ``history`` and ``plot``: of the chosen cell, null without
+    one; ``changes``: those of the history in words; ``trends_href``: figures of the cell's hardware
+    by version, null where there are none; ``cells``: addresses of all cells.
     """
 
     title: str
     heading: str
+    share_words: str
     json_href: str
     badge_href: str
     image_href: str
+    feed_href: str
     answer: hardware.MachineAnswer
     groups: tuple[WorkloadFigures, ...]
     machine: tuple[Fact, ...]
@@ -99,24 +109,33 @@ class WorkloadPage:
     board: Board
 
 
-def hardware_page(session: Session, slug: str, of_operator: str | None = None) -> HardwarePage:
+def hardware_page(
+    session: Session, slug: str, of_operator: str | None = None, prices: Prices = NO_PRICES
+) -> HardwarePage:
     """Fill the context. Raises NotFound if this hardware has no figures."""
-    answer = hardware.hardware(session, slug, of_operator)
+    answer = hardware.hardware(session, slug, of_operator, prices)
+    own_price, own_energy_price = prices.of_reader.get(slug), prices.energy_per_kwh
     return HardwarePage(
         title=answer.name,
         json_href=f"/api/v1/hardware/{slug}",
         badge_href=f"/hardware/{slug}/badge.svg",
         image_href=f"/hardware/{slug}/card.png",
+        feed_href=f"/hardware/{slug}/feed.atom",
         answer=answer,
+        properties=tuple(_properties(answer)),
+        charts=worth.of_hardware(session, answer, prices),
+        price="" if own_price is None else f"{own_price:g}",
+        energy_price="" if own_energy_price is None else f"{own_energy_price:g}",
         groups=_groups(answer.figures),
-        machines=_machines(session, slug),
         sources=_sources(session, slug) if answer.published else (),
     )
 
 
-def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> MachinePage:
+def machine_page(
+    session: Session, machine_id: str, filters: HistoryFilters, prices: Prices = NO_PRICES
+) -> MachinePage:
     """Fill the context. Raises NotFound if the machine has no figures (in the chosen cell)."""
-    answer = hardware.machine(session, machine_id)
+    answer = hardware.machine(session, machine_id, prices)
     wanted = filters.model_dump(exclude_none=True)
     fitting = [f for f in answer.figures if _cell(f).items() >= wanted.items()]
     if not fitting:
@@ -129,9 +148,11 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
     return MachinePage(
         title=f"{answer.name}, machine {machine_id[:8]}",
         heading=_standing(answer),
+        share_words=_share_words(answer),
         json_href=api,
         badge_href=f"{here}/badge.svg",
         image_href=f"{here}/card.png",
+        feed_href=f"{here}/feed.atom",
         answer=answer,
         groups=_groups(answer.figures),
         machine=machine_facts(Machine.model_validate_json(json.dumps(answer.machine))),
@@ -152,11 +173,30 @@ def machine_page(session: Session, machine_id: str, filters: HistoryFilters) -> 
 
 def _standing(answer: hardware.MachineAnswer) -> str:
     """Its best rank in words: ``15th of 47 on mnist-cnn``; else the hardware's name."""
-    with_rank = [place for place in answer.places if place.rank is not None]
-    if not with_rank:
+    best = _best_place(answer)
+    if best is None:
         return answer.name
-    best = min(with_rank, key=lambda place: ((place.rank or 0) / place.ranked, place.workload))
     return f"{best.hardware}: {people.ordinal(best.rank or 0)} of {best.ranked} on {best.workload}"
+
+
+def _share_words(answer: hardware.MachineAnswer) -> str:
+    """A sentence to share: rank, speed, and where the machine is among those of its hardware."""
+    best = _best_place(answer)
+    if best is None:
+        return f"How fast this {answer.name} trains:"
+    words = f"{_standing(answer)} at {people.rate(best.samples_per_second)} samples/s"
+    if best.machines > 1:
+        words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
+    return f"{words}."
+
+
+def _best_place(answer: hardware.MachineAnswer) -> MachinePlace | None:
+    with_rank = [place for place in answer.places if place.rank is not None]
+    return min(
+        with_rank,
+        key=lambda place: ((place.rank or 0) / place.ranked, place.workload),
+        default=None,
+    )
 
 
 def workload_called(name: str) -> Workload:
@@ -207,16 +247,33 @@ def _groups(figures: Sequence[hardware.CellFigure]) -> tuple[WorkloadFigures, ..
     )
 
 
-def _machines(session: Session, slug: str) -> tuple[MachineLink, ...]:
-    """The first machines by id, in the order of an index, so their total number does not matter."""
-    query = (
-        select(TABLE.c.machine_id, func.min(TABLE.c.owner), func.sum(TABLE.c.runs))
-        .where(TABLE.c.level == "machine", TABLE.c.hardware_slug == slug)
-        .group_by(TABLE.c.machine_id)
-        .order_by(TABLE.c.machine_id)
-        .limit(MOST_MACHINES)
-    )
-    return tuple(MachineLink(*row) for row in session.connection().execute(query))
+def _properties(answer: hardware.HardwareAnswer) -> Iterator[SourcedFact]:
+    """What a hardware is and what it costs."""
+    on_cpu = bool(answer.figures) and answer.figures[0].device == "cpu"
+    labels = {
+        "memory_bytes": "Memory of its machines" if on_cpu else "Memory",
+        "cores": "Cores",
+        "power_limit_watts": "Thermal design power" if on_cpu else "Power limit",
+        "year": "Year",
+    }
+    for one in answer.specifications:
+        words = ", ".join(_value_words(one.property, value) for value in one.values)
+        yield SourcedFact(labels[one.property], words, one.source, one.url)
+    price = answer.price
+    if price is not None:
+        amount = f"{people.money(price.amount)} {price.currency or ''}".strip()
+        sources = {
+            "reader": "entered here",
+            "operator": f"this server's operator, {price.date}",
+            "launch": f"at launch, {price.date}; today's may differ",
+        }
+        yield SourcedFact("Price", amount, sources[price.basis], None)
+
+
+def _value_words(property: str, value: float) -> str:
+    if property == "memory_bytes":
+        return people.size(int(value))
+    return f"{value:g} W" if property == "power_limit_watts" else f"{value:g}"
 
 
 def _sources(session: Session, slug: str) -> tuple[hardware.PublishedAnswer, ...]:

@@ -18,7 +18,7 @@ from ...answers.types import Board, BoardRow, HardwareScore
 from ...ranking.figures import TIERS, Tier
 from ..dots import DotPlot, Row, Value, dot_plot
 from ..heads import HEADS
-from .common import Choice, address, hardware_choices
+from .common import Choice, address, hardware_choices, vendor
 
 ROWS_WITH_ALL_WORKLOADS = 10
 
@@ -57,7 +57,6 @@ HEADINGS: dict[Tier, str] = {
     "provisional": "Provisional: measured by fewer than three owners",
 }
 # Vendors with a colour of their own (site.css).
-VENDORS = ("apple", "nvidia", "amd", "intel")
 # Parameters that are fields of the form; the form has the others as hidden fields.
 FIELDS = frozenset(
     ("q", "device", "framework", "recipe", "batch_size", "precision", "data", "timing", "baseline")
@@ -292,9 +291,9 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
             values=(
                 Value(
                     one.score.value,
-                    one.score.low,
-                    one.score.high,
-                    _vendor(one.hardware),
+                    one.score.value_low,
+                    one.score.value_high,
+                    vendor(one.hardware),
                     f"{one.hardware}: {people.ratio(one.score.value)}",
                     hollow=not one.score.complete,
                 ),
@@ -307,12 +306,6 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
         if one.score.value is not None
     ]
     return dot_plot("How many times as fast each hardware trains", rows)
-
-
-def _vendor(hardware: str) -> str:
-    """The class of a vendor's colour."""
-    first = hardware.split(maxsplit=1)[0].casefold()
-    return first if first in VENDORS else "other"
 
 
 def _heading(rows: Sequence[BoardRow]) -> str:

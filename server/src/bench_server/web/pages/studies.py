@@ -202,9 +202,11 @@ def _newest_update(answer: studies.TrendsAnswer) -> str:
     held = newest.update.held if newest and newest.update else None
     if newest is None or held is None:
         return f"What did the newest {words} change?"
-    if held.kind in ("faster", "slower"):
+    if held.verdict_kind in ("faster", "slower"):
         times = people.times(max(held.speed_up, 1 / held.speed_up))
-        return f"{words} {newest.version} is {times} times {_as(held.kind)} as the one before"
+        return (
+            f"{words} {newest.version} is {times} times {_as(held.verdict_kind)} as the one before"
+        )
     return f"No clear change with {words} {newest.version}"
 
 

@@ -1,16 +1,16 @@
-"""Routes of pictures, badges and the feed, for embedding in other pages."""
+"""Routes of pictures, badges and feeds, for embedding in other pages."""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import FileResponse
 
 from ...answers.comparison import compare
 from ...answers.filters import BoardPageFilters, compared_ids
-from .. import cards, share_cards
+from .. import cards, feeds, share_cards
 from ..pages.hardware import workload_called
 from ..static_files import FOLDER
-from .compare import AMode, AnyAcross, Ids, prices
+from .compare import AMode, AnyAcross, Ids, PricesDep
 from .deps import Reading, SettingsDep
 from .hardware import MachineId, Slug
 
@@ -58,12 +58,12 @@ def result_card(session: Reading, settings: SettingsDep, result_id: str) -> Resp
 def compare_card(
     session: Reading,
     settings: SettingsDep,
-    priced: Annotated[dict[str, float], Depends(prices)],
+    prices: PricesDep,
     ids: Ids,
     across: AnyAcross = None,
     mode: AMode = None,
 ) -> Response:
-    answer = compare(session, compared_ids(ids), priced, across, mode)
+    answer = compare(session, compared_ids(ids), prices, across, mode)
     return _png(share_cards.compare_card(session, answer, settings.baseline), settings)
 
 
@@ -89,6 +89,23 @@ def touch_icon() -> Response:
 
 @router.get("/feed.atom")
 def feed(request: Request, session: Reading, settings: SettingsDep) -> Response:
-    origin = str(request.base_url).rstrip("/")
-    text = cards.atom(cards.feed(session), origin, settings.site_name)
+    return _atom(request, settings, feeds.new_results(session))
+
+
+@router.get("/machines/{machine_id}/feed.atom")
+def machine_feed(
+    request: Request, session: Reading, settings: SettingsDep, machine_id: MachineId
+) -> Response:
+    return _atom(request, settings, feeds.of_machine(session, machine_id))
+
+
+@router.get("/hardware/{slug}/feed.atom")
+def hardware_feed(
+    request: Request, session: Reading, settings: SettingsDep, slug: Slug
+) -> Response:
+    return _atom(request, settings, feeds.of_hardware(session, slug))
+
+
+def _atom(request: Request, settings: SettingsDep, feed: feeds.Feed) -> Response:
+    text = feeds.atom(feed, str(request.base_url).rstrip("/"), settings.site_name)
     return Response(text, media_type="application/atom+xml", headers=SHORT)

@@ -4,12 +4,15 @@ import math
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BeforeValidator
 
 from ...answers.comparison import compare
 from ...answers.filters import compared_ids
+from ...answers.prices import Prices
 from ...answers.types import Across, CompareAnswer, Mode
 from ...errors import InvalidQuery
-from .deps import Reading, problems
+from ...price_list import Positive as Price
+from .deps import Reading, SettingsDep, problems
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])
 PRICE = "price."
@@ -49,7 +52,17 @@ AMode = Annotated[
 ]
 
 
-def prices(request: Request) -> dict[str, float]:
+EnergyPrice = Annotated[
+    Price | None,
+    BeforeValidator(lambda value: None if value == "" else value),
+    Query(
+        description="price of a kilowatt-hour, for the cost of an epoch's energy",
+        examples=[0.3],
+    ),
+]
+
+
+def reader_prices(request: Request) -> dict[str, float]:
     """Read every ``price.ID`` parameter of the address.
 
     Raises:
@@ -70,6 +83,18 @@ def prices(request: Request) -> dict[str, float]:
     return price_by_id
 
 
+def prices(
+    settings: SettingsDep,
+    of_reader: Annotated[dict[str, float], Depends(reader_prices)],
+    energy_price: EnergyPrice = None,
+) -> Prices:
+    """The reader's prices and the operator's."""
+    return Prices(of_reader, settings.prices, energy_price)
+
+
+PricesDep = Annotated[Prices, Depends(prices)]
+
+
 @router.get(
     "/compare",
     summary="Compare two to twenty hardware, machines, set-ups or results, with intervals",
@@ -78,9 +103,9 @@ def prices(request: Request) -> dict[str, float]:
 )
 def get_comparison(
     session: Reading,
-    priced: Annotated[dict[str, float], Depends(prices)],
+    prices: PricesDep,
     ids: Ids,
     across: AnyAcross = None,
     mode: AMode = None,
 ) -> CompareAnswer:
-    return compare(session, compared_ids(ids), priced, across, mode)
+    return compare(session, compared_ids(ids), prices, across, mode)

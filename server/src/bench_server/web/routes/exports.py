@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Path, Query
+from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
 from sqlmodel import Session
 
 from ...answers.comparison import compare
-from ...answers.filters import BoardFilters, HistoryFilters, ResultFilters, compared_ids
+from ...answers.filters import HistoryFilters, compared_ids
+from ...answers.selection import ResultExportQuery, chosen
 from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
-from .compare import PRICE_PARAMETER, AMode, AnyAcross, Ids, prices
+from .compare import PRICE_PARAMETER, AMode, AnyAcross, Ids, PricesDep
 from .deps import SettingsDep, StoreDep, problems
 from .hardware import MachineId
 
@@ -35,12 +36,15 @@ def _file(
     form: Format,
     name: str,
     ask: Callable[[Session], tuple[type, export_rows.Rows]],
+    fields: str | None = None,
 ) -> StreamingResponse:
     """Query on a session that stays open while the rows are sent. The first rows are read
     immediately, so that a bad query is refused before the first byte is sent."""
     with ExitStack() as opening:
         answer, rows = ask(opening.enter_context(store.reading()))
-        written = formats.stream(form, formats.columns_of(answer), rows)
+        columns = formats.columns_of(answer)
+        names = chosen(fields) or columns
+        written = formats.stream(form, {name: columns[name] for name in names}, rows)
         first = next(written, b"")
         opened = opening.pop_all()
 
@@ -61,9 +65,15 @@ def _file(
     responses=FILES | problems(422),
 )
 def export_results(
-    store: StoreDep, form: AnyFormat, filters: Annotated[ResultFilters, Query()]
+    store: StoreDep, form: AnyFormat, filters: Annotated[ResultExportQuery, Query()]
 ) -> StreamingResponse:
-    return _file(store, form, "results", lambda session: export_rows.results(session, filters))
+    return _file(
+        store,
+        form,
+        "results",
+        lambda session: export_rows.results(session, filters),
+        filters.fields,
+    )
 
 
 @router.get(
@@ -75,13 +85,14 @@ def export_leaderboard(
     store: StoreDep,
     settings: SettingsDep,
     form: AnyFormat,
-    filters: Annotated[BoardFilters, Query()],
+    filters: Annotated[export_rows.BoardExportQuery, Query()],
 ) -> StreamingResponse:
     return _file(
         store,
         form,
         "leaderboard",
         lambda session: export_rows.leaderboard(session, filters, settings.baseline),
+        filters.fields,
     )
 
 
@@ -94,7 +105,7 @@ def export_leaderboard(
 def export_comparison(
     store: StoreDep,
     form: AnyFormat,
-    priced: Annotated[dict[str, float], Depends(prices)],
+    prices: PricesDep,
     ids: Ids,
     across: AnyAcross = None,
     mode: AMode = None,
@@ -104,7 +115,7 @@ def export_comparison(
         store,
         form,
         "compare",
-        lambda session: export_rows.compare(compare(session, chosen, priced, across, mode)),
+        lambda session: export_rows.compare(compare(session, chosen, prices, across, mode)),
     )
 
 

@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path, Query, Request, Response
 
 from ...answers import hardware as hardware_answers
 from ...answers.filters import HardwareSlug, HistoryFilters, ListFilters
 from ...answers.filters import MachineId as AnyMachine
 from ...answers.history import HistoryAnswer, history
+from ...answers.prices import Prices
+from .compare import PRICE_PARAMETER, PricesDep
 from .deps import Reading, SettingsDep, problems
+from .listing import next_page
 
 router = APIRouter(prefix="/api/v1", tags=["hardware and machines"])
 Slug = Annotated[
@@ -19,20 +22,26 @@ MachineId = Annotated[AnyMachine, Path(description="a machine's id", examples=["
 
 @router.get("/hardware", summary="Measured hardware, by slug", responses=problems(422))
 def list_hardware(
-    session: Reading, filters: Annotated[ListFilters, Query()]
+    request: Request,
+    response: Response,
+    session: Reading,
+    filters: Annotated[ListFilters, Query()],
 ) -> hardware_answers.HardwarePage:
-    return hardware_answers.hardware_page(session, filters)
+    page = hardware_answers.hardware_page(session, filters)
+    response.headers.update(next_page(request, page.next_cursor))
+    return page
 
 
 @router.get(
     "/hardware/{slug}",
     summary="One hardware: its score and its figure in every workload and set-up",
     responses=problems(404, 422),
+    openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
 def get_hardware(
-    session: Reading, settings: SettingsDep, slug: Slug
+    session: Reading, settings: SettingsDep, prices: PricesDep, slug: Slug
 ) -> hardware_answers.HardwareAnswer:
-    return hardware_answers.hardware(session, slug, settings.baseline)
+    return hardware_answers.hardware(session, slug, settings.baseline, prices)
 
 
 @router.get("/published", summary="Published figures that were imported, with their source")
@@ -42,9 +51,14 @@ def list_published_figures(session: Reading) -> list[hardware_answers.PublishedA
 
 @router.get("/machines", summary="Measured machines, by id", responses=problems(422))
 def list_machines(
-    session: Reading, filters: Annotated[ListFilters, Query()]
+    request: Request,
+    response: Response,
+    session: Reading,
+    filters: Annotated[ListFilters, Query()],
 ) -> hardware_answers.MachinePage:
-    return hardware_answers.machine_page(session, filters)
+    page = hardware_answers.machine_page(session, filters)
+    response.headers.update(next_page(request, page.next_cursor))
+    return page
 
 
 @router.get(
@@ -52,8 +66,10 @@ def list_machines(
     summary="One machine: its facts and its figure in every workload and set-up",
     responses=problems(404, 422),
 )
-def get_machine(session: Reading, machine_id: MachineId) -> hardware_answers.MachineAnswer:
-    return hardware_answers.machine(session, machine_id)
+def get_machine(
+    session: Reading, settings: SettingsDep, machine_id: MachineId
+) -> hardware_answers.MachineAnswer:
+    return hardware_answers.machine(session, machine_id, Prices({}, settings.prices))
 
 
 @router.get(

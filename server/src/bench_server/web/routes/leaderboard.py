@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import TypeAdapter
 
-from ...answers.filters import BoardFilters
 from ...answers.leaderboard import leaderboard
+from ...answers.selection import BoardQuery
 from ...answers.types import LeaderboardAnswer, flat
 from ...projection import position
 from .deps import Reading, SettingsDep, problems
+from .listing import listing
 
 router = APIRouter(prefix="/api/v1", tags=["ranking"])
 ANSWER = TypeAdapter(LeaderboardAnswer)
@@ -22,10 +23,13 @@ ANSWER = TypeAdapter(LeaderboardAnswer)
     responses=problems(422),
 )
 def get_leaderboard(
-    session: Reading, settings: SettingsDep, filters: Annotated[BoardFilters, Query()]
+    request: Request,
+    session: Reading,
+    settings: SettingsDep,
+    filters: Annotated[BoardQuery, Query()],
 ) -> Response:
     as_of = position.read(session.connection()).next_index
     found = leaderboard(session, filters, settings.baseline)
     answer = flat(found.boards, found.scores, as_of)
     # FastAPI would validate each of the rows again, for a quarter of the time of the answer.
-    return Response(ANSWER.dump_json(answer), media_type="application/json")
+    return listing(request, ANSWER, answer, "rows", filters)

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from ...answers import log_entries
 from ...answers.types import CountersignedAnswer, LogAnswer, LogPage
 from ...log import countersigning, reader
 from .deps import AuthorityDep, Reading, SettingsDep, problems
+from .listing import next_page
 
 router = APIRouter(tags=["log"])
 TileNumber = Annotated[
@@ -38,6 +39,8 @@ def get_log(session: Reading, authority: AuthorityDep, settings: SettingsDep) ->
     responses=problems(422),
 )
 def list_log_entries(
+    request: Request,
+    response: Response,
     session: Reading,
     authority: AuthorityDep,
     start: Annotated[
@@ -47,7 +50,9 @@ def list_log_entries(
         int, Query(ge=1, le=256, description="how many at most", examples=[100])
     ] = 256,
 ) -> LogPage:
-    return log_entries.page(session, authority, start, limit)
+    page = log_entries.page(session, authority, start, limit)
+    response.headers.update(next_page(request, page.next_start, "start"))
+    return page
 
 
 @router.get(

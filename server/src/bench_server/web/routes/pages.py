@@ -14,6 +14,7 @@ from ...answers.filters import (
     Words,
     compared_ids,
 )
+from ...answers.prices import Prices
 from ...answers.types import Across, Mode
 from .. import render
 from ..canonical import canonical
@@ -24,7 +25,7 @@ from ..pages import hardware as hardware_pages
 from ..pages import leaderboard as leaderboards
 from ..pages import result as results
 from ..pages import studies as study_pages
-from .compare import prices
+from .compare import PricesDep
 from .deps import AuthorityDep, Reading, SettingsDep
 from .hardware import MachineId, Slug
 
@@ -75,8 +76,10 @@ def result_list(
 
 
 @router.get("/hardware/{slug}")
-def hardware(request: Request, session: Reading, settings: SettingsDep, slug: Slug) -> HTMLResponse:
-    context = hardware_pages.hardware_page(session, slug, settings.baseline)
+def hardware(
+    request: Request, session: Reading, settings: SettingsDep, prices: PricesDep, slug: Slug
+) -> HTMLResponse:
+    context = hardware_pages.hardware_page(session, slug, settings.baseline, prices)
     return render.page(request, "hardware.html", context)
 
 
@@ -84,10 +87,12 @@ def hardware(request: Request, session: Reading, settings: SettingsDep, slug: Sl
 def machine(
     request: Request,
     session: Reading,
+    settings: SettingsDep,
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> HTMLResponse:
-    context = hardware_pages.machine_page(session, machine_id, filters)
+    prices = Prices({}, settings.prices)
+    context = hardware_pages.machine_page(session, machine_id, filters, prices)
     return render.page(request, "machine.html", context)
 
 
@@ -100,14 +105,14 @@ def result(request: Request, session: Reading, result_id: str) -> HTMLResponse:
 def compare(
     request: Request,
     session: Reading,
-    priced: Annotated[dict[str, float], Depends(prices)],
+    prices: PricesDep,
     ids: Annotated[list[str] | None, Query(max_length=100)] = None,
     across: Across | None = None,
     mode: Mode | None = None,
     q: Words = "",
 ) -> HTMLResponse:
     chosen = compared_ids(",".join(ids), at_least=0) if ids else ()
-    context = comparing.compare_page(session, chosen, priced, across, mode, q)
+    context = comparing.compare_page(session, chosen, prices, across, mode, q)
     return render.page(request, "compare.html", context)
 
 

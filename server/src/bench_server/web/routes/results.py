@@ -12,7 +12,7 @@ from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
 from ...answers import known, queries
-from ...answers.filters import ResultPageFilters
+from ...answers.selection import ResultQuery
 from ...answers.types import (
     ReceiptAnswer,
     ResultAnswer,
@@ -41,9 +41,11 @@ from .deps import (
     json_body,
     problems,
 )
+from .listing import listing
 
 router = APIRouter(prefix="/api/v1/results", tags=["results"])
 ResultId = Annotated[str, Path(description="a result's id", examples=["0f1e2d3c4b5a6978"])]
+PAGE = TypeAdapter(ResultPageAnswer)
 SUBMITTED = TypeAdapter(SubmitAnswer)
 # How often a waiting request looks whether its result is projected.
 POLL_SECONDS = 0.05
@@ -108,14 +110,19 @@ async def submit_results(request: Request) -> Response:
     return _many(body, answers) if isinstance(body, list) else _one(*answers)
 
 
-@router.get("", summary="Results, newest first, page by page", responses=problems(422))
+@router.get(
+    "",
+    summary="Results, newest first, page by page",
+    response_model=ResultPageAnswer,
+    responses=problems(422),
+)
 def list_results(
-    session: Reading, filters: Annotated[ResultPageFilters, Query()]
-) -> ResultPageAnswer:
+    request: Request, session: Reading, filters: Annotated[ResultQuery, Query()]
+) -> Response:
     known.require_known(session, filters)
     rows, cursor = queries.results(session, filters)
     answers = (ResultAnswer(**result_fields(*row, filters.verdicts)) for row in rows)
-    return ResultPageAnswer(tuple(answers), cursor)
+    return listing(request, PAGE, ResultPageAnswer(tuple(answers), cursor), "results", filters)
 
 
 @router.get(

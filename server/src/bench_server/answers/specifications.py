@@ -1,0 +1,120 @@
+"""What is known of a hardware itself: what its results report, else what its maker states."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from bench_protocol.hardware import hardware_name
+from bench_protocol.machine import Machine
+from bench_protocol.matrix import Device
+
+FILE = Path(__file__).with_name("data") / "specifications.toml"
+# Names of boards that makers do not use: Apple's number of cores, the mark of copied figures.
+BESIDE_THE_NAME = re.compile(r"( \((\d+-core [CG]PU|published|fanless)\))+$")
+Property = Literal["memory_bytes", "cores", "power_limit_watts", "year"]
+UNITS: dict[Property, str] = {
+    "memory_bytes": "bytes",
+    "cores": "cores",
+    "power_limit_watts": "watts",
+    "year": "year",
+}
+REPORTED = "reported by its results"
+
+
+@dataclass(frozen=True)
+class Specification:
+    """A property of a hardware with its source. ``values``: one, or those of its machines where
+    they differ, ascending. ``reported``: by its results, not stated by its maker."""
+
+    property: Property
+    values: tuple[float, ...]
+    unit: str
+    source: str
+    url: str | None
+    reported: bool
+
+
+class LaunchPrice(NamedTuple):
+    """A price on the first day of sale."""
+
+    amount: float
+    currency: str
+    date: date
+
+
+def specifications(
+    name: str, device: str, machines: Iterable[Machine]
+) -> tuple[Specification, ...]:
+    """Properties of a hardware, without those that nobody knows.
+
+    Args:
+        name: as on the boards.
+        device: the kind that its figures are of.
+        machines: machines with it, as they describe themselves.
+    """
+    parts = [part for machine in machines if (part := _reported(machine, name, device))]
+    stated = _stated(name)
+    found = (_of_results(property, parts) or stated.get(property) for property in UNITS)
+    return tuple(one for one in found if one is not None)
+
+
+def launch_price(name: str) -> LaunchPrice | None:
+    """The price of a hardware at launch, where it is widely documented."""
+    entry = _table()["hardware"].get(BESIDE_THE_NAME.sub("", name), {}).get("price")
+    if entry is None:
+        return None
+    amount, _, currency, day = entry
+    return LaunchPrice(float(amount), currency, day)
+
+
+def _of_results(
+    property: Property, parts: Sequence[dict[Property, float | None]]
+) -> Specification | None:
+    values = sorted({value for part in parts if (value := part.get(property)) is not None})
+    if not values:
+        return None
+    return Specification(property, tuple(values), UNITS[property], REPORTED, None, True)
+
+
+def _reported(machine: Machine, name: str, device: str) -> dict[Property, float | None]:
+    """What a machine says of this hardware. A processor's memory, and one that it shares with its
+    GPU, is the machine's."""
+    if device == "cpu":
+        cores = machine.cpu.physical_cores or machine.cpu.logical_cores
+        return {"memory_bytes": machine.memory_bytes, "cores": cores}
+    for gpu in machine.gpus:
+        if hardware_name(machine, Device(kind=gpu.kind, index=gpu.index)) == name:
+            memory = machine.memory_bytes if gpu.unified_memory else gpu.memory_bytes
+            return {
+                "memory_bytes": memory,
+                "cores": gpu.cores,
+                "power_limit_watts": gpu.power_limit_watts,
+            }
+    return {}
+
+
+def _stated(name: str) -> dict[Property, Specification]:
+    table = _table()
+    entry = dict(table["hardware"].get(BESIDE_THE_NAME.sub("", name), {}))
+    if "memory_gib" in entry:
+        gibibytes, source = entry["memory_gib"]
+        entry["memory_bytes"] = [gibibytes * 2**30, source]
+    found: dict[Property, Specification] = {}
+    for property, unit in UNITS.items():
+        if property in entry:
+            value, key = entry[property]
+            source = table["sources"][key]
+            found[property] = Specification(
+                property, (float(value),), unit, source["title"], source.get("url"), False
+            )
+    return found
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(FILE.read_text("utf-8"))

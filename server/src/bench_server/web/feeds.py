@@ -1,0 +1,139 @@
+"""Atom feeds (RFC 4287): new results, and changes in the histories of machines."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import ColumnElement, select
+from sqlmodel import Session
+
+from bench_protocol import format as people
+
+from ..answers import hardware, known, queries
+from ..answers.filters import ResultPageFilters
+from ..answers.history import runs_and_changes
+from ..db.tables import Measurement
+from ..ingest.columns import stored_result
+from ..ranking.change_points import LEAST_RUNS
+from ..ranking.rows import TABLE
+from .cards import templates
+from .changes import in_words
+
+MOST_ENTRIES = 50
+# A history is searched for changes when a feed is read, a few hundredths of a second each.
+MOST_HISTORIES = 12
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A ranked result, or a change that begins with one. ``path``: of its page; ``id``: a part of
+    its identity, unlike that of any other entry."""
+
+    id: str
+    path: str
+    title: str
+    summary: str
+    at: datetime
+
+
+@dataclass(frozen=True)
+class Feed:
+    """A feed; ``path``: of the page that it is of. The newest entry is the first."""
+
+    title: str
+    path: str
+    entries: tuple[Entry, ...]
+
+
+def new_results(session: Session) -> Feed:
+    """The newest ranked results of all."""
+    return Feed("new results", "/", _results(session, {}))
+
+
+def of_machine(session: Session, machine_id: str) -> Feed:
+    """Results and changes of one machine. Raises NotFound if it has no figures."""
+    answer = hardware.machine(session, machine_id)
+    changes = _changes(session, TABLE.c.machine_id == machine_id)
+    results = _results(session, {"machine_id": machine_id})
+    title = f"{answer.name}, machine {machine_id[:8]}"
+    return Feed(title, f"/machines/{machine_id}", _newest(changes, results))
+
+
+def of_hardware(session: Session, slug: str) -> Feed:
+    """Results of one hardware, and changes of its machines. Raises NotFound if it has no
+    figures."""
+    figures = queries.hardware_figures(session, slug)
+    if not figures:
+        raise known.no_hardware(session, slug)
+    changes = _changes(session, TABLE.c.hardware_slug == slug)
+    results = _results(session, {"hardware": slug})
+    return Feed(figures[0].hardware, f"/hardware/{slug}", _newest(changes, results))
+
+
+def atom(feed: Feed, origin: str, site_name: str) -> str:
+    """The feed as a document."""
+    own_path = f"{feed.path.rstrip('/')}/feed.atom"
+    return (
+        templates()
+        .get_template("feed.atom")
+        .render(feed=feed, own_path=own_path, origin=origin, site_name=site_name)
+    )
+
+
+def _newest(changes: Iterable[Entry], results: Iterable[Entry]) -> tuple[Entry, ...]:
+    ordered = sorted([*changes, *results], key=lambda entry: (entry.at, entry.id), reverse=True)
+    return tuple(ordered[:MOST_ENTRIES])
+
+
+def _results(session: Session, wanted: dict[str, str]) -> tuple[Entry, ...]:
+    filters = ResultPageFilters.model_validate({**wanted, "ranked": True, "limit": MOST_ENTRIES})
+    rows, _ = queries.results(session, filters)
+    return tuple(
+        Entry(row.submission_id, f"/results/{row.submission_id}", _title(row), "", row.received_at)
+        for _, row in rows
+    )
+
+
+def _changes(session: Session, condition: ColumnElement[bool]) -> list[Entry]:
+    """Changes in the longest histories that have enough runs for one."""
+    query = (
+        select(TABLE.c.machine_id, TABLE.c.result_id)
+        .where(TABLE.c.level == "machine", condition, TABLE.c.runs >= 2 * LEAST_RUNS)
+        .order_by(TABLE.c.runs.desc(), TABLE.c.id)
+        .limit(MOST_HISTORIES)
+    )
+    return [
+        entry
+        for machine_id, result_id in session.connection().execute(query).all()
+        for entry in _changes_of(session, machine_id, result_id)
+    ]
+
+
+def _changes_of(session: Session, machine_id: str, result_id: str) -> Iterable[Entry]:
+    """The changes in a machine's history of one workload and set-up, dated by the arrival of the
+    first result of the new level."""
+    _, changes = runs_and_changes(session, machine_id, result_id)
+    for change in changes:
+        submission, row = queries.result_with_id(session, change.result_id)
+        words = in_words(change, {"os": {"name": _system(submission.payload)}})
+        setup = f"{row.workload}, {row.framework} {row.recipe} on {row.device}"
+        interval = f" ({words.interval})" if words.interval else ""
+        causes = "; ".join(words.causes) or "no known property of machine or software changed"
+        yield Entry(
+            f"{change.result_id}#change",
+            f"/results/{change.result_id}",
+            f"{row.hardware}, machine {machine_id[:8]}: {words.words} since "
+            f"{change.started_at:%Y-%m-%d}, {setup}",
+            f"{words.words}{interval}: {causes}",
+            row.received_at,
+        )
+
+
+def _system(payload: bytes) -> str:
+    """The name of the system that a result was measured on."""
+    return stored_result(payload).machine.os.name
+
+
+def _title(row: Measurement) -> str:
+    rate = people.rate(row.samples_per_second or 0)
+    return f"{row.hardware}: {row.workload} at {rate} samples/s, {row.framework} {row.recipe}"

@@ -1,0 +1,295 @@
+"""What hardware is, what it costs, and what its energy costs."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.hardware import clean
+from bench_protocol.matrix import Device
+from bench_protocol.result import Energy
+from bench_server import price_list
+from bench_server.answers import specifications
+from bench_server.settings import Settings
+from bench_server.web.scatter import CHARACTER, NARROW, WIDE, Box, Dot, scatter
+
+CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
+RTX, OTHER, MAC = "nvidia-geforce-rtx-4090", "nvidia-geforce-rtx-3090", "apple-m2-max-30-core-gpu"
+LIST = """
+currency = "EUR"
+date = 2026-11-01
+energy_per_kwh = 0.30
+[hardware]
+nvidia-geforce-rtx-4090 = 2000
+apple-m2-max-30-core-gpu = 3000
+"""
+
+
+@pytest.fixture
+def database_url(migrated_file: Path, tmp_path: Path) -> str:
+    """SQLite alone: no query here is unlike those of other tests."""
+    path = tmp_path / "server.db"
+    shutil.copy(migrated_file, path)
+    return f"sqlite:///{path}"
+
+
+def card(name: str, seed: int, **gpu: Any) -> Any:
+    made = results.make_machine("AMD Ryzen 9 7950X", ("cuda", name, None), seed=seed)
+    return made.model_copy(update={"gpus": (made.gpus[0].model_copy(update=gpu),)})
+
+
+def energetic(cell: Any, step_ns: int, millijoules: int, scope: str = "gpu") -> Any:
+    energy = Energy(source="nvml", scope=scope, energy_mj=millijoules, window_ns=10**9)
+    return results.make_measurement(cell, step_ns, energy=energy)
+
+
+def get(post: Poster, address: str) -> Any:
+    answer = post.http.get(f"/api/v1{address}")
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.fixture
+def fleet(post: Poster) -> Poster:
+    """Two NVIDIA cards and a Mac; the first card's agent reports its power limit and its memory."""
+    cell, metal = results.make_cell(device=CUDA), results.make_cell(device=METAL)
+    told = {"memory_bytes": 24564 * 2**20, "power_limit_watts": 400.0}
+    rtx, other = card("NVIDIA GeForce RTX 4090", 1, **told), card("NVIDIA GeForce RTX 3090", 2)
+    mac = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=3)
+    for run in (1, 2, 3):
+        for number, (made, of, step_ns, joules) in enumerate(
+            (
+                (rtx, cell, 100_000, 40_000),
+                (other, cell, 200_000, 60_000),
+                (mac, metal, 400_000, 10_000),
+            )
+        ):
+            scope = "soc" if of is metal else "gpu"
+            measured = energetic(of, step_ns + 100 * run, joules, scope)
+            post.made(cell=of, machine=made, measurement=measured, run_id=f"{run:031x}{number}")
+    return post
+
+
+@pytest.fixture
+def operators_list(fleet: Poster, tmp_path: Path) -> Poster:
+    path = tmp_path / "prices.toml"
+    path.write_text(LIST)
+    fleet.http.app.state.settings = Settings(prices=path)  # type: ignore[attr-defined]
+    return fleet
+
+
+def test_what_results_report_goes_before_what_the_maker_states(fleet: Poster) -> None:
+    rtx = {one["property"]: one for one in get(fleet, f"/hardware/{RTX}")["specifications"]}
+    assert rtx["memory_bytes"]["values"] == [24564 * 2**20]
+    assert rtx["power_limit_watts"]["values"] == [400]
+    assert rtx["power_limit_watts"]["reported"]
+    assert (rtx["cores"]["values"], rtx["cores"]["reported"]) == ([128], False)
+    assert "white paper" in rtx["cores"]["source"]
+    other = {one["property"]: one for one in get(fleet, f"/hardware/{OTHER}")["specifications"]}
+    assert (other["power_limit_watts"]["values"], other["power_limit_watts"]["reported"]) == (
+        [350],
+        False,
+    )
+    mac = {
+        one["property"]: one["values"] for one in get(fleet, f"/hardware/{MAC}")["specifications"]
+    }
+    assert (mac["cores"], mac["year"]) == ([30], [2023])
+    assert "power_limit_watts" not in mac
+
+
+def test_values_of_machines_that_differ_are_all_given(post: Poster) -> None:
+    for seed, watts in ((1, 450.0), (2, 300.0), (3, 300.0)):
+        made = card("NVIDIA GeForce RTX 4090", seed, power_limit_watts=watts)
+        post.made(cell=results.make_cell(device=CUDA), machine=made)
+    stated = {one["property"]: one for one in get(post, f"/hardware/{RTX}")["specifications"]}
+    assert stated["power_limit_watts"]["values"] == [300, 450]
+
+
+def test_prices_at_launch_are_the_last_resort(fleet: Poster) -> None:
+    launch = {"amount": 1599, "currency": "USD", "date": "2022-10-12", "basis": "launch"}
+    assert get(fleet, f"/hardware/{RTX}")["price"] == launch
+    assert get(fleet, f"/hardware/{MAC}")["price"] is None
+    own = get(fleet, f"/hardware/{RTX}?price.{RTX}=1200")["price"]
+    assert own == {"amount": 1200, "currency": None, "date": None, "basis": "reader"}
+
+
+def test_the_operators_list_replaces_prices_at_launch(operators_list: Poster) -> None:
+    compared = get(operators_list, f"/compare?ids={RTX},{OTHER},{MAC}")
+    prices = [thing["price"] for thing in compared["things"]]
+    assert prices[0] == {
+        "amount": 2000,
+        "currency": "EUR",
+        "date": "2026-11-01",
+        "basis": "operator",
+    }
+    # The 3090 has a price at launch, which is of another day and in another currency.
+    assert prices[1] is None
+    cells = compared["rows"][0]["cells"]
+    assert cells[0]["samples_per_second_per_price"] == pytest.approx(
+        cells[0]["samples_per_second"] / 2000
+    )
+    assert cells[1]["samples_per_second_per_price"] is None
+    own = get(operators_list, f"/compare?ids={RTX},{MAC}&price.{MAC}=2500")["things"]
+    assert [thing["price"]["basis"] for thing in own] == ["operator", "reader"]
+
+
+def test_the_energy_of_an_epoch_has_a_cost_where_energy_has_a_price(fleet: Poster) -> None:
+    (figure,) = get(fleet, f"/hardware/{RTX}")["figures"]
+    assert figure["energy_cost_per_epoch"] is None
+    (figure,) = get(fleet, f"/hardware/{RTX}?energy_price=0.36")["figures"]
+    assert figure["energy_cost_per_epoch"] == pytest.approx(figure["joules_per_epoch"] * 1e-7)
+    cells = get(fleet, f"/compare?ids={RTX},{OTHER}&energy_price=0.36")["rows"][0]["cells"]
+    assert cells[0]["joules_per_epoch"] == pytest.approx(figure["joules_per_epoch"])
+    assert cells[0]["energy_cost_per_epoch"] == pytest.approx(figure["energy_cost_per_epoch"])
+    for wrong in ("0", "-1", "nan", "inf", "x"):
+        refused = fleet.http.get(f"/api/v1/hardware/{RTX}?energy_price={wrong}")
+        assert (refused.status_code, refused.json()["field"]) == (422, "energy_price")
+    assert fleet.http.get(f"/hardware/{RTX}?energy_price=&price.{RTX}=").status_code == 200
+
+
+def test_the_operators_price_of_energy(operators_list: Poster) -> None:
+    answer = get(operators_list, f"/hardware/{RTX}")
+    (figure,) = answer["figures"]
+    assert answer["energy_currency"] == "EUR"
+    assert figure["energy_cost_per_epoch"] == pytest.approx(
+        figure["joules_per_epoch"] / 3.6e6 * 0.3
+    )
+    assert get(operators_list, f"/hardware/{RTX}?energy_price=1")["energy_currency"] is None
+
+
+def test_energies_of_different_scopes_are_no_ratio(fleet: Poster) -> None:
+    _, other, mac = get(fleet, f"/compare?ids={RTX},{OTHER},{MAC}")["things"]
+    # Three times the energy in the same window over twice the time a step.
+    assert other["relative_energy"] == pytest.approx(3, rel=0.01)
+    assert mac["relative_energy"] is None
+
+
+def test_machines_of_a_hardware_have_speeds_in_the_set_up_of_its_place(post: Poster) -> None:
+    cell = results.make_cell(device=CUDA)
+    for seed, step_ns in ((1, 100_000), (2, 90_000)):
+        for run in (1, 2, 3):
+            made = card("NVIDIA GeForce RTX 4090", seed)
+            post.made(cell=cell, machine=made, step_ns=step_ns + run, run_id=f"{run:031x}{seed}")
+    third = card("NVIDIA GeForce RTX 4090", 3)
+    post.made(cell=results.make_cell(device=CUDA, recipe="tuned"), machine=third, step_ns=300_000)
+    answer = get(post, f"/hardware/{RTX}")
+    first, second, without = answer["machines"]
+    assert first["samples_per_second"] > second["samples_per_second"]
+    assert first["samples_per_second_low"] < first["samples_per_second"]
+    assert without["samples_per_second"] is None
+    assert answer["place"]["samples_per_second"] == second["samples_per_second"]
+    page = post.http.get(f"/hardware/{RTX}").text
+    assert page.index(first["machine_id"]) < page.index(second["machine_id"])
+
+
+def test_pages_show_specifications_and_charts(fleet: Poster) -> None:
+    page = fleet.http.get(f"/hardware/{RTX}?energy_price=0.3").text
+    for words in ("400 W", "24.0 GiB", "1,599 USD", "at launch, 2022-10-12", "for 1,000 epochs"):
+        assert words in page, words
+    assert "Speed in mnist-cnn by price" in page
+    assert "Price at launch in USD" in page
+    # One more GPU has energies of this scope; the Mac's are of another.
+    energy = page.partition("Speed in mnist-cnn by energy")[2].partition("</figure>")[0]
+    assert "NVIDIA GeForce RTX 3090" in energy
+    assert "Apple" not in energy
+    alone = fleet.http.get(f"/hardware/{MAC}").text
+    assert "by price" not in alone
+    assert "by energy" not in alone
+    compared = fleet.http.get(f"/compare?ids={RTX},{OTHER}").text
+    assert "Speed by price" in compared
+    assert "Speed by energy" in compared
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "currency = 1",
+        LIST.replace("EUR", "euro"),
+        LIST.replace("2000", "0"),
+        LIST.replace("2000", '"dear"'),
+        LIST + "\n[other]\na = 1",
+        "[",
+    ],
+)
+def test_a_price_list_that_is_none_stops_the_start(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "prices.toml"
+    path.write_text(text)
+    with pytest.raises(ValidationError) as refused:
+        Settings(prices=path)
+    assert refused.value.errors()[0]["loc"][0] == "prices"
+
+
+def test_a_price_list_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+    with pytest.raises(ValidationError, match="cannot be read"):
+        Settings(prices=tmp_path / "none.toml")
+    with pytest.raises(ValueError, match="cannot be read"):
+        price_list.read(tmp_path)
+
+
+def test_every_stated_value_names_its_source() -> None:
+    table = specifications._table()
+    used = set()
+    for name, entry in table["hardware"].items():
+        assert clean(name) == name, f"{name}: not as boards write it"
+        for key, (value, source, *rest) in entry.items():
+            assert key in {"memory_gib", "cores", "power_limit_watts", "year", "price"}
+            assert value > 0
+            assert re.fullmatch("[A-Z]{3}", rest[0]) if key == "price" else not rest
+            used.add(source)
+    assert used == table["sources"].keys()
+
+
+def test_labels_of_a_scatter_plot_cover_nothing() -> None:
+    dots = [
+        Dot(10 + 3 * (n % 7), 100 + 9 * (n * 5 % 11), f"GeForce RTX {n}090", "nvidia", "")
+        for n in range(30)
+    ]
+    plot = scatter("t", "x", "y", dots, str, str)
+    assert plot is not None
+    shown = {}
+    for (width, height), name in ((NARROW, "narrow"), (WIDE, "wide")):
+        centres = [(p.x / 100 * width, p.y / 100 * height) for p in plot.dots]
+        boxes = [
+            label.box(x, y, CHARACTER * len(place.dot.label))
+            for place, (x, y) in zip(plot.dots, centres, strict=True)
+            if (label := getattr(place, name))
+        ]
+        shown[name] = len(boxes)
+        for number, box in enumerate(boxes):
+            assert box.left >= 0
+            assert box.right <= width
+            assert not any(box.meets(other) for other in boxes[number + 1 :])
+            assert not any(box.meets(Box(x - 4, y - 4, x + 4, y + 4)) for x, y in centres)
+    assert 0 < shown["narrow"] < shown["wide"] < len(dots)
+
+
+def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
+    crowd = [Dot(100 + n % 9, 100 + n // 9, "x" * 30, "other", "") for n in range(80)]
+    for x in (100, 104, 108):
+        plot = scatter("t", "x", "y", [*crowd, Dot(x, 104, "own", "o", "", True)], str, str)
+        assert plot is not None
+        assert plot.dots[0].dot.own
+        assert plot.dots[0].narrow
+        assert plot.dots[0].wide
+
+
+def test_one_dot_is_no_chart() -> None:
+    assert scatter("t", "x", "y", [Dot(1, 1, "a", "other", "")], str, str) is None
+
+
+def test_a_comparison_as_rows_has_prices_and_the_whole(fleet: Poster) -> None:
+    text = fleet.http.get(f"/api/v1/compare.jsonl?ids={RTX},{OTHER}&price.{RTX}=1500").text
+    first, second = map(json.loads, text.splitlines())
+    assert (first["price"], first["price_currency"]) == (1500, None)
+    assert (second["price"], second["price_currency"]) == (1499, "USD")
+    assert (
+        second["overall_speed_up_low"]
+        < second["overall_speed_up"]
+        < second["overall_speed_up_high"]
+    )

@@ -1,0 +1,116 @@
+"""Lists of the API: chosen fields, links to the next page, and the interval of each rate."""
+
+import csv
+import io
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_protocol.comparison import median_interval
+
+
+@pytest.fixture
+def database_url(migrated_file: Path, tmp_path: Path) -> str:
+    """SQLite alone: no query here is unlike those of other tests."""
+    path = tmp_path / "server.db"
+    shutil.copy(migrated_file, path)
+    return f"sqlite:///{path}"
+
+
+@pytest.fixture
+def filled(post: Poster) -> Poster:
+    for number, step_ns in enumerate((1_000_000, 1_010_000, 1_030_000), 1):
+        post.made(step_ns=step_ns, run_id=f"{number:032x}")
+        made = results.make_machine(f"Intel(R) Core(TM) i7-{number}", seed=number + 5)
+        post.made(machine=made, step_ns=2_000_000 + number)
+    return post
+
+
+@pytest.mark.parametrize(
+    ("path", "rows"),
+    [("/leaderboard?workload=mnist-cnn", "rows"), ("/results?limit=3", "results")],
+)
+def test_rows_have_the_chosen_fields(filled: Poster, path: str, rows: str) -> None:
+    whole = filled.http.get(f"/api/v1{path}").json()
+    short = filled.http.get(f"/api/v1{path}&fields=hardware,samples_per_second").json()
+    wanted = [
+        {name: row[name] for name in ("hardware", "samples_per_second")} for row in whole[rows]
+    ]
+    assert short == {**whole, rows: wanted}
+
+
+def test_files_have_the_chosen_columns_in_their_order(filled: Poster) -> None:
+    for path, count in (("leaderboard.csv?workload=mnist-cnn&", 4), ("export.csv?", 6)):
+        text = filled.http.get(f"/api/v1/{path}fields=workload,hardware").text
+        first, *rest = csv.reader(io.StringIO(text))
+        assert first == ["workload", "hardware"]
+        assert len(rest) == count
+
+
+@pytest.mark.parametrize(
+    "path", ["/leaderboard", "/leaderboard.csv", "/results", "/export.parquet"]
+)
+def test_an_unknown_field_is_refused_with_what_there_is(filled: Poster, path: str) -> None:
+    refused = filled.http.get(f"/api/v1{path}?fields=hardware,nope")
+    assert refused.status_code == 422
+    assert refused.json()["field"] == "fields"
+    assert "no field 'nope'; there are " in refused.json()["detail"]
+    assert "samples_per_second" in refused.json()["detail"]
+
+
+@pytest.mark.parametrize(
+    ("path", "rows", "count"),
+    [
+        ("/results?limit=2", "results", 6),
+        ("/leaderboard?workload=mnist-cnn&limit=3", "rows", 4),
+        ("/hardware?limit=3", "hardware", 4),
+        ("/machines?q=Core&limit=1", "machines", 4),
+        ("/log/entries?limit=4", "records", 7),
+    ],
+)
+def test_a_link_leads_to_the_next_page(filled: Poster, path: str, rows: str, count: int) -> None:
+    found: list[Any] = []
+    address: str | None = f"/api/v1{path}"
+    while address:
+        answer = filled.http.get(address)
+        assert answer.status_code == 200, answer.text
+        found += answer.json()[rows]
+        link = re.fullmatch('<(/api/v1/[^>]+)>; rel="next"', answer.headers.get("Link", ""))
+        assert ("Link" in answer.headers) == (link is not None)
+        address = link.group(1) if link else None
+    assert len(found) == count
+    assert "Link" in filled.http.get(f"/api/v1{path}").headers["Access-Control-Expose-Headers"]
+
+
+def test_each_rate_has_the_interval_of_its_median(filled: Poster) -> None:
+    row, *_ = filled.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()["rows"]
+    rates = [64e9 / step_ns for step_ns in (1_000_000, 1_010_000, 1_030_000)]
+    low, high = median_interval(rates[1], rates)
+    assert row["samples_per_second"] == pytest.approx(rates[1])
+    # Logarithms are stored to five digits.
+    bounds = (row["samples_per_second_low"], row["samples_per_second_high"])
+    assert bounds == pytest.approx((low, high), rel=1e-4)
+    assert (row["n"], row["unit"]) == (3, "runs")
+    text = filled.http.get("/api/v1/leaderboard.csv?workload=mnist-cnn").text
+    first, few, *_ = csv.DictReader(io.StringIO(text))
+    assert float(first["samples_per_second_low"]) == pytest.approx(low, rel=1e-4)
+    assert (few["n"], few["samples_per_second_low"]) == ("1", "")
+
+
+def test_an_interval_has_one_name(http: Any) -> None:
+    """FIELD_low and FIELD_high bound FIELD; ``low`` and ``high`` alone would not say of what."""
+    schemas = http.get("/openapi.json").json()["components"]["schemas"]
+    for name, schema in schemas.items():
+        fields = set(schema.get("properties", ()))
+        assert not fields & {"low", "high", "n_first", "n_a", "n_b", "epoch_ns"}, name
+        for field in fields:
+            if field.endswith(("_low", "_high")):
+                of = re.sub("_(low|high)$", "", field)
+                assert {of, f"{of}_low", f"{of}_high"} <= fields, (name, field)
+        if "speed_up" in fields and name not in ("MachineUpdate",):
+            assert "speed_up_low" in fields, name
