@@ -11,7 +11,8 @@ from bench_protocol.catalogue import CATALOGUE
 from ..db.tables import PublishedFigure
 from ..errors import NotFound
 from ..ingest.columns import stored_result
-from ..ranking.figures import Figure, names_machine
+from ..ranking.figures import Figure
+from ..ranking.medians import names_machine
 from ..ranking.score import Score, best_of, score
 from . import known, queries
 from .baseline import baseline_slug

@@ -17,7 +17,8 @@ from bench_protocol.result import Result
 from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
-from ..ranking.figures import Figure, counting
+from ..ranking.figures import Figure
+from ..ranking.medians import counting
 from ..ranking.rows import RESULTS
 from . import queries
 from .change_points import change_points

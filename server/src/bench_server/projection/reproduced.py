@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, bindparam, select, update
 
 from ..db.tables import SigningKey, table_of
-from ..ranking.figures import Setup, Subject, at_level, counting
+from ..ranking.figures import Setup, Subject, at_level
+from ..ranking.medians import counting
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
 
 # Two figures reproduce each other if they differ by at most this share.

@@ -2,8 +2,8 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing`` and ``owner.confirmed`` are a projection of the log,
-which the projector can rebuild. Every integer of
+``measurement``, ``environment``, ``standing`` and the kinds of ``owner`` are a projection of the
+log, which the projector can rebuild. Every integer of
 nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
 these tables by a test.
 """

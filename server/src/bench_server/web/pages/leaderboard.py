@@ -13,7 +13,7 @@ from bench_protocol.catalogue import CATALOGUE
 from ...answers import leaderboard, queries
 from ...answers.filters import BoardFilters
 from ...answers.types import Board, BoardRow, HardwareScore
-from ...ranking.figures import TIERS, Tier
+from ...ranking.owners import TIERS, Tier
 from ..dots import DotPlot, Row, Value, dot_plot
 from .common import Choice, address, hardware_choices
 
@@ -43,8 +43,9 @@ NOT_ALL_HAVE = {
 }
 HEADINGS: dict[Tier, str] = {
     "confirmed": "Measured by two or more confirmed owners",
-    "several": "Measured by three or more owners",
-    "provisional": "Provisional: measured by fewer than three owners",
+    "several": "Measured by three or more established owners",
+    "provisional": "Provisional: measured by fewer than three established owners",
+    "new": "Provisional: measured by new owners alone",
 }
 # Vendors with a colour of their own (site.css).
 VENDORS = ("apple", "nvidia", "amd", "intel")
