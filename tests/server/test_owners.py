@@ -8,6 +8,7 @@ from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster, bind
 from tests.fakes.projected import project, settle
+from tests.server.test_plans import plan, statements
 from tests.server.test_tiers import decide
 
 from bench_protocol import acts
@@ -16,7 +17,7 @@ from bench_server.db.tables import Owner
 from bench_server.ingest.accept import Accepted
 from bench_server.ingest.inbox import Inbox
 from bench_server.projection import outliers, reindex
-from bench_server.ranking.owners import ESTABLISHED, ESTABLISHED_AFTER, NEW
+from bench_server.ranking.owners import ESTABLISHED, ESTABLISHED_AFTER, NEW, establish
 from bench_server.ranking.rows import TABLE
 
 OLD, OTHER = results.private_key(1), results.private_key(2)
@@ -156,3 +157,13 @@ def test_the_first_owner_of_a_hardware_has_a_row(post: Poster) -> None:
     (row,) = board(post)
     assert (row["rank"], row["tier"], row["owners_that_decide"]) == (1, "new", "new")
     assert "Owners: 1 new" in post.http.get("/?workload=mnist-cnn").text
+
+
+def test_what_establishes_an_owner_is_read_from_an_index(store: Store) -> None:
+    """Each new result asks for it. PostgreSQL reads an empty table without an index."""
+    with statements(store) as seen, store.reading() as session:
+        establish(session.connection(), ["a"])
+    ((statement, parameters),) = [one for one in seen if "trust_level >= 3" in one[0]]
+    if store.engine.dialect.name == "sqlite":
+        with store.engine.connect() as connection:
+            assert plan(connection, statement, parameters).count("ix_measurement_trusted") == 2
