@@ -205,7 +205,8 @@ def run_all(
     Returns:
         The outcomes in the faults' order.
     """
-    os.environ.setdefault("BENCH_SERVER_ADDRESS_RATE", "off")
+    for rate in ("ADDRESS", "ENROLL"):
+        os.environ.setdefault(f"BENCH_SERVER_{rate}_RATE", "off")
     # Two workers share the cores: threads that wait for each other would spin.
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     with runner() as one, ThreadPoolExecutor(workers) as pool:

@@ -41,7 +41,8 @@ from bench_server.ingest import result_checks, submission_checks
 from bench_server.log.server_keys import Authority
 from bench_server.projection import measurements, outliers
 from bench_server.ranking import rows as aggregate_rows
-from bench_server.ranking.figures import Children, Figure, Subject, at_level, combine, of_owners
+from bench_server.ranking.figures import Figure, Subject, at_level
+from bench_server.ranking.medians import Children, combine
 from bench_server.ranking.rows import LEVELS
 
 from . import world
@@ -127,7 +128,7 @@ class Seeding:
         key_id = hashlib.sha256(b"seeded %d" % number).hexdigest()
         machine_id = measurements.machine_id(key_id, f"{number + 1:064x}")
         owner = f"seeded-{number}"
-        self._add(OWNERS, label=owner, confirmed=False)
+        self._add(OWNERS, label=owner, confirmed=False, established=False)
         self._add(
             KEYS, key_id=key_id, spki=bytes(44), status="active", owner=owner,
             first_key_id=key_id, enrolled_at=BEGAN,
@@ -157,7 +158,7 @@ class Seeding:
     def finish(self, authority: Authority) -> None:
         """The figures of hardware, the environments, and the log's checkpoint."""
         for subject, owners in self.owners.items():
-            figure = of_owners(owners, frozenset(), subject)
+            figure = combine(Children.of(owners), "hardware", subject)
             self._add(STANDINGS, **aggregate_rows.aggregate_columns("hardware", figure))
         for row in {
             row.id: row for kind in range(world.KINDS) for row in _environments(kind)

@@ -26,15 +26,17 @@ def send(
     key: Ed25519PrivateKey,
     steps_ns: Sequence[int],
     *,
+    began: datetime = BEGAN,
     projected: bool = True,
     cell: Cell | None = None,
 ) -> list[str]:
-    """Accept a run of a cell, one repeat for each step time; returns the results' ids."""
+    """Accept a run of a cell that began then, one repeat for each step time; returns the
+    results' ids."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
-    challenge = challenges.give(acts.payload(asked), store, AUTHORITY, BEGAN, 24)
+    challenge = challenges.give(acts.payload(asked), store, AUTHORITY, began, 24)
     cell = cell or results.make_cell()
-    finished = BEGAN + timedelta(seconds=TOOK_NS / 1e9)
-    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (BEGAN, finished))
+    finished = began + timedelta(seconds=TOOK_NS / 1e9)
+    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (began, finished))
     bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
     clocks = Clocks(
         run_started=began, started=began, finished=ended, signed=ended,

@@ -96,7 +96,7 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    settings = Settings(address_rate="off", key_rate="off")
+    settings = Settings(address_rate="off", key_rate="off", enroll_rate="off")
     store = Store("sqlite:///:memory:")
     return create_app(settings, store, authority=AUTHORITY, fresh_seconds=0)
 

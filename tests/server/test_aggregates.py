@@ -13,10 +13,11 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner, table_of
-from bench_server.ranking import aggregates
+from bench_server.ranking import aggregates, children
 from bench_server.ranking.aggregates import Touched
-from bench_server.ranking.confirmed import confirmed_owners
-from bench_server.ranking.figures import Figure, at_level, figures
+from bench_server.ranking.figures import Figure, at_level
+from bench_server.ranking.medians import figures
+from bench_server.ranking.owners import kinds_of
 from bench_server.ranking.rows import (
     FIGURE_COLUMNS,
     RESULTS,
@@ -113,14 +114,15 @@ def empty(connection: Connection) -> None:
         connection.execute(delete(table))
 
 
-def confirm(connection: Connection, labels: set[str]) -> None:
-    """Make these owners the confirmed ones, and touch their aggregates."""
+def vouch(connection: Connection, confirmed: set[str], established: set[str]) -> None:
+    """Make these owners the confirmed and the established ones, and touch their aggregates."""
     connection.execute(delete(OWNERS))
-    for label in sorted(labels):
-        connection.execute(insert(OWNERS).values(label=label, confirmed=True))
+    for label in sorted(confirmed | established):
+        kinds = {"confirmed": label in confirmed, "established": label in established}
+        connection.execute(insert(OWNERS).values(label=label, **kinds))
     changed = Touched()
     for row in connection.execute(select(RESULTS)).mappings():
-        changed.add_hardware(at_level("hardware", subject_of(row)))
+        changed.add_owner(at_level("owner", subject_of(row)))
     aggregates.refresh(connection, changed)
 
 
@@ -137,7 +139,7 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     """Figures of hardware from the ranked results, without any aggregate."""
     rows = connection.execute(select(RESULTS).where(RESULTS.c.rankable))
     repeats = [figure_of_result(row) for row in rows]
-    return {f.id: f for f in figures(repeats, confirmed_owners(connection))}
+    return {f.id: f for f in figures(repeats, kinds_of(connection, "abc"))}
 
 
 @quick
@@ -145,11 +147,18 @@ def from_repeats(connection: Connection) -> dict[str, Figure]:
     rows=results,
     groups=st.integers(1, 4),
     seed=st.integers(0, 9),
-    few=st.sampled_from([0, 2, aggregates.FEW]),
+    few=st.sampled_from([0, 2, children.FEW]),
     confirmed=st.sets(st.sampled_from("abcd")),
+    established=st.sets(st.sampled_from("abcd")),
 )
 def test_batches_of_any_size_give_the_figures_of_the_repeats(
-    store: Store, rows: list[Any], groups: int, seed: int, few: int, confirmed: set[str]
+    store: Store,
+    rows: list[Any],
+    groups: int,
+    seed: int,
+    few: int,
+    confirmed: set[str],
+    established: set[str],
 ) -> None:
     """To the last digit, whichever way the middle is found."""
     made = [measurement(*row) for row in rows]
@@ -157,10 +166,10 @@ def test_batches_of_any_size_give_the_figures_of_the_repeats(
     with store.writing() as session, pytest.MonkeyPatch.context() as patch:
         connection = session.connection()
         empty(connection)
-        patch.setattr(aggregates, "FEW", few)
+        patch.setattr(children, "FEW", few)
         for start in range(0, len(made), groups):
             add(connection, made[start : start + groups])
-        confirm(connection, confirmed)
+        vouch(connection, confirmed, established)
         assert hardware(connection) == from_repeats(connection)
         in_batches = stored(connection)
         connection.execute(delete(TABLE))

@@ -51,7 +51,7 @@ def test_board(post: Poster) -> None:
     assert second["epoch_seconds"] == pytest.approx(937 * 64 / 32_000)
     assert (second["repeats"], second["machines"], second["owners"]) == (3, 1, 1)
     assert (second["runs"], second["tier"], second["setups"], first["setups"]) == (
-        *(1, "provisional", 1),
+        *(1, "new", 1),
         2,
     )
     assert second["data"] == "generated"

@@ -12,15 +12,9 @@ from hypothesis import strategies as st
 
 from bench_protocol.comparison import LogSample
 from bench_server.ranking.compare import compare, ranked
-from bench_server.ranking.figures import (
-    Evidence,
-    Figure,
-    Setup,
-    Subject,
-    figures,
-    of_repeats,
-    of_runs,
-)
+from bench_server.ranking.figures import Evidence, Figure, Setup, Subject
+from bench_server.ranking.medians import figures, of_repeats, of_runs
+from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, ONE_OWNER, OwnerCounts
 from bench_server.ranking.spread import Range, Spread
 
 SETUP = Setup("tensorflow", "cpu", "naive", 64, "float32", "real", "long")
@@ -43,8 +37,8 @@ def repeat(
     run = run or identity
     subject = Subject(hardware.upper(), hardware, "w", "d", setup, owner, machine, run, "e")
     return Figure(
-        identity, subject, ns, ns, ns, LogSample.of([ns]), "runs", 1, 1, 1, 1, trust_level, AT,
-        Evidence(identity), spread=Spread(0.01), disturbed=disturbed,
+        identity, subject, ns, ns, ns, LogSample.of([ns]), "runs", 1, 1, 1, ONE_OWNER, trust_level,
+        AT, Evidence(identity), spread=Spread(0.01), disturbed=disturbed,
     )  # fmt: skip
 
 
@@ -63,8 +57,8 @@ def test_median_of_owners_of_machines_of_runs_of_repeats() -> None:
     ]
     (figure,) = figures(rows)
     assert figure.ns_per_sample == 140
-    assert (figure.repeats, figure.runs, figure.machines, figure.owners) == (7, 5, 4, 3)
-    assert figure.tier == "several"
+    assert (figure.repeats, figure.runs, figure.machines, figure.owners.new) == (7, 5, 4, 3)
+    assert figure.tier == "new"
     assert (figure.fastest_ns, figure.slowest_ns) == (90, 400)
 
 
@@ -129,7 +123,7 @@ def test_disturbed_values_are_left_out_while_there_are_others() -> None:
     ]
     figure = figure_of(rows)
     assert (figure.ns_per_sample, figure.disturbed, figure.left_out) == (100, False, 5)
-    assert (figure.repeats, figure.runs, figure.machines, figure.owners) == (1, 1, 1, 2)
+    assert (figure.repeats, figure.runs, figure.machines, figure.owners.total) == (1, 1, 1, 2)
     assert (figure.unit, figure.machines_range) == ("runs", None)
     alone = figure_of(rows[1:])
     assert (alone.disturbed, alone.left_out, alone.repeats) == (True, 0, 5)
@@ -137,25 +131,59 @@ def test_disturbed_values_are_left_out_while_there_are_others() -> None:
 
 def test_one_undisturbed_owner_of_three_is_provisional() -> None:
     """A tier is of the owners that count: else one stranger would set the figure of several."""
+    kinds = dict.fromkeys(("o0", "o1", "o2", "o3"), ESTABLISHED)
     disturbed = [repeat(100, f"o{n}", f"m{n}", disturbed=True) for n in range(3)]
-    assert figure_of(disturbed).tier == "several"
-    figure = figure_of([*disturbed, repeat(1, "stranger", "s")])
-    assert (figure.ns_per_sample, figure.owners, figure.tier) == (1, 4, "provisional")
+    assert [one.tier for one in figures(disturbed, kinds)] == ["several"]
+    (figure,) = figures([*disturbed, repeat(1, "o3", "m3")], kinds)
+    assert (figure.ns_per_sample, figure.owners.total, figure.tier) == (1, 4, "provisional")
 
 
 def test_confirmed_owners_decide_before_disturbances() -> None:
-    confirmed = frozenset({"c1", "c2"})
+    confirmed = dict.fromkeys(("c1", "c2"), CONFIRMED)
     rows = [repeat(100, c, c, disturbed=True) for c in sorted(confirmed)]
     stranger = repeat(10, "stranger", "s")
     (figure,) = figures([*rows, stranger], confirmed)
     assert (figure.ns_per_sample, figure.disturbed, figure.tier) == (100, True, "confirmed")
     (cleaner,) = figures([*rows, stranger, repeat(90, "c1", "c1")], confirmed)
     assert (cleaner.ns_per_sample, cleaner.disturbed, cleaner.left_out) == (90, False, 2)
-    assert (cleaner.confirmed_owners, cleaner.owners, cleaner.tier) == (2, 3, "provisional")
+    assert (cleaner.owners, cleaner.tier) == (OwnerCounts(2, 0, 1), "provisional")
 
 
-def test_below_three_owners_a_figure_is_provisional() -> None:
-    assert figures([repeat(1, "o1"), repeat(2, "o2", "m2")])[0].provisional
+def test_below_three_established_owners_a_figure_is_provisional() -> None:
+    kinds = dict.fromkeys(("o1", "o2", "o3"), ESTABLISHED)
+    rows = [repeat(1, "o1"), repeat(2, "o2", "m2")]
+    assert [one.tier for one in figures(rows, kinds)] == ["provisional"]
+    rows.append(repeat(3, "o3", "m3"))
+    assert not figures(rows, kinds)[0].provisional
+    assert figures(rows)[0].provisional
+
+
+@pytest.mark.parametrize(
+    ("counted", "kinds", "words"),
+    [
+        (1, (1, 0, 100), "1 confirmed, 100 new; the 1 confirmed decides"),
+        (1, (0, 1, 100), "1 established, 100 new; the 1 established decides"),
+        (
+            3,
+            (1, 2, 100),
+            "1 confirmed, 2 established, 100 new; the 3 confirmed and established decide",
+        ),
+        (3, (3, 2, 100), "3 confirmed, 2 established, 100 new; the 3 confirmed decide"),
+    ],
+)
+def test_a_hundred_new_owners_move_no_median(
+    counted: int, kinds: tuple[int, int, int], words: str
+) -> None:
+    labels = [f"{kind}-{n}" for kind, number in enumerate(kinds) for n in range(number)]
+    of_kind = {label: int(label[0]) for label in labels}
+    rows = [repeat(100 + of_kind[x], x, x) for x in labels if of_kind[x] < 2]
+    fresh = [repeat(10, x, x) for x in labels if of_kind[x] == 2]
+    (before,), (after,) = figures(rows, of_kind), figures([*rows, *fresh], of_kind)
+    assert after == before._replace(owners=OwnerCounts(*kinds))
+    assert (after.values.n, after.owners.words) == (counted, words)
+    assert after.tier == before.tier
+    (alone,) = figures(fresh)
+    assert (alone.tier, alone.ns_per_sample) == ("new", 10)
 
 
 def test_repeats_of_a_run_are_one_value() -> None:

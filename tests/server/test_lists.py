@@ -42,7 +42,7 @@ def test_upsert_inserts_and_replaces(store: Store) -> None:
             rows = [{"label": label, "confirmed": confirmed} for label in labels]
             upsert(connection, OWNERS, rows)
         stored = connection.execute(select(OWNERS).order_by(OWNERS.c.label)).all()
-    assert [tuple(row) for row in stored] == [("a", True), ("b", True)]
+    assert [(row.label, row.confirmed) for row in stored] == [("a", True), ("b", True)]
 
 
 def test_insert_new_returns_the_inserted_keys(store: Store) -> None:
@@ -55,7 +55,11 @@ def test_insert_new_returns_the_inserted_keys(store: Store) -> None:
         again = [{"label": label, "confirmed": True} for label in ("b", "c")]
         assert insert_new(connection, OWNERS, again) == {"c"}
         stored = connection.execute(select(OWNERS).order_by(OWNERS.c.label)).all()
-    assert [tuple(row) for row in stored] == [("a", False), ("b", False), ("c", True)]
+    assert [(row.label, row.confirmed) for row in stored] == [
+        ("a", False),
+        ("b", False),
+        ("c", True),
+    ]
 
 
 def test_insert_new_raises_for_other_constraints(store: Store) -> None:

@@ -12,6 +12,7 @@ from sqlalchemy import insert, select
 from bench_server.db.store import Store
 from bench_server.projection import outliers
 from bench_server.projection.outliers import Place
+from bench_server.ranking.owners import NEW
 from bench_server.ranking.rows import TABLE
 
 PLACE = "p" * 32
@@ -26,7 +27,9 @@ def keep(store: Store, times: list[float], place: str = PLACE) -> None:
             **dict.fromkeys(numbers, 0.0),
             **dict.fromkeys(("fastest_ns", "slowest_ns", "spread"), 1.0),
             **dict.fromkeys(("value_count", "repeats", "runs", "machines", "owners"), 1),
-            **dict.fromkeys(("confirmed_owners", "trust_level"), 1),
+            "trust_level": 1,
+            **dict.fromkeys(("confirmed_owners", "established_owners"), 0),
+            "owner_kind": NEW,
             **dict.fromkeys(("accuracy", "joules_per_sample", "energy_scope"), None),
             **dict.fromkeys(("machines_fastest_ns", "machines_slowest_ns"), None),
             "disturbed": False,

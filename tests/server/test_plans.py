@@ -17,7 +17,7 @@ from bench_server.answers import queries
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement, Submission
 from bench_server.projection import outliers
-from bench_server.ranking import aggregates
+from bench_server.ranking import children
 from bench_server.ranking.rows import TABLE
 
 LARGE = r"(measurement|submission)"
@@ -194,6 +194,6 @@ def test_the_times_of_children_are_all_in_an_index() -> None:
     (index,) = (index for index in TABLE.indexes if index.name == "ix_standing_children")
     of_owners, of_children = (
         set(re.findall(r"standing\.(\w+)", str(statement)))
-        for statement in (outliers.QUARTILES, aggregates.skipped_to(aggregates.CHILD_AGGREGATES))
+        for statement in (outliers.QUARTILES, children.skipped_to(children.CHILD_AGGREGATES))
     )
     assert of_owners < of_children == set(index.columns.keys())

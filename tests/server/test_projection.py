@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -87,7 +88,12 @@ events = st.lists(
             st.sampled_from([900_000, 1_000_000, 1_010_000]),
             st.booleans(),
         ),
-        st.tuples(st.just("trusted"), keys, st.sampled_from([10_000_000, 10_100_000, 30_000_000])),
+        st.tuples(
+            st.just("trusted"),
+            keys,
+            st.sampled_from([10_000_000, 10_100_000, 30_000_000]),
+            st.sampled_from([0, 29, 30]),
+        ),
         st.tuples(st.just("failure"), keys),
         st.tuples(st.sampled_from(["hide", "show", "withdraw"]), results_so_far),
         st.tuples(st.sampled_from(["flag", "quarantine", "restore"]), results_so_far),
@@ -143,9 +149,11 @@ class History:
         if answer.status_code == 201:
             self.made.append((key + 1, answer.json()["id"]))
 
-    def _trusted(self, key: int, step_ns: int) -> None:
+    def _trusted(self, key: int, step_ns: int, day: int) -> None:
+        began = trusted.BEGAN + timedelta(days=day)
         try:
-            ids = trusted.send(self.store, KEYS[key], [step_ns, step_ns + 1_000], projected=False)
+            steps = [step_ns, step_ns + 1_000]
+            ids = trusted.send(self.store, KEYS[key], steps, began=began, projected=False)
         except ProtocolError:  # a revoked key gets no challenge
             return
         self.made += [(key + 1, identity) for identity in ids]

@@ -1,6 +1,8 @@
 """Rate limits, the read token, ETags and Prometheus metrics."""
 
 import base64
+import json
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -9,11 +11,13 @@ from fastapi.testclient import TestClient
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from tests.fakes.projected import project
-from tests.fakes.results import key_id, make_result, private_key, sealed
+from tests.fakes.results import enrollment, key_id, make_result, private_key, sealed
 
-from bench_server.app import create_app
+from bench_server.app import create_app, utc_now
 from bench_server.db.store import Store
+from bench_server.ingest.key_registry import invite
 from bench_server.settings import Settings
+from bench_server.web.rate_limit import sender
 
 TOKEN = "a token of some length"
 
@@ -50,6 +54,33 @@ def test_a_key_is_held_back_and_no_other(store: Store) -> None:
     assert post.made(key=other)
     project(store)
     assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
+
+
+def test_an_address_enrolls_so_many_keys_a_day(store: Store) -> None:
+    """Known keys and invited ones do not count, and a refused key is not enrolled."""
+    http = client(store, enroll_rate="2/day")
+
+    def enroll(seed: int, invite: str | None = None) -> httpx.Response:
+        body = json.loads(enrollment(private_key(seed))) | {"invite": invite}
+        return http.post("/api/v1/keys", json=body)
+
+    assert [enroll(seed).status_code for seed in (1, 2, 2)] == [201, 201, 200]
+    refused = enroll(3)
+    assert refused.status_code == 429
+    assert refused.json()["detail"] == "an address may enroll 2 per 1 day"
+    assert int(refused.headers["retry-after"]) > 3600
+    assert http.get(f"/api/v1/keys/{key_id(private_key(3))}").status_code == 404
+    with store.writing() as session:
+        code = invite(session, utc_now(), None, timedelta(days=1))
+    assert enroll(3, code).status_code == 201
+
+
+def test_a_site_is_one_sender() -> None:
+    senders = {sender(host) for host in ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:0:9::")}
+    assert len(senders) == 1
+    assert sender("2001:db8:0:1::1") not in senders
+    assert sender("::ffff:192.0.2.1") == sender("192.0.2.1") != sender("192.0.2.2")
+    assert "192.0.2.1" not in sender("192.0.2.1")
 
 
 def test_forwarded_addresses_only_from_a_trusted_proxy(

@@ -85,6 +85,7 @@ class Machines:
             "projector": lambda: Program(database_url, home, "project"),
         }
         self.settings = {"BENCH_SERVER_ADDRESS_RATE": "off", "BENCH_SERVER_KEY_RATE": "off"}
+        self.settings["BENCH_SERVER_ENROLL_RATE"] = "off"
         self.settings["BENCH_SERVER_PROJECT"] = "no"
         self.running = {name: start() for name, start in self.start_of.items()}
         self.killed: Counter[str] = Counter()

@@ -15,11 +15,14 @@ from bench_server.db.store import Store
 from bench_server.ingest import moderation
 from bench_server.projection import reindex
 from bench_server.ranking.compare import RankedRow, ranked
-from bench_server.ranking.figures import Figure, Setup, figures
+from bench_server.ranking.figures import Figure, Setup
+from bench_server.ranking.medians import figures
+from bench_server.ranking.owners import CONFIRMED, ESTABLISHED, OwnerCounts
 
-CONFIRMED = frozenset({"c1", "c2"})
+KINDS = dict.fromkeys(("c1", "c2"), CONFIRMED) | dict.fromkeys(("e1", "e2", "e3"), ESTABLISHED)
 TUNED = SETUP._replace(recipe="tuned")
 GENERATED = SETUP._replace(data="generated")
+TUNED_GENERATED = TUNED._replace(data="generated")
 
 
 def measured(ns: float, owners: str, hardware: str = "a", setup: Setup = SETUP) -> list[Figure]:
@@ -29,29 +32,31 @@ def measured(ns: float, owners: str, hardware: str = "a", setup: Setup = SETUP) 
 
 def places(*rows: list[Figure]) -> list[RankedRow]:
     every = [figure for row in rows for figure in row]
-    return ranked(figures(every, CONFIRMED), one_each=True)
+    return ranked(figures(every, KINDS), one_each=True)
 
 
 def test_two_confirmed_owners_make_the_figure() -> None:
     fresh = measured(1, " ".join(f"f{n}" for n in range(20)))
-    (figure,) = figures([*measured(100, "c1"), *measured(104, "c2"), *fresh], CONFIRMED)
+    (figure,) = figures([*measured(100, "c1"), *measured(104, "c2"), *fresh], KINDS)
     assert (figure.ns_per_sample, figure.fastest_ns, figure.values.n) == (104, 100, 2)
-    assert (figure.tier, figure.owners, figure.confirmed_owners) == ("confirmed", 22, 2)
+    assert (figure.tier, figure.owners) == ("confirmed", OwnerCounts(2, 0, 20))
     assert (figure.repeats, figure.machines) == (2, 2)
-    (alone,) = figures([*measured(100, "c1"), *fresh], CONFIRMED)
-    assert (alone.ns_per_sample, alone.tier, alone.confirmed_owners) == (1, "several", 1)
+    (alone,) = figures([*measured(100, "c1"), *fresh], KINDS)
+    assert (alone.ns_per_sample, alone.tier) == (100, "provisional")
 
 
 def test_a_place_rests_on_the_best_tier() -> None:
     """One owner's one repeat in a set-up that nobody else has takes no place."""
     (row,) = places(
         measured(10, "stranger", setup=TUNED),
-        measured(100, "o1 o2 o3"),
+        measured(100, "e1 e2 e3"),
+        measured(1, "o1 o2 o3 o4", setup=TUNED_GENERATED),
         measured(90, "c1 c2 o1", setup=GENERATED),
     )
     assert (row.figure.ns_per_sample, row.figure.tier, row.setups) == (90, "confirmed", 1)
     assert [(f.ns_per_sample, f.tier) for f in row.others] == [
-        (10, "provisional"),
+        (1, "new"),
+        (10, "new"),
         (100, "several"),
     ]
 
@@ -67,15 +72,18 @@ def test_boards_order_by_tier_and_then_by_speed() -> None:
     made = figures(
         [
             *measured(10, "o1", "lone"),
-            *measured(50, "o1 o2 o3", "b"),
+            *measured(5, "o1 o2 o3 o4", "crowd"),
+            *measured(60, "e1", "early"),
+            *measured(50, "e1 e2 e3", "b"),
             *measured(100, "c1 c2", "slow"),
             *measured(80, "c1 c2", "c"),
         ],
-        CONFIRMED,
+        KINDS,
     )
     rows = ranked([*published, *made], one_each=True)
     assert [(row.rank, row.figure.hardware_slug) for row in rows] == [
-        *((1, "c"), (2, "slow"), (3, "b"), (None, "p"), (4, "lone")),
+        *((1, "c"), (2, "slow"), (3, "b"), (4, "early")),
+        *((None, "p"), (5, "crowd"), (6, "lone")),
     ]
 
 
@@ -148,28 +156,32 @@ def test_twenty_fresh_owners_move_nothing(post: Poster, store: Store) -> None:
             post.made(key=key, machine=machine, cell=cell, step_ns=step_ns)
     after = board(post)
     assert after[:2] == before
-    assert [(row["rank"], row["tier"]) for row in after[2:]] == [(3, "several")]
+    assert [(row["rank"], row["tier"]) for row in after[2:]] == [(3, "new")]
     reindex.reindex(store)
     assert board(post) == after
-    # Without the operator's word they are owners like all others.
+    # One confirmed owner decides too, until there is a second one.
     decide(store, "doubt", owner=acts.first_owner(results.key_id(results.private_key(1))))
-    assert {row["tier"] for row in board(post)} == {"several"}
+    assert [row["tier"] for row in board(post)] == ["provisional", "provisional", "new"]
+    decide(store, "doubt", owner=acts.first_owner(results.key_id(results.private_key(2))))
+    assert {row["tier"] for row in board(post)} == {"new"}
     changed = board(post)
     reindex.reindex(store)
     assert board(post) == changed
 
 
-def test_a_page_of_several_tiers_has_headings(post: Poster) -> None:
-    heading = "Provisional: measured by fewer than three owners"
+def test_a_page_of_several_tiers_has_headings(post: Poster, store: Store) -> None:
+    heading = "Provisional: measured by fewer than three established owners"
     post.made(step_ns=500_000)
     assert heading not in post.http.get("/?workload=mnist-cnn").text
     machine = results.make_machine("Intel(R) Core(TM) i9-9900", seed=9)
     for seed in (1, 2, 3):
         post.enroll(results.private_key(seed))
         post.made(key=results.private_key(seed), machine=machine, step_ns=1_000_000)
+    for seed in (1, 2):
+        decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(seed))))
     text = post.http.get("/?workload=mnist-cnn").text
     fast, slow = (f'href="/hardware/intel-core-{name}"' for name in ("i7-8700", "i9-9900"))
-    assert text.index("Measured by three or more owners") < text.index(slow)
+    assert text.index("Measured by two or more confirmed owners") < text.index(slow)
     assert text.index(slow) < text.index(heading) < text.index(fast)
     rows, cursor = [], ""
     while cursor is not None:
@@ -177,20 +189,22 @@ def test_a_page_of_several_tiers_has_headings(post: Poster) -> None:
         page = post.http.get(f"/api/v1/leaderboard?{query}").json()
         rows += [(row["rank"], row["tier"]) for row in page["rows"]]
         cursor = page["next_cursor"]
-    assert rows == [(1, "several"), (2, "provisional")]
+    assert rows == [(1, "confirmed"), (2, "provisional")]
+    assert "2 confirmed, 1 new; the 2 confirmed decide" in text
 
 
 def test_no_crowd_of_strangers_holds_back_a_confirmed_owner(post: Poster, store: Store) -> None:
-    """Twenty slow owners make an outlier of a stranger's result, never of a confirmed owner's."""
-    for seed in range(1, 23):
+    """Twenty slow owners make an outlier of a stranger's result, never of a confirmed owner's, and
+    of nobody's once there is one."""
+    for seed in range(1, 24):
         post.enroll(results.private_key(seed))
     for seed in range(3, 23):
         post.made(key=results.private_key(seed), step_ns=3_000_000 + seed)
     decide(store, "confirm", owner=acts.first_owner(results.key_id(results.private_key(1))))
-    ids = [post.made(key=results.private_key(seed), step_ns=1_000_000) for seed in (1, 2)]
+    ids = [post.made(key=results.private_key(seed), step_ns=1_000_000) for seed in (2, 1, 23)]
     counted = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]
-    assert counted == [True, False]
-    page = post.http.get(f"/results/{ids[1]}").text
+    assert counted == [False, True, True]
+    page = post.http.get(f"/results/{ids[0]}").text
     assert "Held back for review: 3 times the median speed of" in page
     reindex.reindex(store)
     again = [post.http.get(f"/api/v1/results/{id}").json()["ranked"] for id in ids]

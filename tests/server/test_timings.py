@@ -22,7 +22,8 @@ from bench_server.ingest import columns
 from bench_server.projection import reindex
 from bench_server.ranking import published, score
 from bench_server.ranking.compare import ranked
-from bench_server.ranking.figures import Figure, Setup, figures
+from bench_server.ranking.figures import Figure, Setup
+from bench_server.ranking.medians import figures
 
 BOOST_SECONDS = 3
 SLOWER = 0.8  # speed after the boost, as a share of the boosted speed
@@ -54,8 +55,8 @@ def test_boosted_timings_do_not_move_the_figure_of_whole_ones() -> None:
         repeats += [timed(10, f"l{n}", noise) for n in range(5)]
         (row,) = ranked(figures(repeats), one_each=True)
         apart.append(boosted_ns(10) / row.figure.ns_per_sample)
-        assert (row.figure.setup.timing, row.figure.owners) == ("long", 5)
-        assert [(other.setup.timing, other.owners) for other in row.others] == [("short", 6)]
+        assert (row.figure.setup.timing, row.figure.owners.total) == ("long", 5)
+        assert [(other.setup.timing, other.owners.total) for other in row.others] == [("short", 6)]
         alike = [repeat(r.ns_per_sample, r.subject.owner, r.subject.machine_id) for r in repeats]
         (one,) = figures(alike)
         mixed.append(boosted_ns(10) / one.ns_per_sample)

@@ -84,6 +84,7 @@ def test_two_hundred_kills_lose_and_double_nothing(
     tmp_path: Path, make_server: Callable[[], Server]
 ) -> None:
     server = make_server()
+    server.environment["BENCH_SERVER_ENROLL_RATE"] = "off"
     server.environment["BENCH_SERVER_ADDRESS_RATE"] = "off"  # every result is read in the end
     address = server.start()
     home = Home(tmp_path / "agent")

@@ -91,6 +91,7 @@ def create_app(
     app.state.authority = authority or load_authority(settings.origin, settings.keys_folder)
     app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
+    app.state.enroll_rate = Rate(settings.enroll_rate)
     app.state.metrics = registry(lambda: app.state.store)
     app.state.paths = frozenset(
         route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)

@@ -70,13 +70,14 @@ class InvalidQuery(Refusal):
 
 
 class TooManyRequests(Refusal):
-    """A client or key has exceeded its rate limit."""
+    """A client or key has exceeded its rate limit. ``name``: who may do what, as in "a key may
+    send"."""
 
     code, status = "too_many_requests", 429
 
-    def __init__(self, who: str, limit: str, retry_after_seconds: int) -> None:
+    def __init__(self, name: str, limit: str, retry_after_seconds: int) -> None:
         super().__init__(
-            f"{who} may send {limit}",
+            f"{name} {limit}",
             field="rate",
             hint=f"try again in {retry_after_seconds} s",
         )

@@ -125,6 +125,11 @@ class Settings(BaseSettings):
         default="1200/minute",
         description="results a key may submit, such as 20/second, or off for no limit",
     )
+    enroll_rate: RateLimit = Field(
+        default="20/day",
+        description="keys an address may enroll without an invitation, such as 20/day, or off for "
+        "no limit",
+    )
     trusted_proxies: Proxies = Field(
         default="",
         description="addresses or networks whose X-Forwarded-For is believed, with commas: "

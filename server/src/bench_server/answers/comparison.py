@@ -28,7 +28,8 @@ from bench_protocol.comparison import in_words, verdict_kind
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
 from ..ranking.compare import Comparison, Comparisons, Scope
-from ..ranking.figures import Figure, names_machine
+from ..ranking.figures import Figure
+from ..ranking.medians import names_machine
 from ..ranking.rows import figure_of_result
 from ..ranking.score import alike, best_of, overall, place
 from . import queries

@@ -16,7 +16,8 @@ from bench_protocol.machine import Machine
 from ..db.tables import PublishedFigure, Submission
 from ..errors import NotFound
 from ..ingest.columns import stored_result
-from ..ranking.figures import Figure, names_machine
+from ..ranking.figures import Figure
+from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
 from . import asks, known, queries

@@ -18,7 +18,8 @@ from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
 from ..ranking.change_points import change_points
-from ..ranking.figures import Figure, counting
+from ..ranking.figures import Figure
+from ..ranking.medians import counting
 from ..ranking.rows import RESULTS
 from . import queries
 from .filters import HistoryFilters

@@ -14,8 +14,9 @@ from sqlmodel import Session
 from bench_protocol.workloads import Workload
 
 from ..errors import InvalidQuery
-from ..ranking.confirmed import confirmed_owners
-from ..ranking.figures import Figure, of_machines, of_runs
+from ..ranking.figures import Figure
+from ..ranking.medians import of_machines, of_runs
+from ..ranking.owners import kinds_of
 from ..ranking.rows import RESULTS, TABLE, figure_of_result
 from . import cursors
 from .filters import BoardFilters
@@ -70,7 +71,8 @@ def _figures(
         level = TABLE.c.level.in_(["hardware", "published"])
         found = figures_where(session, level, *conditions)
     if filters.group != "machine" and (filters.where or filters.machine_id):
-        found = of_machines(found, confirmed_owners(session.connection()))
+        owners = (figure.subject.owner for figure in found)
+        found = of_machines(found, kinds_of(session.connection(), owners))
     return [figure for figure in found if figure.trust_level >= (filters.trust or 0)]
 
 

@@ -1,5 +1,6 @@
 """Key events: enrollment with proof of possession, rotation, revocation."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
@@ -44,12 +45,19 @@ class KeyEventResult:
 
 
 def accept(
-    raw: bytes, store: Store, authority: Authority, policy: str, now: datetime
+    raw: bytes,
+    store: Store,
+    authority: Authority,
+    policy: str,
+    now: datetime,
+    spend: Callable[[], None] = lambda: None,
 ) -> KeyEventResult:
     """Verify a key event, apply and log it.
 
     Args:
         policy: who may enroll: ``open``, ``invite`` or ``approval``.
+        spend: counts a new key that nobody invited in the rate of its address; it may raise an
+            error, and then nothing has happened.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
@@ -80,6 +88,8 @@ def accept(
         leaves = [writer.Leaf("key_event", opened, key_chain=key.first_key_id)]
         if acts.event_kind(opened.payload) == "enroll":
             owner = admit(session, key, body, policy, now)
+            if body.invite is None:
+                spend()
             if owner is not None:
                 about = {"key": key.key_id, "owner": owner}
                 assigned = moderation.operators(authority, now, "assign", **about)

@@ -1,6 +1,7 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from datetime import datetime
 from itertools import groupby
 from typing import Any
 
@@ -15,9 +16,8 @@ from ..db.tables import EnvironmentRow, Owner, SigningKey, Submission, Withdrawn
 from ..db.upsert import insert_new
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
-from ..ranking import aggregates
-from ..ranking.confirmed import confirmed_owners
-from ..ranking.figures import Subject
+from ..ranking import aggregates, owners
+from ..ranking.figures import Level, Subject
 from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from ..recompute import jobs
 from . import asks, measurements, outliers, recomputed, reproduced
@@ -66,11 +66,10 @@ class Changes:
     def add_results(self, entries: Sequence[ResultEntry]) -> None:
         """Add the rows of new results, so that an outlier is compared with all earlier entries,
         however the log is cut into batches."""
-        first, *others = _independent(entries)
-        self._refresh()
-        self._add(first)
-        for part in others:
-            self._refresh()
+        labels = {entry.subject.owner for entry in entries if entry.outlier is None}
+        for part in _independent(entries, owners.first_trusted(self._connection, labels)):
+            # Comparisons read the figures of owners, and none of hardware.
+            self._refresh("owner")
             self._add(part)
 
     def _add(self, entries: Sequence[ResultEntry]) -> None:
@@ -125,23 +124,30 @@ class Changes:
             self._connection.execute(
                 update(_OWNERS).where(_OWNERS.c.label == act.owner).values(confirmed)
             )
-            for hardware in reproduced.hardware_of_owner(self._connection, str(act.owner)):
-                self._touched.add_hardware(hardware)
-                self._set_ups.add(HardwareSetup.of(hardware))
+            self._set_ups.update(map(HardwareSetup.of, self._touch_owner(str(act.owner))))
 
     def finish(self) -> None:
         """Update the levels and aggregates that the batch touched."""
         connection = self._connection
-        confirmed = confirmed_owners(connection)
+        confirmed = owners.confirmed_owners(connection)
         if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
             self._set_ups.update(self._reproducible(confirmed))
         for subject in reproduced.update_levels(connection, sorted(self._set_ups), confirmed):
             self._touched.add(subject)
         self._refresh()
 
-    def _refresh(self) -> None:
-        aggregates.refresh(self._connection, self._touched)
-        self._touched = aggregates.Touched()
+    def _refresh(self, up_to: Level = "hardware") -> None:
+        """Update the kinds of owners that the batch touched, then aggregates up to a level."""
+        for label in owners.establish(self._connection, self._touched.owners):
+            self._touch_owner(label)
+        aggregates.refresh(self._connection, self._touched, up_to)
+
+    def _touch_owner(self, label: str) -> list[Subject]:
+        """Touch all aggregates that the kind of an owner is part of; returns the hardware."""
+        found = reproduced.hardware_of_owner(self._connection, label)
+        for hardware in found:
+            self._touched.add_owner(hardware._replace(owner=label))
+        return found
 
     def _withdraw(self, act_index: int) -> None:
         """Remove the row of a withdrawn result."""
@@ -179,9 +185,10 @@ class Changes:
         Returns:
             The findings by result id.
         """
-        confirmed = confirmed_owners(self._connection) if entries else frozenset()
+        labels = {entry.subject.owner for entry in entries}
+        kinds = owners.kinds_of(self._connection, labels) if labels else {}
         places = {
-            entry.submission_id: _place(entry.subject, entry.subject.owner in confirmed)
+            entry.submission_id: _place(entry.subject, kinds.get(entry.subject.owner, owners.NEW))
             for entry in entries
         }
         others = outliers.others(self._connection, places.values())
@@ -215,19 +222,19 @@ class Changes:
 
     def _reproducible(self, confirmed: Set[str]) -> set[HardwareSetup]:
         """The set-ups of new trusted results in which enough confirmed owners have a figure."""
-        owners: dict[HardwareSetup, dict[str, str]] = {}
+        of_setup: dict[HardwareSetup, dict[str, str]] = {}
         for subject in self._trusted:
             of_owner = lineage(subject)["owner"]
-            ids = owners.setdefault(HardwareSetup.of(subject), {})
+            ids = of_setup.setdefault(HardwareSetup.of(subject), {})
             ids[of_owner.owner] = of_owner.id
             for label in confirmed:
                 ids.setdefault(label, measurements.owner_aggregate(subject, label))
-        wanted = {id for ids in owners.values() for id in ids.values()}
+        wanted = {id for ids in of_setup.values() for id in ids.values()}
         existing = set(self._connection.scalars(EXISTING, {"ids": sorted(wanted)}))
         existing |= {lineage(subject)["owner"].id for subject in self._trusted}
         return {
             setup
-            for setup, ids in owners.items()
+            for setup, ids in of_setup.items()
             if sum(ids[label] in existing for label in confirmed if label in ids)
             >= reproduced.OWNERS_TO_REPRODUCE
         }
@@ -238,24 +245,44 @@ class Changes:
         insert_new(self._connection, _ENVIRONMENTS, rows)
 
 
-def _independent(entries: Sequence[ResultEntry]) -> list[list[ResultEntry]]:
+def _independent(
+    entries: Sequence[ResultEntry], first_trusted: Mapping[str, datetime]
+) -> list[list[ResultEntry]]:
     """Cut entries into parts in which no result is compared with another one: whose finding is not
-    stored yet, and that another owner's result of the same set-up on the same hardware precedes."""
+    stored yet, and that another owner's result of the same set-up on the same hardware precedes, or
+    a result that establishes its owner.
+
+    Args:
+        first_trusted: of the owners that may be established.
+    """
     parts: list[list[ResultEntry]] = [[]]
-    owners: dict[str, set[str]] = {}
+    of_hardware: dict[str, set[str]] = {}
+    established: set[str] = set()
     for entry in entries:
         hardware, owner, _ = _place(entry.subject)
-        if entry.outlier is None and owners.get(hardware, set()) - {owner}:
+        compared = of_hardware.get(hardware, set()) - {owner}
+        if entry.outlier is None and (compared or established):
             parts.append([])
-            owners = {}
+            of_hardware, established = {}, set()
         parts[-1].append(entry)
-        owners.setdefault(hardware, set()).add(owner)
+        of_hardware.setdefault(hardware, set()).add(owner)
+        if _establishes(entry, first_trusted.get(entry.subject.owner)):
+            established.add(owner)
     return parts
 
 
-def _place(lowest: Subject, confirmed: bool = False) -> outliers.Place:
+def _establishes(entry: ResultEntry, first_trusted: datetime | None) -> bool:
+    """Whether an owner may be established from this result on."""
+    return (
+        first_trusted is not None
+        and entry.received_at - first_trusted >= owners.ESTABLISHED_AFTER
+        and entry.eligibility(None).trust_level >= 3
+    )
+
+
+def _place(lowest: Subject, kind: int = owners.NEW) -> outliers.Place:
     subjects = lineage(lowest)
-    return outliers.Place(subjects["hardware"].id, subjects["owner"].id, confirmed)
+    return outliers.Place(subjects["hardware"].id, subjects["owner"].id, kind)
 
 
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ..ingest.verdicts import CheckVerdict, Finding
 from ..ranking.figures import Subject
 from ..ranking.rows import lineage, subject_of
 from . import outliers
-from .eligibility import Revocation, eligibility
+from .eligibility import Eligibility, Revocation, eligibility
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,15 @@ class ResultEntry:
     jobs: Sequence[Mapping[str, Any]] = ()
     ask_id: str | None = None
 
+    def eligibility(self, outlier: Finding | None) -> Eligibility:
+        """Whether it is ranked, and its trust level, before any act."""
+        return eligibility(
+            (*self.verdicts, *outliers.verdicts(outlier)),
+            self.log_index,
+            failure=result_checks.failure(self.result),
+            revocation=self.revocation,
+        )
+
     def row(self, outlier: Finding | None, ask_id: str | None = None) -> dict[str, Any]:
         """All columns of the result, before any act.
 
@@ -50,16 +59,10 @@ class ResultEntry:
             ask_id: the ask that it answers.
         """
         verdicts = (*self.verdicts, *outliers.verdicts(outlier))
-        judged = eligibility(
-            verdicts,
-            self.log_index,
-            failure=result_checks.failure(self.result),
-            revocation=self.revocation,
-        )
         return {
             **self.columns,
             "run_standing": self.subject.id,
-            **judged._asdict(),
+            **self.eligibility(outlier)._asdict(),
             "submission_id": self.submission_id,
             "log_index": self.log_index,
             "received_at": self.received_at,

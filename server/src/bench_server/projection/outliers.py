@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from statistics import median
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Integer, bindparam, select
+from sqlalchemy import Connection, Integer, bindparam, func, select
 
 from bench_protocol import figures
 from bench_protocol.result import Result
 
 from ..ingest.verdicts import CheckVerdict, Effect, Finding
-from ..ranking.confirmed import CONFIRMED
+from ..ranking.owners import ESTABLISHED, NEW, OwnerCounts
 from ..ranking.rows import TABLE
 
 OUTLIER = "outlier"
@@ -40,11 +40,11 @@ QUARTILES_TO_SIGMA = 1.349
 
 class Place(NamedTuple):
     """The id of a hardware's aggregate in a set-up, and of the sender's aggregate below it;
-    ``confirmed``: whether the sender is a confirmed owner."""
+    ``kind``: the place of the sender's kind in :data:`.owners.OWNER_KINDS`."""
 
     hardware: str
     owner: str
-    confirmed: bool = False
+    kind: int = NEW
 
 
 class OtherOwners(NamedTuple):
@@ -112,44 +112,42 @@ def of_quartiles(owners: int, quartiles_ns: Sequence[float]) -> OtherOwners:
 def others(connection: Connection, places: Iterable[Place]) -> dict[Place, OtherOwners]:
     """Statistics over all owners except the place's own, as their aggregates are now.
 
-    Where the own one is confirmed, over other confirmed owners alone, so that no crowd of strangers
-    holds back its results. The answer is the same whether or not the own one exists already.
+    A confirmed owner is compared with confirmed ones, an established one with established and
+    confirmed ones, so that no crowd of strangers holds back its results. A new one is compared with
+    the latter too if there are any, else with new ones. The answer is the same whether or not the
+    own one exists already.
     """
     return {place: _others(connection, place) for place in set(places)}
 
 
 def _others(connection: Connection, place: Place) -> OtherOwners:
     ids = {"hardware": place.hardware, "owner": place.owner}
-    if place.confirmed:
-        return of_times(connection.scalars(CONFIRMED_TIMES, ids).all())
-    times = connection.scalars(TIMES, {**ids, "most": FEW + 1}).all()
-    if len(times) <= FEW:
-        return of_times(times)
-    size = connection.execute(SIZE, {"hardware": place.hardware}).scalar_one()
-    own_row = connection.execute(HAS, ids).first()
-    count = size - (own_row is not None)
+    counts = OwnerCounts.add_up((row.kind, row.number) for row in connection.execute(COUNTS, ids))
+    kind = ESTABLISHED if place.kind == NEW and counts.older else place.kind
+    count = sum(counts[: kind + 1])
+    if count <= FEW:
+        return of_times(connection.scalars(TIMES, {**ids, "kind": kind}).all())
     skips = {f"q{quarter}": count * quarter // 4 for quarter in QUARTERS}
-    return of_quartiles(count, connection.execute(QUARTILES, {**ids, **skips}).one())
+    row = connection.execute(QUARTILES, {**ids, "kind": kind, **skips}).one()
+    return of_quartiles(count, row)
 
 
 # -- statements, each built once -------------------------------------------------------------------
 
-_ORDERED: Any = (
+_OTHERS = (TABLE.c.parent_id == bindparam("hardware"), TABLE.c.id != bindparam("owner"))
+COUNTS = (
+    select(TABLE.c.owner_kind.label("kind"), func.count().label("number"))
+    .where(*_OTHERS)
+    .group_by(TABLE.c.owner_kind)
+)
+TIMES: Any = (
     select(TABLE.c.ns_per_sample)
-    .where(TABLE.c.parent_id == bindparam("hardware"), TABLE.c.id != bindparam("owner"))
+    .where(*_OTHERS, TABLE.c.owner_kind <= bindparam("kind", type_=Integer))
     .order_by(TABLE.c.ns_per_sample, TABLE.c.id)
 )
-TIMES = _ORDERED.limit(bindparam("most", type_=Integer))
-# The operator confirms by hand, so there are few.
-CONFIRMED_TIMES = _ORDERED.where(TABLE.c.owner.in_(CONFIRMED))
 QUARTILES = select(
     *(
-        _ORDERED.limit(1).offset(bindparam(f"q{quarter}", type_=Integer)).scalar_subquery()
+        TIMES.limit(1).offset(bindparam(f"q{quarter}", type_=Integer)).scalar_subquery()
         for quarter in QUARTERS
     )
-)
-# The number of owners is a column of the hardware's aggregate.
-SIZE = select(TABLE.c.owners).where(TABLE.c.id == bindparam("hardware"))
-HAS = select(TABLE.c.id).where(
-    TABLE.c.id == bindparam("owner"), TABLE.c.parent_id == bindparam("hardware")
 )

@@ -44,7 +44,7 @@ def clear(store: Store) -> None:
         position.take(session.connection())
         for table in (Aggregate, OwnerSpread, Measurement, EnvironmentRow):
             session.execute(delete(table))
-        session.execute(update(Owner).values(confirmed=False))
+        session.execute(update(Owner).values(confirmed=False, established=False))
         published.remake(session)
         _rebuild_keys(session)
         position.write(session.connection(), 0)

@@ -18,8 +18,9 @@ from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 from ..db.tables import OwnerSpread, SigningKey, table_of
 from ..db.upsert import upsert
 from ..ranking import reproduction
-from ..ranking.confirmed import CONFIRMED
-from ..ranking.figures import Setup, Subject, at_level, counting, scaled_log
+from ..ranking.figures import Setup, Subject, at_level
+from ..ranking.medians import counting, scaled_log
+from ..ranking.owners import CONFIRMED_LABELS
 from ..ranking.reproduction import Pairs, Reproduction
 from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
 
@@ -176,7 +177,7 @@ CONFIRMED_MEMBERS = select(
 ).where(
     *(RESULTS.c[name] == bindparam(name) for name in SAME_SETUP),
     TRUSTED,
-    RESULTS.c.owner.in_(CONFIRMED),
+    RESULTS.c.owner.in_(CONFIRMED_LABELS),
 )
 HARDWARE_OF_OWNER = (
     select(*(RESULTS.c[name] for name in ("hardware", "workload", *SAME_SETUP)))

@@ -8,7 +8,9 @@ from typing import Literal
 from bench_protocol import comparison
 from bench_protocol.comparison import LogSample
 
-from .figures import TIERS, UNITS, Figure, Kind, Unit, sample_of_one
+from .figures import UNITS, Figure, Kind, Unit
+from .medians import sample_of_one
+from .owners import TIERS
 
 Pair = tuple[Figure, Figure]
 Scope = Literal["hardware", "machines"]

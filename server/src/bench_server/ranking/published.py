@@ -19,7 +19,9 @@ from bench_protocol.comparison import LogSample
 from bench_protocol.hardware import slug
 
 from ..db.tables import Aggregate, PublishedFigure
-from .figures import Children, Evidence, Figure, Setup, Subject, combine
+from .figures import Evidence, Figure, Setup, Subject
+from .medians import Children, combine
+from .owners import ONE_OWNER
 from .rows import aggregate_columns
 
 
@@ -78,7 +80,7 @@ def figure(row: PublishedFigure) -> Figure:
         repeats=1,
         runs=1,
         machines=1,
-        owners=1,
+        owners=ONE_OWNER,
         trust_level=0,
         newest_at=row.published_at,
         evidence=Evidence(row.id, row.accuracy),

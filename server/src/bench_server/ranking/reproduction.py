@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from statistics import median_high
 from typing import Literal, NamedTuple
 
-from .figures import LOG_SCALE
+from .medians import LOG_SCALE
 
 # The spread between owners without any measurement, and the owners' differences it counts for.
 PRIOR_TAU = 0.04

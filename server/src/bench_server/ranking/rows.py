@@ -7,7 +7,9 @@ from typing import Any
 from bench_protocol.comparison import LogSample
 
 from ..db.tables import Aggregate, Measurement, table_of
-from .figures import Evidence, Figure, Level, Setup, Subject, at_level, sample_of_one
+from .figures import Evidence, Figure, Level, Setup, Subject, at_level
+from .medians import sample_of_one
+from .owners import NEW, ONE_OWNER, OwnerCounts
 from .spread import Range, Spread
 
 TABLE = table_of(Aggregate)
@@ -65,7 +67,7 @@ def figure_of_result(row: Any) -> Figure:
         repeats=1,
         runs=1,
         machines=1,
-        owners=1,
+        owners=ONE_OWNER,
         trust_level=row.trust_level,
         newest_at=row.received_at,
         evidence=evidence(row, row.submission_id),
@@ -118,7 +120,8 @@ FIGURE_COLUMNS = tuple(
         *("owner", "machine_id", "run_id", "environment_id"),
         *("ns_per_sample", "fastest_ns", "slowest_ns"),
         *("value_count", "value_log_mean", "value_log_variance", "value_unit"),
-        *("repeats", "runs", "machines", "owners", "confirmed_owners", "trust_level", "newest_at"),
+        *("repeats", "runs", "machines", "owners"),
+        *("confirmed_owners", "established_owners", "trust_level", "newest_at"),
         *("result_id", "accuracy", "joules_per_sample", "energy_scope"),
         *("spread", "spread_between", "machines_fastest_ns", "machines_slowest_ns"),
         *("disturbed", "left_out"),
@@ -133,7 +136,7 @@ def figure(row: Sequence[Any]) -> Figure:
         framework, device, recipe, batch_size, precision, data, timing,
         owner, machine_id, run_id, environment_id, time, fastest, slowest,
         count, log_mean, log_variance, unit,
-        repeats, runs, machines, owners, confirmed_owners, trust_level, newest_at,
+        repeats, runs, machines, owners, confirmed, established, trust_level, newest_at,
         result_id, accuracy, joules_per_sample, energy_scope,
         spread, spread_between, machines_fastest_ns, machines_slowest_ns, disturbed, left_out,
     ) = row  # fmt: skip
@@ -153,11 +156,10 @@ def figure(row: Sequence[Any]) -> Figure:
         repeats=repeats,
         runs=runs,
         machines=machines,
-        owners=owners,
+        owners=OwnerCounts(confirmed, established, owners - confirmed - established),
         trust_level=trust_level,
         newest_at=newest_at,
         evidence=Evidence(result_id, accuracy, joules_per_sample, energy_scope),
-        confirmed_owners=confirmed_owners,
         published=level == "published",
         spread=Spread(spread, spread_between),
         machines_range=machines_range(machines_fastest_ns, machines_slowest_ns),
@@ -166,8 +168,12 @@ def figure(row: Sequence[Any]) -> Figure:
     )
 
 
-def aggregate_columns(level: str, aggregate: Figure) -> dict[str, Any]:
-    """The columns of a figure of this level."""
+def aggregate_columns(level: str, aggregate: Figure, kind: int = NEW) -> dict[str, Any]:
+    """The columns of a figure of this level.
+
+    Args:
+        kind: the kind of an owner; no matter at other levels.
+    """
     subject, proof = aggregate.subject, aggregate.evidence
     fastest_machine, slowest_machine = aggregate.machines_range or (None, None)
     return {
@@ -186,8 +192,10 @@ def aggregate_columns(level: str, aggregate: Figure) -> dict[str, Any]:
         "repeats": aggregate.repeats,
         "runs": aggregate.runs,
         "machines": aggregate.machines,
-        "owners": aggregate.owners,
-        "confirmed_owners": aggregate.confirmed_owners,
+        "owners": aggregate.owners.total,
+        "confirmed_owners": aggregate.owners.confirmed,
+        "established_owners": aggregate.owners.established,
+        "owner_kind": kind,
         "trust_level": aggregate.trust_level,
         "newest_at": aggregate.newest_at,
         "result_id": proof.result_id,

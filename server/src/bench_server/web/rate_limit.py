@@ -1,7 +1,9 @@
 """Middleware: rate limit per client address and an optional read token."""
 
 import hmac
+import ipaddress
 import math
+import secrets
 import time
 from base64 import b64decode
 
@@ -16,6 +18,25 @@ from . import problems
 
 # Paths open without a token, for load balancers, proxies and agents that post.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
+
+
+# Of this process: no address is kept, and a day's hashes tell nothing once it has ended.
+_HASH_KEY = secrets.token_bytes(32)
+# A site has at least a /64 of IPv6 addresses (RFC 6177).
+SITE_BITS = 64
+
+
+def sender(host: str) -> str:
+    """The keyed hash of a client's address, of its /64 network for IPv6."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        network = host
+    else:
+        address = getattr(address, "ipv4_mapped", None) or address
+        bits = SITE_BITS if address.version == 6 else address.max_prefixlen
+        network = str(ipaddress.ip_network((address.packed, bits), strict=False))
+    return hmac.digest(_HASH_KEY, network.encode(), "sha256").hex()
 
 
 class Rate:
@@ -52,7 +73,7 @@ class AccessLimits:
         request = Request(scope)
         host = request.client.host if request.client else "unknown"
         try:
-            self.rate.spend(host, "an address")
+            self.rate.spend(host, "an address may send")
         except TooManyRequests as error:
             await problems.refusal(request, error)(scope, receive, send)
             return

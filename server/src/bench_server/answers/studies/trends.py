@@ -21,8 +21,9 @@ from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
 from ...ranking.compare import Comparison, compare_on_machines, corrected
-from ...ranking.confirmed import confirmed_owners
-from ...ranking.figures import Figure, Setup, of_machines, of_runs
+from ...ranking.figures import Figure, Setup
+from ...ranking.medians import of_machines, of_runs
+from ...ranking.owners import kinds_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
 from ..history import runs_and_changes
@@ -153,8 +154,9 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
         Version.of(name, versions[name])
         for name in sorted(versions, key=lambda name: (version_key(name) or "", name))
     ]
-    confirmed = confirmed_owners(session.connection())
-    figures = [of_machines(version.machines.values(), confirmed)[0] for version in ordered]
+    owners = (one.subject.owner for version in ordered for one in version.machines.values())
+    kinds = kinds_of(session.connection(), owners)
+    figures = [of_machines(version.machines.values(), kinds)[0] for version in ordered]
     updates, count = _updates(session, ordered)
     return TrendsAnswer(
         hardware=figures[0].hardware,
@@ -169,7 +171,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 **rate_fields(combined),
                 repeats=combined.repeats,
                 machines=combined.machines,
-                owners=combined.owners,
+                owners=combined.owners.total,
                 update=update,
             )
             for version, combined, update in zip(ordered, figures, updates, strict=True)

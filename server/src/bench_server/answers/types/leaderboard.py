@@ -8,7 +8,8 @@ from bench_protocol.comparison import figure_interval
 from bench_protocol.peaks import mfu
 from bench_protocol.workloads import Workload
 
-from ...ranking.figures import Figure, Tier, Unit
+from ...ranking.figures import Figure, Unit
+from ...ranking.owners import OWNER_KINDS, OwnerCounts, OwnerKind, Tier
 from ...ranking.score import Score
 from ...ranking.spread import Between, unsteady
 
@@ -37,7 +38,7 @@ class WorkloadAnswer:
 @dataclass(frozen=True)
 class FigureAnswer:
     """One hardware in one set-up: the median over owners of their machines' medians, which are
-    medians over runs. Where two or more owners are confirmed, it is over the confirmed ones alone.
+    medians over runs. It is over the owners of the kinds that decide (``owners_that_decide``).
     The median of an even number is the slower of the two in the middle, so ``result_id`` is a
     repeat of exactly this speed; ``accuracy`` and energy are those of it.
 
@@ -63,9 +64,12 @@ class FigureAnswer:
     ``short``. A figure is of one of the two; a published one is long, because its source timed
     whole runs.
 
-    ``tier``: ``confirmed`` with two or more confirmed owners, ``several`` with three or more
-    owners that count, else ``provisional``; null for a machine, a result and a published figure.
-    ``owners`` have a figure, and ``confirmed_owners`` of them are confirmed; repeats, runs and
+    ``owners`` have a figure: ``confirmed_owners``, ``established_owners`` and ``new_owners``.
+    ``owners_that_decide``: ``confirmed`` where two or more are confirmed, else ``established``
+    where any is confirmed or established (both decide), else ``new`` (all decide). The others are
+    counted and not used. ``tier``: ``confirmed`` with two or more confirmed owners, ``several``
+    with three or more confirmed or established ones that count, ``provisional`` with fewer, ``new``
+    with new owners alone; null for a machine, a result and a published figure. Repeats, runs and
     machines are those that count. ``trust_level``: more than half of the owners that count have it
     or a higher one; so have more than half of an owner's machines, of a machine's runs and of a
     run's results.
@@ -106,11 +110,19 @@ class FigureAnswer:
     machines: int
     owners: int
     confirmed_owners: int
+    established_owners: int
+    new_owners: int
+    owners_that_decide: OwnerKind
     tier: Tier | None
     trust_level: int
     published: bool
     newest_at: datetime
     result_id: str
+
+    @property
+    def owner_words(self) -> str:
+        """How many owners of each kind have a figure, and which decide."""
+        return OwnerCounts(self.confirmed_owners, self.established_owners, self.new_owners).words
 
     @property
     def machines_disagree(self) -> bool:
@@ -319,8 +331,11 @@ def figure_fields(figure: Figure, workload: Workload) -> dict[str, Any]:
         "repeats": figure.repeats,
         "runs": figure.runs,
         "machines": figure.machines,
-        "owners": figure.owners,
-        "confirmed_owners": figure.confirmed_owners,
+        "owners": figure.owners.total,
+        "confirmed_owners": figure.owners.confirmed,
+        "established_owners": figure.owners.established,
+        "new_owners": figure.owners.new,
+        "owners_that_decide": OWNER_KINDS[figure.owners.deciding],
         "tier": figure.tier,
         "trust_level": figure.trust_level,
         "published": figure.published,

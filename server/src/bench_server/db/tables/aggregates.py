@@ -21,6 +21,7 @@ class Aggregate(InSetup, Table, table=True):
 
     ``parent_id`` is the aggregate above. ``value_...`` are :attr:`.figures.Figure.values`,
     ``machines_..._ns`` its range of machines, ``spread_between`` what its spread is between.
+    ``owner_kind``: of an owner, as its place in :data:`.owners.OWNER_KINDS`.
     """
 
     __tablename__ = "standing"
@@ -30,7 +31,9 @@ class Aggregate(InSetup, Table, table=True):
             name="level_known",
         ),
         CheckConstraint("ns_per_sample > 0", name="has_time"),
-        Index("ix_standing_children", "parent_id", "ns_per_sample", "id", "disturbed"),
+        Index(
+            "ix_standing_children", "parent_id", "ns_per_sample", "id", "disturbed", "owner_kind"
+        ),
         Index("ix_standing_board", "level", "workload_digest", "batch_size", "precision"),
         Index("ix_standing_hardware", "level", "hardware_slug", "workload_digest"),
         Index("ix_standing_machine", "level", "machine_id", "workload_digest"),
@@ -58,6 +61,8 @@ class Aggregate(InSetup, Table, table=True):
     machines: int
     owners: int
     confirmed_owners: int = 0
+    established_owners: int = 0
+    owner_kind: int = 0
     trust_level: int
     newest_at: datetime = Field(sa_type=UtcDateTime)
     result_id: str = Field(max_length=16)

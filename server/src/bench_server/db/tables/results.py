@@ -19,6 +19,10 @@ from .base import InSetup, Table, UtcDateTime
 COUNTED = ("rankable", "ns_per_sample", "submission_id")
 IN_RUN = (*COUNTED, "disturbed")
 NEWEST = ("received_at", "submission_id")
+TRUSTED: dict[str, Any] = {
+    "sqlite_where": text("rankable = 1 AND trust_level >= 3"),
+    "postgresql_where": text("rankable AND trust_level >= 3"),
+}
 UNRANKED: dict[str, Any] = {
     "sqlite_where": text("rankable IS 0"),
     "postgresql_where": text("rankable IS false"),
@@ -102,6 +106,8 @@ class Measurement(InSetup, Table, table=True):
         Index("ix_measurement_machine", "machine_id", "cell_digest", "started_at"),
         Index("ix_measurement_hardware", "hardware_slug", *NEWEST),
         Index("ix_measurement_newest", *NEWEST),
+        # The oldest and the newest trusted result of an owner (:mod:`.owners`).
+        Index("ix_measurement_trusted", "owner", "received_at", **TRUSTED),
         Index("ix_measurement_challenge", "challenge_id", "workload_digest"),
         *(
             Index(f"ix_measurement_{name}", name, *NEWEST)

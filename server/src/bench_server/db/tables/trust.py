@@ -17,7 +17,8 @@ from .base import InCell, Table, UtcDateTime
 
 
 class Owner(Table, table=True):
-    """A label that groups keys; ``confirmed`` when the operator vouches for it."""
+    """A label that groups keys; ``confirmed`` when the operator vouches for it, ``established`` by
+    its results (:mod:`bench_server.ranking.owners`)."""
 
     __tablename__ = "owner"
     __table_args__ = (
@@ -31,6 +32,7 @@ class Owner(Table, table=True):
 
     label: str = Field(primary_key=True, max_length=80)
     confirmed: bool = False
+    established: bool = False
 
 
 class SigningKey(Table, table=True):

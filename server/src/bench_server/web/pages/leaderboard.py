@@ -15,7 +15,7 @@ from ...answers.facets import Facet, facets
 from ...answers.families import FAMILIES
 from ...answers.filters import BoardFilters
 from ...answers.types import Board, BoardRow, HardwareScore
-from ...ranking.figures import TIERS, Tier
+from ...ranking.owners import TIERS, Tier
 from ..dots import DotPlot, Row, Value, dot_plot
 from ..heads import HEADS
 from .common import Choice, address, hardware_choices, vendor
@@ -53,8 +53,9 @@ NOT_ALL_HAVE = {
 }
 HEADINGS: dict[Tier, str] = {
     "confirmed": "Measured by two or more confirmed owners",
-    "several": "Measured by three or more owners",
-    "provisional": "Provisional: measured by fewer than three owners",
+    "several": "Measured by three or more established owners",
+    "provisional": "Provisional: measured by fewer than three established owners",
+    "new": "Provisional: measured by new owners alone",
 }
 # Vendors with a colour of their own (site.css).
 # Parameters that are fields of the form; the form has the others as hidden fields.

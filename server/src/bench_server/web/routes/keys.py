@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Path, Request, Response
 from fastapi.concurrency import run_in_threadpool
 
 from bench_protocol import statement
@@ -18,6 +18,7 @@ from ...answers.types import (
 )
 from ...db.tables import Owner
 from ...ingest import key_events
+from ..rate_limit import Rate, sender
 from .deps import (
     AuthorityDep,
     Body,
@@ -37,7 +38,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
     "",
     summary="Enroll, rotate or revoke a key with a signed event",
     status_code=201,
-    responses=problems(400, 403, 413, 415, 422)
+    responses=problems(400, 403, 413, 415, 422, 429)
     | {200: {"description": "already done", "model": KeyEventAnswer}},
     openapi_extra=json_body(
         key_events.Enrollment.model_json_schema(),
@@ -49,6 +50,7 @@ router = APIRouter(prefix="/api/v1/keys", tags=["keys"])
     ),
 )
 async def submit_key_event(
+    request: Request,
     store: StoreDep,
     authority: AuthorityDep,
     settings: SettingsDep,
@@ -56,8 +58,15 @@ async def submit_key_event(
     now: Now,
     response: Response,
 ) -> KeyEventAnswer:
-    policy = settings.enrollment
-    event = await run_in_threadpool(key_events.accept, raw, store, authority, policy, now)
+    rate: Rate = request.app.state.enroll_rate
+    address = sender(request.client.host if request.client else "unknown")
+
+    def spend() -> None:
+        rate.spend(address, "an address may enroll")
+
+    event = await run_in_threadpool(
+        key_events.accept, raw, store, authority, settings.enrollment, now, spend
+    )
     response.status_code = 201 if event.created else 200
     with store.reading() as session:
         owner = session.get_one(Owner, event.key.owner)

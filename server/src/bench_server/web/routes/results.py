@@ -101,7 +101,7 @@ async def submit_results(request: Request) -> Response:
     rate: Rate = state.key_rate
 
     def spend(key_id: str) -> None:
-        rate.spend(key_id, "a key")
+        rate.spend(key_id, "a key may send")
 
     body = await documents(request)
     raws = [line.raw for line in body] if isinstance(body, list) else [body]

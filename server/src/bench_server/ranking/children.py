@@ -1,0 +1,286 @@
+"""Read the children of stored aggregates: sums, the one in the middle, and their range.
+
+The database adds up the children of each parent by kind of owner and disturbance. The one in the
+middle is found among the ids and times of all if they are few; else the database skips to it.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    ColumnElement,
+    Connection,
+    Executable,
+    Integer,
+    Row,
+    Select,
+    bindparam,
+    cast,
+    func,
+    literal,
+    select,
+    true,
+)
+
+from ..db.lists import among
+from .medians import LOG_SCALE, Children, Middle, counting, sample_of_one
+from .owners import OwnerCounts
+from .rows import (
+    RESULTS,
+    TABLE,
+    evidence,
+    machines_range,
+    sample_of,
+    spread_of,
+    spread_of_result,
+)
+from .spread import Range, range_ends
+
+# Up to this number, ids and times of all children are read to find the middle; with more, the
+# database skips to it.
+FEW = 200
+TRUST_LEVELS = (4, 3, 2, 1, 0)
+_EVIDENCE = ("accuracy", "joules_per_sample", "energy_scope", "spread")
+
+
+class ChildTable(NamedTuple):
+    """How to read the children of a level: their parent and id, which of them are ranked, the kind
+    of their owner, whether they were disturbed, the columns that are summed (constants for results,
+    which are one repeat each), and how to read a middle one."""
+
+    parent: ColumnElement[str]
+    id: ColumnElement[str]
+    ranked: ColumnElement[bool]
+    kind: ColumnElement[int] | None
+    disturbed: ColumnElement[bool]
+    time: ColumnElement[float]
+    fastest: ColumnElement[float]
+    slowest: ColumnElement[float]
+    repeats: ColumnElement[int]
+    runs: ColumnElement[int]
+    machines: ColumnElement[int]
+    left_out: ColumnElement[int]
+    trust_level: ColumnElement[int]
+    newest_at: ColumnElement[Any]
+    middle_columns: tuple[ColumnElement[Any], ...]
+    read_middle: Callable[[Any], Middle]
+
+
+def _middle_result(row: Any) -> Middle:
+    time = row.ns_per_sample
+    proof, spread = evidence(row, row.id), spread_of_result(row)
+    return Middle(time, "runs", sample_of_one(time), proof, spread, None)
+
+
+def _middle_aggregate(row: Any) -> Middle:
+    return Middle(
+        row.ns_per_sample,
+        row.value_unit,
+        sample_of(row),
+        evidence(row, row.result_id),
+        spread_of(row),
+        machines_range(row.machines_fastest_ns, row.machines_slowest_ns),
+    )
+
+
+_R, _A = RESULTS.c, TABLE.c
+CHILD_RESULTS = ChildTable(
+    *(_R.run_standing, _R.submission_id, _R.rankable, None, _R.disturbed),
+    *(_R.ns_per_sample, _R.ns_per_sample, _R.ns_per_sample),
+    *(literal(1), literal(1), literal(1), literal(0), _R.trust_level, _R.received_at),
+    middle_columns=(
+        _R.submission_id.label("id"),
+        *(_R[name] for name in ("ns_per_sample", *_EVIDENCE)),
+    ),
+    read_middle=_middle_result,
+)
+CHILD_AGGREGATES = ChildTable(
+    *(_A.parent_id, _A.id, true(), _A.owner_kind, _A.disturbed),
+    *(_A.ns_per_sample, _A.fastest_ns, _A.slowest_ns),
+    *(_A.repeats, _A.runs, _A.machines, _A.left_out, _A.trust_level, _A.newest_at),
+    middle_columns=(
+        _A.id,
+        *(_A[name] for name in ("ns_per_sample", "value_unit", "value_count")),
+        *(_A[name] for name in ("value_log_mean", "value_log_variance", "result_id")),
+        *(_A[name] for name in (*_EVIDENCE, "spread_between")),
+        *(_A.machines_fastest_ns, _A.machines_slowest_ns),
+    ),
+    read_middle=_middle_aggregate,
+)
+
+
+def children_of(
+    connection: Connection, table: ChildTable, parents: Iterable[str]
+) -> dict[str, Children]:
+    """Summaries of the children of each parent that has any, by the parents' ids."""
+    groups = _groups(connection.execute(_sums(table), {"ids": list(parents)}).all())
+    places = _places(connection, table, groups)
+    ids = [place.middle_id for place in places.values()]
+    rows = connection.execute(_middles(table), {"ids": ids}) if ids else ()
+    middles = {row.id: table.read_middle(row) for row in rows}
+    return {
+        parent: group.children(places[parent], middles[places[parent].middle_id])
+        for parent, group in groups.items()
+    }
+
+
+class Group:
+    """Sums of a parent's children, in groups of one kind and disturbance. ``counted``: those of the
+    deciding owners, the undisturbed ones if there are any, as :meth:`.medians.Children.of`."""
+
+    def __init__(self, parent: str, sums: Sequence[Row[Any]]) -> None:
+        self.parent = parent
+        self.owners = OwnerCounts.add_up((row.kind, row.number) for row in sums)
+        deciding = [row for row in sums if row.kind <= self.owners.deciding]
+        self.counted = counting(deciding)
+        self.disturbed = bool(self.counted[0].disturbed)
+        # Below a disturbed child all is disturbed, so nothing is left out there.
+        others = [] if self.disturbed else [row for row in deciding if row.disturbed]
+        self.left_out = self.sum("left_out") + sum(int(row.repeats) for row in others)
+
+    def sum(self, column: str) -> int:
+        """The sum of a column over those that count."""
+        return sum(int(row._mapping[column]) for row in self.counted)
+
+    def counts(self, row: Row[Any]) -> bool:
+        """Whether a child counts."""
+        return bool(row.disturbed == self.disturbed and row.kind <= self.owners.deciding)
+
+    def children(self, place: "Place", middle: Middle) -> Children:
+        """What the median needs of them."""
+        count = self.sum("number")
+        return Children(
+            count=count,
+            owners=self.owners,
+            disturbed=self.disturbed,
+            left_out=self.left_out,
+            fastest_ns=min(row.fastest for row in self.counted),
+            slowest_ns=max(row.slowest for row in self.counted),
+            repeats=self.sum("repeats"),
+            runs=self.sum("runs"),
+            machines=self.sum("machines"),
+            trust_level=next(
+                level for level in TRUST_LEVELS if 2 * self.sum(f"trust_{level}") > count
+            ),
+            newest_at=max(row.newest_at for row in self.counted),
+            log_sum=self.sum("log_sum"),
+            log_square_sum=self.sum("log_square_sum"),
+            range=place.range,
+            middle=middle,
+        )
+
+
+class Place(NamedTuple):
+    """The id of the child in the middle, and the range of those that count."""
+
+    middle_id: str
+    range: Range
+
+
+def _groups(sums: Iterable[Row[Any]]) -> dict[str, Group]:
+    of_parent: defaultdict[str, list[Row[Any]]] = defaultdict(list)
+    for row in sums:
+        of_parent[row.parent].append(row)
+    return {parent: Group(parent, rows) for parent, rows in of_parent.items()}
+
+
+def _places(
+    connection: Connection, table: ChildTable, groups: Mapping[str, Group]
+) -> dict[str, Place]:
+    """Where the middle of each parent's children is, and their range."""
+    few = [parent for parent, group in groups.items() if group.owners.total <= FEW]
+    ordered: dict[str, list[tuple[str, float]]] = {parent: [] for parent in few}
+    for row in connection.execute(_ordered(table), {"ids": few}) if few else ():
+        if groups[row.parent].counts(row):
+            ordered[row.parent].append((row.id, row.time))
+    places = {
+        parent: _place(len(children), children.__getitem__) for parent, children in ordered.items()
+    }
+    for parent in groups.keys() - set(few):
+        group = groups[parent]
+        places[parent] = _place(group.sum("number"), partial(_nth, connection, table, group))
+    return places
+
+
+def _place(count: int, child: Callable[[int], tuple[str, float]]) -> Place:
+    """From a function that gives id and time of the nth child."""
+    fastest, slowest = range_ends(count)
+    return Place(child(count // 2)[0], Range(child(fastest)[1], child(slowest)[1]))
+
+
+def _nth(connection: Connection, table: ChildTable, group: Group, number: int) -> tuple[str, float]:
+    deciding = {} if table.kind is None else {"deciding": group.owners.deciding}
+    place = {"parent": group.parent, "disturbed": group.disturbed, "skip": number, **deciding}
+    row = connection.execute(skipped_to(table), place).one()
+    return row.id, row.time
+
+
+# -- statements, each built once -------------------------------------------------------------------
+
+
+def _kind(c: ChildTable) -> ColumnElement[int]:
+    """A run has one owner, whose kind does not matter."""
+    return (literal(0) if c.kind is None else c.kind).label("kind")
+
+
+@cache
+def _sums(c: ChildTable) -> Executable:
+    log = cast(func.round(func.ln(c.time) * LOG_SCALE), BigInteger)
+    return (
+        select(
+            c.parent.label("parent"),
+            c.disturbed.label("disturbed"),
+            _kind(c),
+            func.count().label("number"),
+            func.min(c.fastest).label("fastest"),
+            func.max(c.slowest).label("slowest"),
+            func.sum(c.repeats).label("repeats"),
+            func.sum(c.runs).label("runs"),
+            func.sum(c.machines).label("machines"),
+            func.sum(c.left_out).label("left_out"),
+            *(
+                func.sum(cast(c.trust_level >= level, Integer)).label(f"trust_{level}")
+                for level in TRUST_LEVELS
+            ),
+            func.max(c.newest_at).label("newest_at"),
+            func.sum(log).label("log_sum"),
+            func.sum(log * log).label("log_square_sum"),
+        )
+        .where(among(c.parent, "ids"), c.ranked)
+        .group_by(c.parent, c.disturbed, *([] if c.kind is None else [c.kind]))
+    )
+
+
+@cache
+def _ordered(c: ChildTable) -> Executable:
+    return (
+        select(
+            *(c.parent.label("parent"), c.id.label("id"), c.time.label("time")),
+            c.disturbed.label("disturbed"),
+            _kind(c),
+        )
+        .where(among(c.parent, "ids"), c.ranked)
+        .order_by(c.parent, c.time, c.id)
+    )
+
+
+@cache
+def skipped_to(c: ChildTable) -> Executable:
+    return (
+        select(c.id.label("id"), c.time.label("time"))
+        .where(c.parent == bindparam("parent"), c.ranked)
+        .where(c.disturbed == bindparam("disturbed", type_=Boolean))
+        .where(true() if c.kind is None else c.kind <= bindparam("deciding", type_=Integer))
+        .order_by(c.time, c.id)
+        .limit(1)
+        .offset(bindparam("skip", type_=Integer))
+    )
+
+
+@cache
+def _middles(c: ChildTable) -> Select[Any]:
+    return select(*c.middle_columns).where(among(c.id, "ids"))

@@ -1,0 +1,227 @@
+"""Medians of runs, machines, owners and hardware: pure functions.
+
+A repeat is one process. A run's figure is the median over its repeats, a machine's over its runs,
+an owner's over machines, a hardware's over owners: one value each, so that a second measurement
+does not count twice, and an owner moves a hardware's figure by no more than one value among the
+owners' (the breakdown point of the median, Huber 1964). The median of an even number is the slower
+of the two in the middle, so each figure is the time of one repeat. Repeats of one run are not
+independent of each other, so a run is the smallest unit of a comparison. Owners of the best kind
+make the figure of a hardware (:attr:`.owners.OwnerCounts.deciding`). Of what is left at each
+level, disturbed values are left out while there are others (:func:`counting`).
+
+:func:`combine` is that median, the same at each level. :mod:`.aggregates` stores its values in a
+table; :func:`figures` computes them from repeats.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple, Protocol, TypeVar
+
+from bench_protocol.comparison import LogSample
+
+from .figures import BETWEEN, UNIT_OF_LEVEL, UNITS, Evidence, Figure, Level, Subject, Unit, at_level
+from .owners import NEW, ONE_OWNER, OwnerCounts
+from .spread import Range, Spread, range_of
+
+# Logarithms are summed as integers of this part of 1, so that a sum depends on no order.
+LOG_SCALE = 100_000
+ALL_NEW: Mapping[str, int] = MappingProxyType({})
+
+
+class _Disturbable(Protocol):
+    @property
+    def disturbed(self) -> bool: ...
+
+
+Child = TypeVar("Child", bound=_Disturbable)
+
+
+def counting(children: Sequence[Child]) -> Sequence[Child]:
+    """The children that count: the undisturbed ones, or all if there are none."""
+    return [child for child in children if not child.disturbed] or children
+
+
+class Middle(NamedTuple):
+    """The child in the middle of its siblings."""
+
+    ns_per_sample: float
+    unit: Unit
+    values: LogSample
+    evidence: Evidence
+    spread: Spread
+    machines_range: Range | None
+
+
+@dataclass(frozen=True, slots=True)
+class Children:
+    """What a median needs of the one or more figures below it that count. They are ordered by time,
+    then id; of an even number ``middle`` is the slower of the two in the middle. ``owners`` counts
+    all, by the kind of their owner. ``left_out`` counts disturbed results of the deciding ones that
+    do not count, and what was left out below.
+    ``log_sum`` and ``log_square_sum`` add their times' logarithms as integers of 1/``LOG_SCALE``.
+    """
+
+    count: int
+    owners: OwnerCounts
+    disturbed: bool
+    left_out: int
+    fastest_ns: float
+    slowest_ns: float
+    repeats: int
+    runs: int
+    machines: int
+    trust_level: int
+    newest_at: datetime
+    log_sum: int
+    log_square_sum: int
+    range: Range
+    middle: Middle
+
+    @classmethod
+    def of(cls, children: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> "Children":
+        """Summarise figures that are in memory; :mod:`.children` does the same in SQL."""
+        every = sorted(children, key=lambda child: (child.ns_per_sample, child.id))
+        owners = OwnerCounts.add_up((kinds.get(child.subject.owner, NEW), 1) for child in every)
+        deciding = [
+            child for child in every if kinds.get(child.subject.owner, NEW) <= owners.deciding
+        ]
+        ordered = counting(deciding)
+        logs = [scaled_log(child.ns_per_sample) for child in ordered]
+        middle = ordered[len(ordered) // 2]
+        results = sum(child.repeats + child.left_out for child in deciding)
+        return cls(
+            count=len(ordered),
+            owners=owners,
+            disturbed=middle.disturbed,
+            left_out=results - sum(child.repeats for child in ordered),
+            fastest_ns=min(child.fastest_ns for child in ordered),
+            slowest_ns=max(child.slowest_ns for child in ordered),
+            repeats=sum(child.repeats for child in ordered),
+            runs=sum(child.runs for child in ordered),
+            machines=sum(child.machines for child in ordered),
+            trust_level=sorted(child.trust_level for child in ordered)[(len(ordered) - 1) // 2],
+            newest_at=max(child.newest_at for child in ordered),
+            log_sum=sum(logs),
+            log_square_sum=sum(log * log for log in logs),
+            range=range_of([child.ns_per_sample for child in ordered]),
+            middle=Middle(
+                middle.ns_per_sample,
+                middle.unit,
+                middle.values,
+                middle.evidence,
+                middle.spread,
+                middle.machines_range,
+            ),
+        )
+
+    @property
+    def logs(self) -> LogSample:
+        """Number, mean and variance of the logarithms of their times."""
+        n, total = self.count, self.log_sum
+        spread = n * self.log_square_sum - total * total
+        variance = spread / (n * (n - 1) * LOG_SCALE**2) if n > 1 else 0.0
+        return LogSample(n, total / (n * LOG_SCALE), variance)
+
+
+def scaled_log(ns_per_sample: float) -> int:
+    """The logarithm of a time as an integer of 1/``LOG_SCALE``."""
+    return round(math.log(ns_per_sample) * LOG_SCALE)
+
+
+def sample_of_one(ns_per_sample: float) -> LogSample:
+    """One time as a sample."""
+    return LogSample(1, scaled_log(ns_per_sample) / LOG_SCALE, 0.0)
+
+
+def combine(children: Children, level: Level, subject: Subject) -> Figure:
+    """The median over one or more figures of the level below: the middle one, with its evidence."""
+    middle = children.middle
+    time = middle.ns_per_sample
+    if level == "run":
+        values, unit = sample_of_one(time), UNITS[0]
+    elif children.count == 1:
+        values, unit = middle.values, middle.unit
+    else:
+        values, unit = children.logs, UNIT_OF_LEVEL[level]
+    between = BETWEEN[level]
+    machines_range = middle.machines_range
+    if between == "machines" and children.count > 1:
+        machines_range = max(machines_range or children.range, children.range, key=_width)
+    return Figure(
+        id=subject.id,
+        subject=subject,
+        ns_per_sample=time,
+        fastest_ns=children.fastest_ns,
+        slowest_ns=children.slowest_ns,
+        values=values,
+        unit=unit,
+        repeats=children.repeats,
+        runs=1 if level == "run" else children.runs,
+        machines=1 if level in ("run", "machine") else children.machines,
+        owners=children.owners if level == "hardware" else ONE_OWNER,
+        trust_level=children.trust_level,
+        newest_at=children.newest_at,
+        evidence=middle.evidence,
+        spread=max(middle.spread, Spread(children.range.share(time), between), key=_share),
+        machines_range=machines_range,
+        disturbed=children.disturbed,
+        left_out=children.left_out,
+    )
+
+
+def _width(one: Range) -> float:
+    return one.slowest_ns - one.fastest_ns
+
+
+def _share(one: Spread) -> float:
+    return one.share
+
+
+def figures(repeats: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
+    """One figure for each hardware, workload and set-up, fastest first. Data and timing are part of
+    the set-up, so real and generated data are separate, and so are long and short timings.
+
+    Args:
+        kinds: the kinds of owners (:func:`.owners.kinds_of`); others are new.
+    """
+    of_hardware = of_machines(of_runs(of_repeats(repeats)), kinds)
+    return sorted(of_hardware, key=lambda f: (f.ns_per_sample, f.hardware_slug, f.setup))
+
+
+def of_repeats(repeats: Iterable[Figure]) -> list[Figure]:
+    """Figures of runs from figures of their repeats."""
+    return _combined(repeats, "run")
+
+
+def of_runs(runs: Iterable[Figure]) -> list[Figure]:
+    """Figures of machines from figures of their runs, or of some of them."""
+    return _combined(runs, "machine")
+
+
+def of_machines(machines: Iterable[Figure], kinds: Mapping[str, int] = ALL_NEW) -> list[Figure]:
+    """Figures of hardware from figures of machines."""
+    return _combined(_combined(machines, "owner"), "hardware", kinds)
+
+
+def names_machine(figures: Sequence[Figure]) -> Figure:
+    """The figure that names a machine's hardware: a GPU's if there is one, else the first."""
+    return min(figures, key=lambda figure: figure.setup.device == "cpu")
+
+
+def _combined(
+    children: Iterable[Figure], level: Level, kinds: Mapping[str, int] = ALL_NEW
+) -> list[Figure]:
+    groups = _below(children, level)
+    return [combine(Children.of(group, kinds), level, subject) for subject, group in groups.items()]
+
+
+def _below(children: Iterable[Figure], level: Level) -> dict[Subject, list[Figure]]:
+    """Figures by their subject at a higher level."""
+    groups: defaultdict[Subject, list[Figure]] = defaultdict(list)
+    for child in children:
+        groups[at_level(level, child.subject)].append(child)
+    return groups

@@ -1,0 +1,160 @@
+"""What it costs to make an owner, and which owners decide (docs/adr/0015-owners-by-cost.md).
+
+An owner is *confirmed* if the operator vouches for it; *established* if 30 days or more lie between
+two of its ranked results at trust level 3 or above, whose traces the server has recomputed; else
+*new*. So a kind follows from acts and results of the log, and never from a clock.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple
+
+from sqlalchemy import Connection, and_, bindparam, literal_column, select, update
+
+from ..db.lists import among
+from ..db.tables import Measurement, Owner, table_of
+
+OwnerKind = Literal["confirmed", "established", "new"]
+# The most expensive first. A kind is stored as its place here.
+OWNER_KINDS: tuple[OwnerKind, ...] = ("confirmed", "established", "new")
+CONFIRMED, ESTABLISHED, NEW = range(len(OWNER_KINDS))
+ESTABLISHED_AFTER = timedelta(days=30)
+# From this number of confirmed owners on, they alone make a hardware's figure. One is not enough:
+# nobody would have reproduced it.
+CONFIRMED_FOR_A_FIGURE = 2
+OWNERS_FOR_A_FIGURE = 3
+# Evidence of a hardware's figure, best first: two or more confirmed owners, three or more confirmed
+# or established ones, fewer, new owners alone.
+Tier = Literal["confirmed", "several", "provisional", "new"]
+TIERS: tuple[Tier, ...] = ("confirmed", "several", "provisional", "new")
+
+
+class OwnerCounts(NamedTuple):
+    """How many owners of each kind have a figure."""
+
+    confirmed: int = 0
+    established: int = 0
+    new: int = 0
+
+    @classmethod
+    def add_up(cls, numbers: Iterable[tuple[int, int]]) -> "OwnerCounts":
+        """Add up numbers of owners, each with the place of their kind."""
+        sums = [0] * len(OWNER_KINDS)
+        for kind, number in numbers:
+            sums[kind] += number
+        return cls(*sums)
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+    @property
+    def older(self) -> int:
+        """Those that cost something to make."""
+        return self.confirmed + self.established
+
+    @property
+    def deciding(self) -> int:
+        """The place of the cheapest kind that decides: the confirmed owners alone where there are
+        two, else the confirmed and established ones if there are any, else all."""
+        if self.confirmed >= CONFIRMED_FOR_A_FIGURE:
+            return CONFIRMED
+        return ESTABLISHED if self.older else NEW
+
+    @property
+    def words(self) -> str:
+        """As in "3 confirmed, 2 established, 100 new; the 3 confirmed decide"."""
+        numbers = zip(self, OWNER_KINDS, strict=True)
+        kinds = ", ".join(f"{number:,} {kind}" for number, kind in numbers if number)
+        if self.total == sum(self[: self.deciding + 1]):
+            return kinds
+        if self.deciding == CONFIRMED:
+            return f"{kinds}; the {self.confirmed:,} confirmed decide"
+        first = "confirmed and established" if self.confirmed else "established"
+        if not self.established:
+            first = "confirmed"
+        verb = "decides" if self.older == 1 else "decide"
+        return f"{kinds}; the {self.older:,} {first} {verb}"
+
+    def tier(self, counted: int) -> Tier:
+        """The tier of a figure.
+
+        Args:
+            counted: how many of the deciding owners count in it; disturbed ones may not.
+        """
+        if not self.older:
+            return "new"
+        if counted < CONFIRMED_FOR_A_FIGURE:
+            return "provisional"
+        if self.deciding == CONFIRMED:
+            return "confirmed"
+        return "several" if counted >= OWNERS_FOR_A_FIGURE else "provisional"
+
+
+# Below the level of hardware a figure has one owner, whose kind does not matter.
+ONE_OWNER = OwnerCounts(new=1)
+
+
+def confirmed_owners(connection: Connection) -> frozenset[str]:
+    """Labels of the confirmed owners."""
+    return frozenset(connection.scalars(CONFIRMED_LABELS))
+
+
+def kinds_of(connection: Connection, labels: Iterable[str]) -> Mapping[str, int]:
+    """The place of each owner's kind in ``OWNER_KINDS``, by label."""
+    rows = connection.execute(KINDS, {"ids": sorted(set(labels))})
+    return {
+        row.label: CONFIRMED if row.confirmed else ESTABLISHED if row.established else NEW
+        for row in rows
+    }
+
+
+def first_trusted(connection: Connection, labels: Iterable[str]) -> dict[str, datetime]:
+    """When the oldest trusted result of each owner that is not established was received."""
+    rows = connection.execute(SPANS, {"ids": sorted(set(labels))})
+    return {row.label: row.first for row in rows if row.first and not row.established}
+
+
+def establish(connection: Connection, labels: Iterable[str]) -> list[str]:
+    """Store which of these owners are established by their present results.
+
+    Returns:
+        The labels of those that are now and were not before, and the other way round.
+    """
+    rows = connection.execute(SPANS, {"ids": sorted(set(labels))}).all()
+    changed = [
+        {"of": row.label, "established": not row.established}
+        for row in rows
+        if row.established is not _spans(row.first, row.last)
+    ]
+    if changed:
+        connection.execute(SET_ESTABLISHED, changed)
+    return [row["of"] for row in changed]
+
+
+def _spans(first: datetime | None, last: datetime | None) -> bool:
+    return first is not None and last is not None and last - first >= ESTABLISHED_AFTER
+
+
+# -- statements, each built once -------------------------------------------------------------------
+
+_OWNERS, _RESULTS = table_of(Owner), table_of(Measurement)
+KINDS = select(_OWNERS.c.label, _OWNERS.c.confirmed, _OWNERS.c.established).where(
+    among(_OWNERS.c.label, "ids")
+)
+CONFIRMED_LABELS = select(_OWNERS.c.label).where(_OWNERS.c.confirmed)
+# A constant, so that SQLite uses the partial index of these results.
+TRUSTED = and_(_RESULTS.c.rankable, _RESULTS.c.trust_level >= literal_column("3"))
+_RECEIVED = _RESULTS.c.received_at
+_OF_OWNER = select(_RECEIVED).where(_RESULTS.c.owner == _OWNERS.c.label, TRUSTED).limit(1)
+SPANS = select(
+    _OWNERS.c.label,
+    _OWNERS.c.established,
+    _OF_OWNER.order_by(_RECEIVED).correlate(_OWNERS).scalar_subquery().label("first"),
+    _OF_OWNER.order_by(_RECEIVED.desc()).correlate(_OWNERS).scalar_subquery().label("last"),
+).where(among(_OWNERS.c.label, "ids"))
+SET_ESTABLISHED = (
+    update(_OWNERS)
+    .where(_OWNERS.c.label == bindparam("of"))
+    .values(established=bindparam("established"))
+)

@@ -1,0 +1,169 @@
+"""Owners by cost: who is established, and that a crowd of new owners moves nothing."""
+
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import select
+from tests.fakes import results, said, trusted
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster, bind
+from tests.fakes.projected import project, settle
+from tests.server.test_plans import plan, statements
+from tests.server.test_tiers import decide
+
+from bench_protocol import acts
+from bench_server.db.store import Store
+from bench_server.db.tables import Owner
+from bench_server.ingest.accept import Accepted
+from bench_server.ingest.inbox import Inbox
+from bench_server.projection import outliers, reindex
+from bench_server.ranking.owners import ESTABLISHED, ESTABLISHED_AFTER, NEW, establish
+from bench_server.ranking.rows import TABLE
+
+OLD, OTHER = results.private_key(1), results.private_key(2)
+STEP_NS = 10_000_000
+LATER = trusted.BEGAN + ESTABLISHED_AFTER
+
+
+def label(seed: int = 1) -> str:
+    return acts.first_owner(results.key_id(results.private_key(seed)))
+
+
+def established(store: Store) -> list[str]:
+    project(store)
+    with store.reading() as session:
+        query = select(Owner.label).where(Owner.established)  # type: ignore[call-overload]
+        return sorted(session.scalars(query))
+
+
+def test_thirty_days_between_recomputed_results_establish_an_owner(
+    post: Poster, store: Store
+) -> None:
+    second = timedelta(seconds=1)
+    (first,) = trusted.send(store, OLD, [STEP_NS])
+    trusted.send(store, OLD, [STEP_NS], began=LATER - second)
+    assert established(store) == []
+    # Accepted, but its traces are not recomputed yet.
+    (last,) = trusted.send(store, OLD, [STEP_NS], began=LATER, projected=False)
+    assert established(store) == []
+    settle(store)
+    assert established(store) == [label()]
+    reindex.reindex(store)
+    assert established(store) == [label()]
+    # It follows from the present results.
+    decide(store, "flag", result=last, reason="a reason")
+    assert established(store) == []
+    decide(store, "restore", result=last)
+    assert established(store) == [label()]
+    assert said.act(post, "withdraw", result=first).status_code == 200
+    assert established(store) == []
+
+
+def test_results_without_recomputed_traces_establish_nobody(post: Poster, store: Store) -> None:
+    identity = post.made()
+    trusted.send(store, OLD, [STEP_NS], began=LATER)
+    assert post.http.get(f"/api/v1/results/{identity}").json()["trust_level"] == 2
+    assert established(store) == []
+
+
+def test_an_owner_is_established_whoever_its_keys_were(post: Poster, store: Store) -> None:
+    post.enroll(OTHER)
+    trusted.send(store, OLD, [STEP_NS])
+    trusted.send(store, OTHER, [STEP_NS], began=LATER)
+    assert established(store) == []
+    for key in (OLD, OTHER):
+        decide(store, "assign", key=results.key_id(key), owner="lab")
+    assert established(store) == ["lab"]
+    decide(store, "assign", key=results.key_id(OTHER), owner=label(2))
+    assert established(store) == []
+
+
+def crowd(post: Poster, store: Store, seeds: range) -> None:
+    """A fast result of each of these owners, in three set-ups and on two hardware, in one batch."""
+    brands = ("Intel(R) Core(TM) i7-8700", "Intel(R) Core(TM) i3-8100")
+    raws = []
+    for seed in seeds:
+        key = results.private_key(seed)
+        post.enroll(key)
+        for brand, recipe in ((brands[0], "naive"), (brands[0], "tuned"), (brands[1], "naive")):
+            result = results.make_result(
+                key=key,
+                machine=results.make_machine(brand, seed=seed),
+                cell=results.make_cell(recipe=recipe),
+                step_ns=STEP_NS // 2,
+            )
+            raws.append(results.sealed(bind(store, result, LATER), key))
+    answers = [waiting.result(60) for waiting in Inbox(store, AUTHORITY).accept(raws, LATER)]
+    assert all(isinstance(answer, Accepted) for answer in answers)
+    project(store)
+
+
+def board(post: Poster) -> list[dict[str, object]]:
+    rows: list[dict[str, object]] = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()[
+        "rows"
+    ]
+    return rows
+
+
+def bounds(store: Store) -> list[outliers.OtherOwners]:
+    """What a result of a stranger, and of an established one, is compared with."""
+    with store.reading() as session:
+        connection = session.connection()
+        hardware = select(TABLE.c.id).where(
+            TABLE.c.level == "hardware",
+            TABLE.c.recipe == "naive",
+            TABLE.c.hardware_slug == "intel-core-i7-8700",
+        )
+        id = str(connection.scalar(hardware))
+        places = [outliers.Place(id, "stranger", kind) for kind in (NEW, ESTABLISHED)]
+        found = outliers.others(connection, places)
+        return [found[place] for place in places]
+
+
+@pytest.mark.parametrize("kind", ["established", "confirmed"])
+def test_a_hundred_new_owners_move_no_place_median_or_bound(
+    post: Poster, store: Store, kind: str
+) -> None:
+    trusted.send(store, OLD, [STEP_NS])
+    if kind == "established":
+        trusted.send(store, OLD, [STEP_NS], began=LATER)
+    else:
+        decide(store, "confirm", owner=label())
+    (before,), bound = board(post), bounds(store)
+    assert bound[0].owners == 1
+    crowd(post, store, range(100, 200))
+    first, *others = board(post)
+    counts = ("owners", "new_owners")
+    assert [first[name] for name in counts] == [101, 100]
+    same = ("rank", "result_id", "samples_per_second", "tier", "repeats", "trust_level")
+    assert [first[name] for name in same] == [before[name] for name in same]
+    assert (first["tier"], first["owners_that_decide"]) == ("provisional", "established")
+    assert [(row["hardware_slug"], row["rank"], row["tier"]) for row in others] == [
+        ("intel-core-i3-8100", 2, "new")
+    ]
+    assert bounds(store) == bound
+    words = f"1 {kind}, 100 new; the 1 {kind} decides"
+    for address in ("/?workload=mnist-cnn", "/hardware/intel-core-i7-8700"):
+        assert words in post.http.get(address).text
+    # With a filter the figure is computed from its runs, by the same rule.
+    filtered = post.http.get("/api/v1/leaderboard?workload=mnist-cnn&where=os=linux").json()
+    assert filtered["rows"][0]["result_id"] == first["result_id"]
+    reindex.reindex(store)
+    assert board(post) == [first, *others]
+
+
+def test_the_first_owner_of_a_hardware_has_a_row(post: Poster) -> None:
+    post.made()
+    (row,) = board(post)
+    assert (row["rank"], row["tier"], row["owners_that_decide"]) == (1, "new", "new")
+    assert "Owners: 1 new" in post.http.get("/?workload=mnist-cnn").text
+
+
+def test_what_establishes_an_owner_is_read_from_an_index(store: Store) -> None:
+    """Each new result asks for it. PostgreSQL reads an empty table without an index."""
+    with statements(store) as seen, store.reading() as session:
+        establish(session.connection(), ["a"])
+    ((statement, parameters),) = [one for one in seen if "trust_level >= 3" in one[0]]
+    if store.engine.dialect.name == "sqlite":
+        with store.engine.connect() as connection:
+            assert plan(connection, statement, parameters).count("ix_measurement_trusted") == 2
