@@ -123,7 +123,7 @@ def show_answer(console: Console, answer: Document) -> None:
     """Print the document for people: each kind of warning once, then the verdict."""
     for warning in answer["warnings"]:
         say(console, f"Warning: {warning['words']}", WARNING)
-    if answer["low"] is not None and answer["high"] / answer["low"] > WIDE:
+    if answer["speed_up_low"] is not None and answer["speed_up_high"] / answer["speed_up_low"] > WIDE:
         say(console, "The interval is wide: more pairs (--repeats) or an idle machine narrow it.")
     good = answer["kind"] in ("faster", "slower")
     say(console, verdict_line(answer), GOOD if good else "")
