@@ -14,7 +14,7 @@ from bench_protocol import format as people
 from bench_protocol.comparison import SpeedVerdict
 from bench_protocol.result import Warn
 
-from ..base.messages import BlockDone, PhaseBegan
+from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side
 
 Document = dict[str, Any]
@@ -45,7 +45,7 @@ class AbDisplay:
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         self._show()
 
     def finished(self, pair: Pair) -> None:
