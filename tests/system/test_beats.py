@@ -6,6 +6,7 @@ is measured follows from the test alone. The network's faults are real.
 
 import asyncio
 import os
+import secrets
 import signal
 import socket
 import subprocess
@@ -95,28 +96,33 @@ class World:
 
 
 class Network:
-    """Middleware: beats pass through the world's network."""
+    """Middleware: beats pass through the network of the server's world."""
 
-    def __init__(self, app: FastAPI, world: World) -> None:
-        self._app, self._world = app, world
+    def __init__(self, app: FastAPI, server: "LoopbackServer") -> None:
+        self._app, self._server = app, server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope.get("path") != "/api/v1/beats":
             await Projected(self._app)(scope, receive, send)
             return
-        if not await self._world.network(send):
+        if not await self._server.world.network(send):
             await self._app(scope, receive, send)
 
 
 class LoopbackServer:
     """uvicorn in a thread, on a port that stays the same when it restarts."""
 
-    def __init__(self, world: World, database: str) -> None:
+    def __init__(self, database: str) -> None:
+        self.world = World()
         self.store = Store(database)
         migrate.migrate(self.store.engine)
         with self.store.writing() as session:
             writer.begin(session, AUTHORITY)
-        self._world = world
+        settings = Settings(address_rate="off", key_rate="off")
+        app = create_app(
+            settings, self.store, lambda: self.world.wall(), AUTHORITY, fresh_seconds=0
+        )
+        self._app = Network(app, self)
         self.port = 0
         self.start()
 
@@ -125,11 +131,7 @@ class LoopbackServer:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        settings = Settings(address_rate="off", key_rate="off")
-        app = create_app(settings, self.store, self._world.wall, AUTHORITY, fresh_seconds=0)
-        config = uvicorn.Config(
-            Network(app, self._world), port=self.port, log_level="error", lifespan="off"
-        )
+        config = uvicorn.Config(self._app, port=self.port, log_level="error", lifespan="off")
         self._server = uvicorn.Server(config)
         listening = socket.socket()
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -155,17 +157,25 @@ class LoopbackServer:
         return dict(verdict)
 
 
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackServer]:
+    folder = tmp_path_factory.mktemp("loopback")
+    made = LoopbackServer(f"sqlite:///{folder / 'server.db'}")
+    yield made
+    made.stop()
+    made.store.close()
+
+
 @pytest.fixture
 def world() -> World:
     return World()
 
 
 @pytest.fixture
-def server(world: World, tmp_path: Path) -> Iterator[LoopbackServer]:
-    made = LoopbackServer(world, f"sqlite:///{tmp_path / 'server.db'}")
-    yield made
-    made.stop()
-    made.store.close()
+def server(world: World, loopback: LoopbackServer) -> LoopbackServer:
+    """Begins in the test's world."""
+    loopback.world = world
+    return loopback
 
 
 @dataclass
@@ -236,7 +246,7 @@ def run(
         client = open_client(server.address, Home(home))
         ask_consent(client, None, yes=True)
         client.close()
-    note = journal.begin(Home(home), "ab" * 16, "cd" * 32, plan)
+    note = journal.begin(Home(home), secrets.token_hex(16), secrets.token_hex(32), plan)
     summary = agent_run.run_plan(
         note,
         Home(home),
