@@ -5,6 +5,7 @@ is measured follows from the test alone. The network's faults are real.
 """
 
 import asyncio
+import base64
 import os
 import secrets
 import signal
@@ -44,6 +45,7 @@ from bench_agent.cli.setup import open_client
 from bench_agent.cli.submit import ask_consent
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
+from bench_agent.remote import verify
 from bench_agent.remote.beats import BeatPost
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import beats as agent_beats
@@ -51,7 +53,8 @@ from bench_agent.run import journal
 from bench_agent.run import run as agent_run
 from bench_agent.run.sign import RunClock
 from bench_agent.run.worker_process import Limits, Listener
-from bench_protocol import beats
+from bench_protocol import beats, keys
+from bench_protocol.errors import BadSignature
 from bench_protocol.evidence import Beat
 from bench_protocol.result import Blocks, Measured, Result
 from bench_server.app import create_app
@@ -286,6 +289,21 @@ def test_a_run_is_bounded_by_the_servers_clock(
     verdict = server.beats_verdict(result)
     assert (verdict["passed"], verdict["figures"]["verdict"]) == (True, "bounded")
     assert verdict["figures"]["server_ns"] == verdict["figures"]["blocks_ns"] == 10 * BLOCK_NS
+
+
+def test_verify_checks_the_signed_times_offline(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    result = go(Worker(world))
+    page = httpx.get(f"{server.address}/api/v1/results").json()
+    (identity,) = (one["id"] for one in page["results"] if one["run_id"] == result.run_id)
+    bundle = verify.fetch_bundle(identity, lambda path: httpx.get(server.address + path).json())
+    timing = verify.verify(bundle).timing
+    assert timing is not None
+    assert timing.startswith("its timing was bounded by the server's clock")
+    other = base64.b64encode(keys.spki(AUTHORITY.log.public_key())).decode()
+    with pytest.raises(BadSignature, match="beat 1"):
+        verify.verify(bundle | {"log": bundle["log"] | {"challenge_key": other}})
 
 
 def test_a_long_part_posts_every_ten_seconds_after_a_minute(

@@ -72,6 +72,7 @@ def verify(
             "holds": verified.sentences,
             "log_index": verified.log_index,
             "key_id": verified.key_id,
+            "timing": verified.timing,
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -80,6 +81,8 @@ def verify(
         return
     for sentence in verified.sentences:
         typer.echo(f"holds: {sentence}")
+    if verified.timing is not None:
+        typer.echo(f"timing: {verified.timing}")
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)

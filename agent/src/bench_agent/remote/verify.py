@@ -12,10 +12,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import envelope, keys, note, receipts, statement, strict_json
+from bench_protocol import beats, envelope, keys, note, receipts, statement, strict_json
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
 from bench_protocol.receipts import Receipt
+from bench_protocol.result import Result
 
 from ..base.errors import UsageProblem
 from . import key_history
@@ -29,12 +30,16 @@ Read = Callable[[str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed."""
+    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed.
+
+    ``timing``: what its beats say; None where their signatures could not be checked.
+    """
 
     key_id: str
     log_index: int | None
     sentences: tuple[str, ...]
     payload: bytes
+    timing: str | None = None
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
@@ -110,6 +115,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     try:
         trusted = note.parse_key(log_key or bundle["log"]["key"])
         operator = statement.public_key(bundle["log"]["operator_key"])
+        challenge_key = statement.public_key(bundle["log"]["challenge_key"])
         history = key_history.replay(bundle["key"]["events"], trusted, operator)
         opened = envelope.read(strict_json.dumps(bundle["envelope"]))
         receipt = parse_receipt(bundle["receipt"])
@@ -121,7 +127,8 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     logged = _logged(opened, receipt, trusted)
     history.require_counting(key_id, receipt.index)
     history_words = f"the key's history holds: {', '.join(history.kinds)}"
-    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload)
+    timing = _timing(statement.parse_result(opened.payload), trusted.name, challenge_key)
+    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload, timing)
 
 
 def verify_own(
@@ -175,6 +182,18 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
     key_id = opened.signatures[0].key_id
     statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
     return key_id, f"the envelope is as key {key_id} signed it"
+
+
+def _timing(result: Result, origin: str, challenge_key: Ed25519PublicKey) -> str | None:
+    """What the beats say, after their signatures; None for those of another server.
+
+    Raises:
+        BadSignature: the server did not sign them for this key and challenge.
+    """
+    if result.challenge is None or result.challenge.server_origin != origin:
+        return None
+    beats.require_signed(result, challenge_key)
+    return beats.verdict(result).sentence
 
 
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:
