@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import (
     acts,
+    beats,
     envelope,
     errors,
     keys,
@@ -49,6 +50,7 @@ SAID = {
     "Revocation": acts.Revocation,
     "Act": acts.Act,
     "ChallengeIssued": acts.ChallengeIssued,
+    "SignedTime": beats.SignedTime,
     "Recomputation": recomputation.Recomputation,
     "Figures": Figures,
     "Tolerance": recomputation.Tolerance,

@@ -110,6 +110,7 @@ CONTRADICTIONS = {
 NOW = datetime.fromisoformat(results.AT)
 # Checks that need more than the result itself have cases of their own below.
 DOUBTS = {
+    "beats",
     "below_peak",
     "challenge",
     "clocks",

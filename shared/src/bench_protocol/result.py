@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
 
-from .evidence import Asked, Attestation, Beat, DeviceProbe
+from .evidence import MOST_BEATS, Asked, Attestation, Beat, DeviceProbe
 from .machine import Environment, Machine, Setting
 from .matrix import Cell, Precision
 from .units import (
@@ -130,10 +130,15 @@ class Blocks(Wire):
         return len(self.durations_ns) * self.steps_per_block + rest
 
     @property
+    def all_durations_ns(self) -> tuple[int, ...]:
+        """The time of every block, the last one included."""
+        rest = (self.last_block.duration_ns,) if self.last_block else ()
+        return (*self.durations_ns, *rest)
+
+    @property
     def total_ns(self) -> int:
         """The time of all timed steps."""
-        rest_ns = self.last_block.duration_ns if self.last_block else 0
-        return sum(self.durations_ns) + rest_ns
+        return sum(self.all_durations_ns)
 
     @model_validator(mode="after")
     def _a_loss_a_block(self) -> "Blocks":
@@ -364,7 +369,7 @@ class Result(Wire):
     telemetry: Telemetry = Telemetry()
     warnings: tuple[Warn, ...] = Field(default=(), max_length=64)
     nonce: Sha256 | None = Field(default=None, exclude_if=_absent)
-    beats: tuple[Beat, ...] = Field(default=(), max_length=1_000, exclude_if=_absent)
+    beats: tuple[Beat, ...] = Field(default=(), max_length=MOST_BEATS, exclude_if=_absent)
     asked: Asked | None = Field(default=None, exclude_if=_absent)
     probes: tuple[DeviceProbe, ...] = Field(default=(), max_length=32, exclude_if=_absent)
     attestations: tuple[Attestation, ...] = Field(default=(), max_length=16, exclude_if=_absent)

@@ -1,7 +1,7 @@
 """Messages between the agent and its worker process.
 
 The job goes in as one JSON document on standard input. On a file descriptor of its own the worker
-answers with JSON lines: ``PhaseBegan`` and ``BlockDone`` while it works, so that the parent can
+answers with JSON lines: ``WorkerEvent`` while it works, so that the parent can
 show progress, see a stall, and know the phase of a crash; last one ``Answer``. Output of libraries
 goes to the log and cannot corrupt the answer.
 """
@@ -13,7 +13,7 @@ from pydantic import Field, TypeAdapter
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Cell, Device, DeviceKind
 from bench_protocol.result import Failed, Outcome, Phase, Seed, Trace, Warn
-from bench_protocol.units import DurationNs, PositiveCount, Sha256, Wire
+from bench_protocol.units import DurationNs, Finite, PositiveCount, Sha256, Wire
 from bench_protocol.workloads import Workload
 
 from .self_test import Figures
@@ -66,6 +66,14 @@ class BlockDone(Wire):
     duration_ns: DurationNs
     steps: PositiveCount
     share_done: float
+
+
+class TimingEnded(Wire):
+    """The last block has ended, and its loss was read. ``losses``: those of the warm-up."""
+
+    event: Literal["timed"] = "timed"
+    last_loss: Finite | None
+    losses: tuple[Finite | None, ...] = ()
 
 
 class Answer(Wire):
@@ -123,6 +131,7 @@ class SelfTestAnswer(Wire):
     failed: Failed | None = None
 
 
+WorkerEvent = PhaseBegan | BlockDone | TimingEnded
 LastMessage = Answer | Probe | TraceAnswer | SelfTestAnswer
-Message = Annotated[PhaseBegan | BlockDone | LastMessage, Field(discriminator="event")]
-MESSAGE: TypeAdapter[PhaseBegan | BlockDone | LastMessage] = TypeAdapter(Message)
+Message = Annotated[WorkerEvent | LastMessage, Field(discriminator="event")]
+MESSAGE: TypeAdapter[WorkerEvent | LastMessage] = TypeAdapter(Message)

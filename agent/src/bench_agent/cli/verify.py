@@ -79,6 +79,7 @@ def verify(
             "log_index": verified.log_index,
             "key_id": verified.key_id,
             "shows": [vars(one) for one in statements],
+            "timing": verified.timing,
         }
         if recompute:
             document["recomputed"] = [vars(item) for item in compared]
@@ -88,6 +89,8 @@ def verify(
     shown = console()
     for sentence in verified.sentences:
         say(shown, f"OK  {sentence}", GOOD)
+    if verified.timing is not None:
+        say(shown, f"timing: {verified.timing}")
     if bundle is not None and trusted is None:
         typer.echo(f"trusting the log key in the bundle: {bundle['log']['key']}")
     _say(compared)

@@ -14,7 +14,7 @@ from bench_protocol import format as people
 from bench_protocol.comparison import SpeedVerdict
 from bench_protocol.result import Warn
 
-from ..base.messages import BlockDone, PhaseBegan
+from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side
 from .console import GOOD, WARNING, say
 from .names import short_name
@@ -56,7 +56,7 @@ class AbDisplay:
     def __exit__(self, *_: object) -> None:
         self._status.stop()
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         self._show()
 
     def finished(self, pair: Pair) -> None:
@@ -123,9 +123,10 @@ def show_answer(console: Console, answer: Document) -> None:
     """Print the document for people: each kind of warning once, then the verdict."""
     for warning in answer["warnings"]:
         say(console, f"Warning: {warning['words']}", WARNING)
-    if answer["speed_up_low"] is not None and answer["speed_up_high"] / answer["speed_up_low"] > WIDE:
+    low, high = answer["speed_up_low"], answer["speed_up_high"]
+    if low is not None and high / low > WIDE:
         say(console, "The interval is wide: more pairs (--repeats) or an idle machine narrow it.")
-    good = answer["kind"] in ("faster", "slower")
+    good = answer["verdict_kind"] in ("faster", "slower")
     say(console, verdict_line(answer), GOOD if good else "")
 
 

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from bench_protocol.result import Result
 
 from ..base.errors import ServerUnreachable
-from ..base.messages import BlockDone, PhaseBegan
+from ..base.messages import TimingEnded, WorkerEvent
 from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
@@ -38,8 +38,9 @@ class EventLines:
         cell, seconds = planned.cell.model_dump(mode="json"), round(planned.estimate_seconds, 1)
         self._write("started", cell=cell, repeat=repeat, estimate_seconds=seconds)
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
-        self._write(**message.model_dump())
+    def heard(self, message: WorkerEvent) -> None:
+        if not isinstance(message, TimingEnded):
+            self._write(**message.model_dump())
 
     def sensed(self, reading: Reading) -> None:
         self._write("sensors", **reading)

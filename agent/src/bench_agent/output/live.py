@@ -15,7 +15,7 @@ from bench_protocol.figures import samples_per_second
 from bench_protocol.result import Failed, Result
 
 from ..base.errors import ServerUnreachable
-from ..base.messages import BlockDone, PhaseBegan
+from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 from ..plan.plan import Plan, PlannedCell
 from ..remote.submit import Delivery
 from ..run.telemetry import Reading
@@ -107,12 +107,12 @@ class LiveDisplay:
             self._state.current = planned
             self._state.doing = PHASES["start"]
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         if not (self._state and self._state.current):
             return
         if isinstance(message, PhaseBegan):
             self._state.doing = PHASES[message.phase]
-        else:
+        elif isinstance(message, BlockDone):
             samples = message.steps * self._state.current.cell.batch_size
             self._state.rate = samples * 1e9 / message.duration_ns
             self._state.share_done = min(1.0, message.share_done)

@@ -60,6 +60,12 @@ def token_for(server: str, environ: Mapping[str, str], *, named: bool) -> str | 
     return token if not home or _origin(home) == _origin(server) else None
 
 
+def headers_of(token: str | None) -> dict[str, str]:
+    """The headers of every request; with the read token, if there is one."""
+    agent = {"User-Agent": f"bench-agent/{__version__}"}
+    return agent if token is None else agent | {"Authorization": f"Bearer {token}"}
+
+
 class Connection:
     """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
 
@@ -87,11 +93,11 @@ class Connection:
         self._now = now
         self._sleep = sleep
         self._say = say
-        headers = {"User-Agent": f"bench-agent/{__version__}"}
-        if token is not None:
-            headers["Authorization"] = f"Bearer {token}"
         self._http = httpx.Client(
-            base_url=self.server, timeout=timeout, transport=transport, headers=headers
+            base_url=self.server,
+            timeout=timeout,
+            transport=transport,
+            headers=headers_of(token),
         )
 
     def close(self) -> None:

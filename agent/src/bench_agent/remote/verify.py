@@ -14,10 +14,11 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from bench_protocol import envelope, keys, note, receipts, shows, statement, strict_json
+from bench_protocol import beats, envelope, keys, note, receipts, shows, statement, strict_json
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
 from bench_protocol.receipts import Receipt
+from bench_protocol.result import Result
 
 from ..base.errors import UsageProblem
 from . import key_history
@@ -34,12 +35,16 @@ Read = Callable[[str], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Verified:
-    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed."""
+    """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed.
+
+    ``timing``: what its beats say; None where their signatures could not be checked.
+    """
 
     key_id: str
     log_index: int | None
     sentences: tuple[str, ...]
     payload: bytes
+    timing: str | None = None
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
@@ -123,6 +128,7 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     try:
         trusted = note.parse_key(log_key or bundle["log"]["key"])
         operator = statement.public_key(bundle["log"]["operator_key"])
+        challenge_key = statement.public_key(bundle["log"]["challenge_key"])
         history = key_history.replay(bundle["key"]["events"], trusted, operator)
         opened = envelope.read(strict_json.dumps(bundle["envelope"]))
         receipt = parse_receipt(bundle["receipt"])
@@ -136,7 +142,8 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     count = len(history.kinds)
     events = f"{count} event{'s' * (count != 1)}: {', '.join(history.kinds)}"
     history_words = f"key history ({events})"
-    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload)
+    timing = _timing(statement.parse_result(opened.payload), trusted.name, challenge_key)
+    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload, timing)
 
 
 def verify_own(
@@ -212,6 +219,18 @@ def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[
     key_id = opened.signatures[0].key_id
     statement.require_author(statement.parse_result(payload).agent.key_id, key_id)
     return key_id, f"signature of key {key_id}, unaltered"
+
+
+def _timing(result: Result, origin: str, challenge_key: Ed25519PublicKey) -> str | None:
+    """What the beats say, after their signatures; None for those of another server.
+
+    Raises:
+        BadSignature: the server did not sign them for this key and challenge.
+    """
+    if result.challenge is None or result.challenge.server_origin != origin:
+        return None
+    beats.require_signed(result, challenge_key)
+    return beats.verdict(result).sentence
 
 
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:

@@ -25,7 +25,7 @@ from bench_protocol.result import Failed, Measurement, Warn
 from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.errors import UsageProblem
-from ..base.messages import Answer, BlockDone, Job, PhaseBegan, Probe, Timing
+from ..base.messages import Answer, Job, Probe, Timing, WorkerEvent
 from ..plan.estimates import MeasuredTimes
 from ..plan.plan import PlannedCell, Selection, make_plan
 from ..plan.presets import Preset
@@ -205,7 +205,7 @@ def pairs(
     b: Side,
     count: int,
     logs: Path,
-    listener: Callable[[PhaseBegan | BlockDone], None] = lambda message: None,
+    listener: Callable[[WorkerEvent], None] = lambda message: None,
     run_job: RunJob = lambda job, log, limits, listener, command: run_job(
         job, log, limits=limits, listener=listener, command=command
     ),

@@ -11,7 +11,7 @@ from bench_protocol import doubts
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Energy, Telemetry, Warn
 
-from ..base.messages import Answer, BlockDone, PhaseBegan
+from ..base.messages import Answer, WorkerEvent
 from .background_load import BackgroundLoad
 from .energy import EnergyWindow
 from .telemetry import Reading, Sampler
@@ -77,7 +77,7 @@ class Monitor:
         self._open.close()
         self._ended = self._read()
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         """Handle a message of the worker."""
         self._window.heard(message)
         self._energy.heard(message)

@@ -7,19 +7,23 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from bench_protocol.beats import first_head as first_beat
+from bench_protocol.keys import key_id
 from bench_protocol.result import Conditions, Measured, Result
 
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home
 from ..base.keys import load_or_create_key
-from ..base.messages import Answer, BlockDone, Job, PhaseBegan
+from ..base.messages import Answer, Job, WorkerEvent
 from ..machine import read_machine
 from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
+from ..remote.beats import BeatServer
 from ..remote.client import Client, IssuedChallenge, ServerRefused
 from ..remote.outbox import Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
+from .beats import Beats
 from .idle_gate import COOL, IDLE_AND_COOL, IdleGate
 from .interrupt import Stop
 from .journal import Journal, end
@@ -44,7 +48,7 @@ class Reporter(Protocol):
 
     def started(self, repeat: int, planned: PlannedCell) -> None: ...
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None: ...
+    def heard(self, message: WorkerEvent) -> None: ...
 
     def sensed(self, reading: Reading) -> None: ...
 
@@ -85,6 +89,7 @@ def run_plan(
     gate: IdleGate = IdleGate(),
     token: str | None = None,
     self_test: Callable[[PlannedCell], Answer | None] = lambda planned: None,
+    new_clock: Callable[[], RunClock] = RunClock,
 ) -> RunSummary:
     """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
 
@@ -97,6 +102,7 @@ def run_plan(
         token: the server's read token, where it is private.
         self_test: the answer in place of a repeat whose device fails its self-test, or None; see
             :meth:`.self_test.SelfTests.refusal`.
+        new_clock: starts the run's clock, again at each challenge.
 
     Raises:
         HomeProblem: key or outbox cannot be used.
@@ -109,11 +115,12 @@ def run_plan(
         preset=journal.preset,
         machine=read_machine(home),
         key=key,
-        clock=RunClock(),
+        clock=new_clock(),
     )
     outbox = Outbox(home.outbox)
     summary = RunSummary()
-    post = Posting(server, token, home, key, run.machine.machine_hash, outbox, reporter, summary)
+    machine_hash = run.machine.machine_hash
+    post = Posting(server, token, home, key, machine_hash, outbox, reporter, summary, new_clock)
     left = [planned for n, planned in plan if not outbox.find(run.run_id, planned.cell, n)]
     reporter.planned(plan, left)
     post.knock()
@@ -196,8 +203,12 @@ def _one_repeat(
     )
     cores = run.machine.cpu.logical_cores or 1
 
-    def heard(message: PhaseBegan | BlockDone) -> None:
+    first_head = first_beat(run.run_id, repeat, cell.digest)
+    beats = Beats(run.beat_server, first_head, run.clock.since_start_ns)
+
+    def heard(message: WorkerEvent) -> None:
         watch.heard(message)
+        beats.heard(message)
         reporter.heard(message)
 
     started = run.clock.now()
@@ -206,8 +217,9 @@ def _one_repeat(
     finished = run.clock.now()
     seen = watch.seen_with(answer)
     telemetry, python = watch.telemetry(), planned.python
+    posted = beats.collect()
     return make_result(
-        run, cell, repeat, seen, started, finished, before, telemetry, python, planned.asked
+        run, cell, repeat, seen, started, finished, before, telemetry, python, planned.asked, posted
     )
 
 
@@ -238,8 +250,11 @@ class Posting:
         outbox: Outbox,
         reporter: Reporter,
         summary: RunSummary,
+        new_clock: Callable[[], RunClock] = RunClock,
     ) -> None:
+        self._new_clock = new_clock
         self._client = Client(server, key, home, token=token) if server else None
+        self._key_id, self._token = key_id(key.public_key()), token
         self._issued: IssuedChallenge | None = None
         self._newest: str | None = None  # id of the result that was sent last
         self._machine_hash = machine_hash
@@ -266,13 +281,18 @@ class Posting:
         used_seconds = run.clock.since_start_ns() / 1e9
         if self._issued and used_seconds < RENEW_AFTER_SHARE * self._issued.fresh_seconds:
             return run
+        beat_server = None
         try:
+            challenge_key = self._client.challenge_key()
             self._issued = self._challenge(self._client)
+            challenge = self._issued.challenge
+            beat_server = BeatServer(
+                self._client.server, challenge, self._key_id, challenge_key, self._token
+            )
         except (ServerUnreachable, ServerRefused) as error:
             self._reporter.unreachable(ServerUnreachable(f"no challenge: {error}"))
-            self._issued = None
-        challenge = self._issued.challenge if self._issued else None
-        return replace(run, challenge=challenge, clock=RunClock())
+            self._issued, challenge = None, None
+        return replace(run, challenge=challenge, beat_server=beat_server, clock=self._new_clock())
 
     def _challenge(self, client: Client) -> IssuedChallenge:
         try:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import envelope, nonces, statement
-from bench_protocol.evidence import Asked
+from bench_protocol.evidence import Asked, Beat
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
@@ -25,6 +25,7 @@ from bench_protocol.result import (
 
 from .. import __version__
 from ..base.messages import Answer
+from ..remote.beats import BeatServer
 from ..remote.client import utc_text
 from .interpreters import python_version
 
@@ -61,7 +62,8 @@ class RunClock:
 class RunIdentity:
     """The fields that all results of one run share.
 
-    ``own_nonce``: seeds what is measured without a challenge.
+    ``own_nonce``: seeds what is measured without a challenge. ``beat_server``: signs the times of
+    beats under the challenge.
     """
 
     run_id: str
@@ -71,6 +73,7 @@ class RunIdentity:
     key: Ed25519PrivateKey
     clock: RunClock
     challenge: Challenge | None = None
+    beat_server: BeatServer | None = None
 
     @property
     def nonce(self) -> str:
@@ -93,6 +96,7 @@ def make_result(
     telemetry: Telemetry,
     python: str | None = None,
     asked: Asked | None = None,
+    beats: tuple[Beat, ...] = (),
 ) -> Result:
     """Build the result that will be signed. This reads the clocks for the last time.
 
@@ -127,6 +131,7 @@ def make_result(
         telemetry=telemetry,
         warnings=answer.warnings,
         asked=asked,
+        beats=beats,
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from bench_protocol.result import Blocks
 from bench_protocol.witness import Window
 
-from ..base.messages import BlockDone, PhaseBegan
+from ..base.messages import BlockDone, PhaseBegan, WorkerEvent
 
 
 class BlockWindow:
@@ -22,12 +22,12 @@ class BlockWindow:
         self._finished_ns: int | None = None
         self._reported: list[tuple[int, int]] = []
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         """Handle a message of the worker, as soon as it came."""
         if isinstance(message, BlockDone):
             self._finished_ns = self._clock_ns()
             self._reported.append((message.steps, message.duration_ns))
-        elif message.phase == "timing":
+        elif message == PhaseBegan(phase="timing"):
             self._started_ns = self._clock_ns()
 
     def window(self, blocks: Blocks) -> Window | None:

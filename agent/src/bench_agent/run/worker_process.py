@@ -32,6 +32,7 @@ from ..base.messages import (
     Probe,
     SelfTestAnswer,
     TraceAnswer,
+    WorkerEvent,
 )
 from ..base.self_test import SelfTestJob
 from ..worker.environment import worker_environment
@@ -80,7 +81,7 @@ class _Progress:
         return max(limits.silence_seconds, self.timed_seconds)
 
 
-Listener = Callable[[PhaseBegan | BlockDone], None]
+Listener = Callable[[WorkerEvent], None]
 
 
 def worker_command(python: str | None = None) -> list[str]:
@@ -104,7 +105,7 @@ def run_job(
 
     Args:
         log: file for the worker's output; it stays on this machine.
-        listener: receives phases and blocks as they happen.
+        listener: receives phases, blocks and the end of the timing as they happen.
         command: starts the worker (tests pass a misbehaving one).
 
     Returns:
@@ -287,7 +288,7 @@ def _listen(
                 return message
             if isinstance(message, PhaseBegan):
                 progress.phase = message.phase
-            else:
+            elif isinstance(message, BlockDone):
                 progress.block_done(message.duration_ns / 1e9)
             listener(message)
 

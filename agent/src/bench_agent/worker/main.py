@@ -17,13 +17,13 @@ from bench_protocol.result import Failed
 
 from ..base.messages import (
     Answer,
-    BlockDone,
     Job,
     LastMessage,
     PhaseBegan,
     Probe,
     SelfTestAnswer,
     TraceAnswer,
+    WorkerEvent,
 )
 from ..base.self_test import SelfTestJob
 from ..engines import engine_named
@@ -31,7 +31,7 @@ from . import conformance_trace, environment, failures, parent_watch, self_test
 from .lockstep import LockstepClock
 from .repeat import Repeat
 
-Tell = Callable[[PhaseBegan | BlockDone | LastMessage], None]
+Tell = Callable[[WorkerEvent | LastMessage], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     in_turn = LockstepClock(clock, options.turns) if options.turns else None
     with os.fdopen(options.answer_fd, "w", encoding="utf-8") as answers:
 
-        def tell(message: PhaseBegan | BlockDone | LastMessage) -> None:
+        def tell(message: WorkerEvent | LastMessage) -> None:
             answers.write(message.model_dump_json() + "\n")
             answers.flush()
             if in_turn and message == PhaseBegan(phase="timing"):
@@ -70,7 +70,7 @@ def work(job: Job, tell: Tell, clock: Callable[[], int] = time.perf_counter_ns) 
     """Run the job's repeat. Never raises for what the repeat does.
 
     Args:
-        tell: receives ``PhaseBegan`` and ``BlockDone`` as they happen.
+        tell: receives phases, blocks and the end of the timing as they happen.
         clock: monotonic, in nanoseconds.
     """
     try:

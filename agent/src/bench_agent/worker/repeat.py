@@ -20,7 +20,7 @@ from bench_protocol.result import (
 )
 
 from .. import data
-from ..base.messages import BlockDone, Job, PhaseBegan
+from ..base.messages import BlockDone, Job, PhaseBegan, TimingEnded, WorkerEvent
 from ..engines.seam import Data, Engine, Session
 from . import (
     conformance_trace,
@@ -41,7 +41,7 @@ class Repeat:
         self,
         job: Job,
         engine: Engine,
-        tell: Callable[[PhaseBegan | BlockDone], None],
+        tell: Callable[[WorkerEvent], None],
         clock: Callable[[], int],
     ) -> None:
         self.environment: Environment | None = None
@@ -144,13 +144,14 @@ class Repeat:
             first_calls=losses.calls,
             after_first_call=losses.read,
         )
-        loss = session.loss()
+        loss = witness.finite(session.loss())
+        self._tell(TimingEnded(last_loss=loss, losses=tuple(losses.losses)))
         return Measurement(
             startup=startup,
             blocks=blocks,
             layers=session.layers,
             parameter_count=session.parameter_count(),
-            last_loss=witness.finite(loss),
+            last_loss=loss,
             # Read before the matrix product and the evaluation, which need more memory.
             peak_memory_bytes=session.peak_memory_bytes(),
             host_peak_memory_bytes=failures.host_peak_memory_bytes(),

@@ -37,7 +37,7 @@ from ..answers import leaderboard_sql
 from ..answers.filters import BoardFilters
 from ..db.store import Store
 from ..db.tables import Challenge, LogEntry, Submission, Table
-from ..ingest import challenges, key_events, key_registry, moderation
+from ..ingest import beats, challenges, key_events, key_registry, moderation
 from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
 from ..projection.projector import Projector
@@ -345,6 +345,7 @@ def _accept_result(
     result = statement.parse_result(payload)
     (signature,) = opened.signatures
     statement.require_author(result.agent.key_id, signature.key_id)
+    beats.require_own(result, identity)
     challenge = _challenge(session, identity, record)
     if challenge is not None and not challenges.binds(challenge, result, identity.origin):
         raise ValueError("its challenge is of another result")

@@ -22,7 +22,7 @@ from bench_protocol.errors import InvalidEnvelope, ProtocolError
 from ..db.store import Store
 from ..log import writer
 from ..log.server_keys import Authority
-from . import key_registry
+from . import beats, key_registry
 from .accept import Accepted, Opened, StoredSubmission, accept_all, attempt, repeated, with_digests
 from .batching import GroupCommit
 
@@ -59,6 +59,7 @@ class Inbox:
     def __init__(self, store: Store, authority: Authority) -> None:
         self.store = store
         self.authority = authority
+        self._identity = authority.identity
         self._group_commit = GroupCommit(self._accept_all)
         # Processes begin at random, so that their ids of one second hardly ever meet.
         self._numbers = itertools.count(secrets.randbits(32))
@@ -119,6 +120,7 @@ class Inbox:
         delivery.spend_once(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
+        beats.require_own(result, self._identity)
         identity = new_id(delivery.received_at, next(self._numbers))
         return Opened(identity, sealed, result, delivery.received_at)
 

@@ -22,6 +22,7 @@ from bench_protocol.recomputation import Known
 from bench_protocol.result import Measured, Result
 
 from . import (
+    beats,
     bounds,
     evidence_checks,
     machine_checks,
@@ -79,5 +80,6 @@ CHECKS: tuple[tuple[str, Effect | EffectOf, Callable[[Case], Finding]], ...] = (
     ("conformance", "doubtful", training_checks.conformance),
     ("falling_loss", "doubtful", training_checks.falling_loss),
     ("mean_power", "doubtful", machine_checks.mean_power),
+    ("beats", beats.effect, beats.beats_agree),
 )
 NAMES = frozenset(name for name, _, _ in CHECKS)

@@ -6,7 +6,7 @@ from bench_protocol.matrix import Device
 from bench_protocol.result import Energy
 from bench_protocol.units import plain_text
 
-from ...base.messages import BlockDone, PhaseBegan
+from ...base.messages import BlockDone, PhaseBegan, WorkerEvent
 from .meter import Counters, Meter, MeterProblem
 from .meters import meter_for
 
@@ -40,7 +40,7 @@ class EnergyWindow:
         except MeterProblem as problem:
             self._problem = str(problem)
 
-    def heard(self, message: PhaseBegan | BlockDone) -> None:
+    def heard(self, message: WorkerEvent) -> None:
         """Handle a message of the worker."""
         if self._meter is None:
             return
@@ -48,7 +48,7 @@ class EnergyWindow:
             if isinstance(message, BlockDone):
                 self._ended = self._clock_ns(), self._meter.read()
                 self._blocks += 1
-            elif message.phase == "timing":
+            elif message == PhaseBegan(phase="timing"):
                 self._began = self._clock_ns(), self._meter.read()
         except MeterProblem as problem:
             self._give_up(str(problem))

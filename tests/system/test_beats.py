@@ -1,0 +1,550 @@
+"""Beats end to end: an agent's run, a real server on loopback, one simulated clock for both.
+
+The worker is simulated: it moves the clock. Time stands still while a beat is on its way, so what
+is measured follows from the test alone. The network's faults are real.
+"""
+
+import asyncio
+import base64
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.types import Receive, Scope, Send
+from tests.agent.test_resume import OPEN, Quiet
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.projected import Projected
+
+from bench_agent.base.home import Home
+from bench_agent.base.messages import (
+    Answer,
+    BlockDone,
+    FoundDevice,
+    Job,
+    PhaseBegan,
+    Probe,
+    TimingEnded,
+)
+from bench_agent.cli.setup import open_client
+from bench_agent.cli.submit import ask_consent
+from bench_agent.plan.plan import Selection, make_plan
+from bench_agent.plan.presets import PRESETS
+from bench_agent.remote import verify
+from bench_agent.remote.beats import BeatPost
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run import beats as agent_beats
+from bench_agent.run import journal
+from bench_agent.run import run as agent_run
+from bench_agent.run.sign import RunClock
+from bench_agent.run.worker_process import Limits, Listener
+from bench_protocol import beats, keys
+from bench_protocol.errors import BadSignature
+from bench_protocol.evidence import Beat
+from bench_protocol.result import Blocks, Measured, Result
+from bench_server.app import create_app
+from bench_server.db import migrate
+from bench_server.db.store import Store
+from bench_server.log import writer
+from bench_server.settings import Settings
+
+BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
+BLOCK_NS = 200_000_000
+WAIT_SECONDS = 20
+
+
+async def nothing(send: Send) -> bool:
+    return False
+
+
+@dataclass
+class World:
+    """The time, and what the network does to a beat.
+
+    ``speed``: of the agent's clock. ``answered``: a beat of the agent is settled. ``network``:
+    handles a beat in place of the server; True where it did.
+    """
+
+    now_ns: int = 0
+    speed: float = 1.0
+    network: Callable[[Send], Awaitable[bool]] = nothing
+    answered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def pass_ns(self, duration_ns: int) -> None:
+        self.now_ns += duration_ns
+
+    def wall(self) -> datetime:
+        return BEGAN + timedelta(microseconds=self.now_ns / 1e3)
+
+    def agents_ns(self) -> int:
+        return round(self.now_ns * self.speed)
+
+    def settle(self) -> None:
+        assert self.answered.acquire(timeout=WAIT_SECONDS)
+
+
+class Network:
+    """Middleware: beats pass through the network of the server's world."""
+
+    def __init__(self, app: FastAPI, server: "LoopbackServer") -> None:
+        self._app, self._server = app, server
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope.get("path") != "/api/v1/beats":
+            await Projected(self._app)(scope, receive, send)
+            return
+        if not await self._server.world.network(send):
+            await self._app(scope, receive, send)
+
+
+class LoopbackServer:
+    """uvicorn in a thread, on a port that stays the same when it restarts."""
+
+    def __init__(self, database: str) -> None:
+        self.world = World()
+        self.store = Store(database)
+        migrate.migrate(self.store.engine)
+        with self.store.writing() as session:
+            writer.begin(session, AUTHORITY)
+        settings = Settings(address_rate="off", key_rate="off")
+        app = create_app(
+            settings, self.store, lambda: self.world.wall(), AUTHORITY, fresh_seconds=0
+        )
+        self._app = Network(app, self)
+        self.port = 0
+        self.start()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        config = uvicorn.Config(self._app, port=self.port, log_level="error", lifespan="off")
+        self._server = uvicorn.Server(config)
+        listening = socket.socket()
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(("127.0.0.1", self.port))
+        self.port = listening.getsockname()[1]
+        self._thread = threading.Thread(
+            target=self._server.run, kwargs={"sockets": [listening]}, daemon=True
+        )
+        self._thread.start()
+        deadline = time.monotonic() + WAIT_SECONDS
+        while not self._server.started:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        self._server.should_exit = self._server.force_exit = True
+        self._thread.join(WAIT_SECONDS)
+
+    def beats_verdict(self, result: Result) -> dict[str, Any]:
+        page = httpx.get(f"{self.address}/api/v1/results").json()
+        (row,) = (one for one in page["results"] if one["run_id"] == result.run_id)
+        (verdict,) = (one for one in row["verdicts"] if one["check"] == "beats")
+        return dict(verdict)
+
+
+@pytest.fixture(scope="module")
+def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoopbackServer]:
+    folder = tmp_path_factory.mktemp("loopback")
+    made = LoopbackServer(f"sqlite:///{folder / 'server.db'}")
+    yield made
+    made.stop()
+    made.store.close()
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@pytest.fixture
+def server(world: World, loopback: LoopbackServer) -> LoopbackServer:
+    """Begins in the test's world."""
+    loopback.world = world
+    return loopback
+
+
+@dataclass
+class Worker:
+    """Stands in for a worker: says what one says, and lets time pass."""
+
+    world: World
+    blocks: int = 10
+    each: Callable[[int], None] = lambda number: None
+    ended: Callable[[], None] = lambda: None
+    waits: bool = True
+
+    def __call__(self, job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
+        listener(PhaseBegan(phase="warm_up"))
+        self.world.pass_ns(BLOCK_NS)
+        listener(PhaseBegan(phase="timing"))
+        self._settle()
+        durations = self.time_blocks(listener)
+        blocks = Blocks(
+            steps_per_block=10,
+            durations_ns=tuple(durations),
+            stop_reason="budget",
+            warm_up_steps=20,
+            warm_up_ns=BLOCK_NS,
+        )
+        measured = results.make_measurement(job.cell, blocks=blocks)
+        measured = results.with_witness(job.cell, measured)
+        assert measured.witness is not None
+        listener(TimingEnded(last_loss=measured.last_loss, losses=measured.witness.losses))
+        self.ended()
+        self._settle()
+        self.world.pass_ns(BLOCK_NS)
+        return Answer(outcome=Measured(measurement=measured), environment=None)
+
+    def time_blocks(self, listener: Listener) -> list[int]:
+        durations = []
+        for number in range(self.blocks):
+            self.each(number)
+            self.world.pass_ns(BLOCK_NS)
+            durations.append(round(BLOCK_NS * self.world.speed))
+            share = (number + 1) / self.blocks
+            listener(BlockDone(duration_ns=durations[-1], steps=10, share_done=share))
+        return durations
+
+    def _settle(self) -> None:
+        if self.waits:
+            self.world.settle()
+
+
+def run(
+    world: World, server: LoopbackServer | None, home: Path, worker: Worker, monkeypatch: Any
+) -> Result:
+    """One repeat of an agent, posted to the server."""
+
+    class Settling(BeatPost):
+        def read(self, answer: Any, posted: Beat, answered_ns: int) -> Beat:
+            try:
+                return super().read(answer, posted, answered_ns)
+            finally:
+                world.answered.release()
+
+    posting = partial(agent_beats.Beats, open_post=Settling)
+    monkeypatch.setattr(agent_run, "Beats", posting)
+    here = {"mlx": Probe(devices=(FoundDevice(kind="cpu", index=0, name="CPU"),), environment=None)}
+    selection = Selection(frameworks=("mlx",), workloads=("mnist-cnn",), recipes=("tuned",))
+    plan = make_plan(PRESETS["smoke"], selection, here)
+    if server is not None:
+        client = open_client(server.address, Home(home))
+        ask_consent(client, None, yes=True)
+        client.close()
+    note = journal.begin(Home(home), secrets.token_hex(16), secrets.token_hex(32), plan)
+    summary = agent_run.run_plan(
+        note,
+        Home(home),
+        server.address if server else None,
+        Quiet(),
+        run_job=worker,
+        gate=OPEN,
+        new_clock=lambda: started(world),
+    )
+    (result,) = summary.results
+    return result
+
+
+Go = Callable[[Worker], Result]
+
+
+@pytest.fixture
+def go(world: World, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Go:
+    return lambda worker: run(world, server, tmp_path / "agent", worker, monkeypatch)
+
+
+def started(world: World) -> RunClock:
+    """The run's clocks: the machine's wall clock is set by the network, its monotonic clock may
+    run slow."""
+    return RunClock(wall=world.wall, monotonic_ns=world.agents_ns)
+
+
+# -- the honest run, and clocks -------------------------------------------------------------------
+
+
+def test_a_run_is_bounded_by_the_servers_clock(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    result = go(Worker(world))
+    assert [beat.moment for beat in result.beats] == ["begin", "end"]
+    beats.require_signed(result, AUTHORITY.challenge.public_key())
+    verdict = server.beats_verdict(result)
+    assert (verdict["passed"], verdict["figures"]["verdict"]) == (True, "bounded")
+    assert verdict["figures"]["server_ns"] == verdict["figures"]["blocks_ns"] == 10 * BLOCK_NS
+
+
+def test_verify_checks_the_signed_times_offline(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    result = go(Worker(world))
+    page = httpx.get(f"{server.address}/api/v1/results").json()
+    (identity,) = (one["id"] for one in page["results"] if one["run_id"] == result.run_id)
+    bundle = verify.fetch_bundle(identity, lambda path: httpx.get(server.address + path).json())
+    timing = verify.verify(bundle).timing
+    assert timing is not None
+    assert timing.startswith("its timing was bounded by the server's clock")
+    other = base64.b64encode(keys.spki(AUTHORITY.log.public_key())).decode()
+    with pytest.raises(BadSignature, match="beat 1"):
+        verify.verify(bundle | {"log": bundle["log"] | {"challenge_key": other}})
+
+
+def test_a_long_part_posts_every_ten_seconds_after_a_minute(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    def each(number: int) -> None:
+        if number in (300, 350, 400):
+            world.settle()  # of the beat after the block before
+
+    result = go(Worker(world, 410, each))
+    assert [beat.blocks for beat in result.beats] == [0, 300, 350, 400, 410]
+    assert server.beats_verdict(result)["figures"]["verdict"] == "bounded"
+
+
+def test_a_clock_that_is_five_per_cent_slow_is_detected(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    world.speed = 0.95
+    verdict = server.beats_verdict(go(Worker(world)))
+    assert (verdict["passed"], verdict["effect"]) == (False, "stale")
+    assert "by its own clock" in verdict["sentence"]
+
+
+def test_a_machine_that_slept_is_detected(world: World, server: LoopbackServer, go: Go) -> None:
+    """The clock of the agent stands still, the server's does not."""
+    slept_ns = 0
+
+    def sleep(number: int) -> None:
+        nonlocal slept_ns
+        if number == 5:
+            slept_ns = BLOCK_NS
+            world.pass_ns(slept_ns)
+
+    world.agents_ns = lambda: world.now_ns - slept_ns  # type: ignore[method-assign]
+    verdict = server.beats_verdict(go(Worker(world, each=sleep)))
+    assert (verdict["passed"], verdict["effect"]) == (False, "stale")
+
+
+def test_a_worker_suspended_between_blocks_is_detected(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    def suspended(number: int) -> None:
+        if number == 5:
+            world.pass_ns(3 * BLOCK_NS)
+
+    verdict = server.beats_verdict(go(Worker(world, each=suspended)))
+    assert (verdict["passed"], verdict["effect"]) == (False, "stale")
+    assert "its blocks take 2.000 s, and 2.600 s passed" in verdict["sentence"]
+
+
+SUSPENDS_ITSELF = """
+import os, signal, time
+for number in range(4):
+    began = time.perf_counter_ns()
+    time.sleep(0.02)
+    if number == 2:
+        print("suspended", flush=True)
+        os.kill(os.getpid(), signal.SIGSTOP)
+    print(time.perf_counter_ns() - began, flush=True)
+"""
+
+
+class RealTime(World):
+    """The machine's clock for both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._zero_ns = time.monotonic_ns()
+
+    def agents_ns(self) -> int:
+        return time.monotonic_ns() - self._zero_ns
+
+    def wall(self) -> datetime:
+        return BEGAN + timedelta(microseconds=self.agents_ns() / 1e3)
+
+
+class Suspended(Worker):
+    """A real process that stops itself in a block, and is continued."""
+
+    def time_blocks(self, listener: Listener) -> list[int]:
+        durations = []
+        command = [sys.executable, "-c", SUSPENDS_ITSELF]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            for line in process.stdout or ():
+                if line == "suspended\n":
+                    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+                    time.sleep(0.3)
+                    process.send_signal(signal.SIGCONT)
+                else:
+                    durations.append(int(line))
+                    listener(BlockDone(duration_ns=durations[-1], steps=10, share_done=0.5))
+        return durations
+
+
+@pytest.mark.parametrize("world", [RealTime()])
+def test_a_worker_suspended_in_a_block_is_slow_and_agrees(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    result = go(Suspended(world))
+    assert result.measurement is not None
+    assert result.measurement.blocks.durations_ns[2] >= 300_000_000
+    assert server.beats_verdict(result)["passed"]
+
+
+def test_the_worker_may_say_what_it_likes_after_the_last_beat(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    """Blocks edited between the last beat and the answer."""
+
+    class Editing(Worker):
+        def __call__(self, *arguments: Any) -> Answer:
+            answer = super().__call__(*arguments)
+            measured = answer.outcome.measurement
+            assert measured is not None
+            halved = tuple(one // 2 for one in measured.blocks.durations_ns)
+            blocks = measured.blocks.model_copy(update={"durations_ns": halved})
+            measured = measured.model_copy(update={"blocks": blocks})
+            return answer.model_copy(update={"outcome": Measured(measurement=measured)})
+
+    verdict = server.beats_verdict(go(Editing(world)))
+    assert (verdict["passed"], verdict["effect"]) == (False, "unranked")
+
+
+# -- the network ----------------------------------------------------------------------------------
+
+
+def problems(result: Result) -> list[str | None]:
+    return [beat.problem for beat in result.beats]
+
+
+def test_a_slow_network_is_allowed_for(world: World, server: LoopbackServer, go: Go) -> None:
+    async def slow(send: Send) -> bool:
+        world.pass_ns(100_000_000)
+        return False
+
+    world.network = slow
+    verdict = server.beats_verdict(go(Worker(world, 20)))
+    assert (verdict["passed"], verdict["figures"]["verdict"]) == (True, "bounded")
+    assert verdict["figures"]["within_share"] >= 0.02
+
+
+def test_an_answer_too_late_is_not_used_and_costs_nothing(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    async def late_once(send: Send) -> bool:
+        world.network = nothing
+        await asyncio.sleep(0.7)
+        return False
+
+    world.network = late_once
+    result = go(Worker(world))
+    assert problems(result) == ["late", None]
+    verdict = server.beats_verdict(result)
+    assert (verdict["passed"], verdict["checked"]) == (True, False)
+    assert "no signed time of when timing began (late)" in verdict["sentence"]
+
+
+def test_no_answer_at_all_never_holds_the_worker(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    """The worker has ended before the network gives the first beat back."""
+    given_back = threading.Event()
+    ended_first: list[bool] = []
+
+    async def hanging(send: Send) -> bool:
+        while not given_back.is_set():
+            await asyncio.sleep(0.02)
+        return False
+
+    def ended() -> None:
+        ended_first.append(not given_back.is_set())
+        given_back.set()
+
+    world.network = hanging
+    result = go(Worker(world, ended=ended, waits=False))
+    assert ended_first == [True]
+    assert isinstance(result.outcome, Measured)
+    assert server.beats_verdict(result)["passed"]
+
+
+async def server_error(send: Send) -> bool:
+    raise RuntimeError("the server's fault")
+
+
+async def another_time(send: Send) -> bool:
+    """A signed time that the server did not sign, as of a broken proxy."""
+    body = b'{"at":"2026-11-21T04:00:00.000000Z","signature":"%sAg=="}' % (b"ac" * 42)
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+    return True
+
+
+async def no_json(send: Send) -> bool:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"<html>Log in</html>"})
+    return True
+
+
+@pytest.mark.parametrize(
+    ("network", "problem"),
+    [(server_error, "refused"), (another_time, "bad_answer"), (no_json, "bad_answer")],
+)
+def test_a_faulty_answer_costs_nothing(
+    world: World, server: LoopbackServer, go: Go, network: Any, problem: str
+) -> None:
+    world.network = network
+    result = go(Worker(world))
+    assert problems(result) == [problem, problem]
+    verdict = server.beats_verdict(result)
+    assert (verdict["passed"], verdict["checked"]) == (True, False)
+
+
+def test_a_server_that_restarts_between_beats(world: World, server: LoopbackServer, go: Go) -> None:
+    def restart(number: int) -> None:
+        if number == 5:
+            server.stop()
+            server.start()
+
+    result = go(Worker(world, each=restart))
+    assert problems(result) == [None, None]
+    assert server.beats_verdict(result)["figures"]["verdict"] == "bounded"
+
+
+def test_a_server_that_goes_away_loses_no_measurement(
+    world: World, server: LoopbackServer, go: Go, tmp_path: Path
+) -> None:
+    def stop(number: int) -> None:
+        if number == 5:
+            server.stop()
+
+    result = go(Worker(world, each=stop))
+    assert problems(result) == [None, "unreachable"]
+    (waiting,) = Outbox(Home(tmp_path / "agent").outbox).pending()
+    assert waiting.result() == result
+    server.start()
+
+
+def test_without_a_server_nothing_is_posted(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_beats.Beats, "_run", None)  # a thread that runs it fails
+    result = run(world, None, tmp_path / "agent", Worker(world, waits=False), monkeypatch)
+    assert result.beats == ()
+    assert "beats" not in result.model_dump()
