@@ -278,6 +278,14 @@ ROWS = (
         _session,
     ),
     Row(
+        "clock",
+        "The server's clock bounds its timing",
+        "the blocks fit between the two moments that the server signed when timing began and ended",
+        "that anything was trained in that time: an invented agent can wait",
+        ("beats",),
+        _by_checks("third_party"),
+    ),
+    Row(
         "learning",
         "It learns",
         "its last loss or its accuracy is what an honest training has after as many steps",
