@@ -38,6 +38,7 @@ from .exits import Exit, stop
 from .options import Json, Like, PresetName, Server, choosing_cells
 from .setup import ask, open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
+from .witness import offer
 
 Yes = Annotated[
     bool,
@@ -68,6 +69,14 @@ Strict = Annotated[
     bool,
     typer.Option("--strict", help="Stop where the machine is busy, hot or on battery."),
 ]
+Witness = Annotated[
+    bool | None,
+    typer.Option(
+        "--witness/--no-witness",
+        help="At the end, let the server take a speed by its own clock where that takes less than "
+        "30 s; without either, ask.",
+    ),
+]
 
 
 @choosing_cells
@@ -96,6 +105,7 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
+    witness: Witness = None,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them."""
@@ -136,6 +146,8 @@ def run(
     if summary.server_unreachable:
         submit = home.command(f"submit --server {server}")
         stop(Exit.SERVER_UNREACHABLE, f"results are safe in the outbox: {submit}")
+    if server:
+        offer(server, home, journal, summary, witness)
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 

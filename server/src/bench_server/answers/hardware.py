@@ -13,11 +13,12 @@ from ..errors import NotFound
 from ..ingest.columns import stored_result
 from ..ranking.figures import Figure, names_machine
 from ..ranking.score import Score, best_of, score
-from . import known, queries
+from . import known, queries, witnessed_speeds
 from .baseline import baseline_slug
 from .filters import ListFilters
 from .places import MachinePlace, places_of
 from .types import FigureAnswer, figure_fields
+from .witnessed_speeds import WitnessedSpeedAnswer
 
 
 @dataclass(frozen=True)
@@ -93,6 +94,7 @@ class MachineAnswer:
     environment: dict[str, Any]
     newest_at: datetime
     places: tuple[MachinePlace, ...]
+    witnessed: tuple[WitnessedSpeedAnswer, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -207,6 +209,7 @@ def machine(session: Session, machine_id: str) -> MachineAnswer:
         signed.environment.model_dump(mode="json"),
         newest.newest_at,
         places_of(session, figures),
+        witnessed_speeds.of_machine(session, machine_id),
         _in_catalogue_order(figures),
     )
 

@@ -13,7 +13,7 @@ from sqlmodel import Session, col, select
 from bench_protocol import acts, envelope
 
 from ..db.store import Store
-from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner
+from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner, WitnessedSpeed
 from ..ingest import key_events, moderation
 from ..log import writer
 from ..ranking import published
@@ -42,7 +42,7 @@ def clear(store: Store) -> None:
     with store.writing() as session:
         writer.take_turn(session)
         position.take(session.connection())
-        for table in (Aggregate, Measurement, EnvironmentRow):
+        for table in (Aggregate, Measurement, EnvironmentRow, WitnessedSpeed):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False))
         published.remake(session)

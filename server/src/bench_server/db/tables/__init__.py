@@ -2,15 +2,16 @@
 
 The log is the truth: ``submission`` and ``log_entry`` hold what was received, byte for byte, and
 ``signing_key``, ``challenge``, ``invite`` and ``withdrawn`` what acceptance must know.
-``measurement``, ``environment``, ``standing`` and ``owner.confirmed`` are a projection of the log,
-which the projector can rebuild. Every integer of
-nanoseconds, millijoules or bytes is a BigInteger. Migrations are written by hand and compared with
-these tables by a test.
+``measurement``, ``environment``, ``standing``, ``witnessed_speed`` and ``owner.confirmed`` are a
+projection of the log, which the projector can rebuild. ``speed_run`` and ``opened_segment`` hold
+witnessed runs until they are judged. Every integer of nanoseconds, millijoules or bytes is a
+BigInteger. Migrations are written by hand and compared with these tables by a test.
 """
 
 from .aggregates import Aggregate, PublishedFigure
 from .base import Table, UtcDateTime, table_of
 from .results import EnvironmentRow, Measurement, Submission
+from .speed_runs import OpenedSegment, SpeedRunRow, WitnessedSpeed
 from .trust import (
     Challenge,
     Invite,
@@ -33,14 +34,17 @@ __all__ = [
     "LogEntry",
     "LogNode",
     "Measurement",
+    "OpenedSegment",
     "Owner",
     "Projection",
     "PublishedFigure",
     "RecomputeJob",
     "SigningKey",
+    "SpeedRunRow",
     "Submission",
     "Table",
     "UtcDateTime",
     "Withdrawn",
+    "WitnessedSpeed",
     "table_of",
 ]

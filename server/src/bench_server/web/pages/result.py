@@ -14,9 +14,10 @@ from bench_protocol.recomputation import JobKey
 from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
 
-from ...answers import queries
+from ...answers import queries, witnessed_speeds
 from ...answers.types import ReceiptAnswer, ResultAnswer, receipt_answer, result_fields
-from ...db.tables import SigningKey
+from ...answers.witnessed_speeds import WitnessedSpeedAnswer
+from ...db.tables import Measurement, SigningKey
 from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
 from ...log import reader
@@ -88,7 +89,8 @@ class ResultPage:
     ``conformance``: the finding on its traces; ``statements``: log entries of what was recomputed;
     ``witness``: of the session that was timed, null in version 1 of the payload. ``telemetry``: one
     plot per sensor. ``disturbances``: its agent's warnings that other programs or heat slowed it;
-    ``left_out``: undisturbed results count instead.
+    ``left_out``: undisturbed results count instead. ``witnessed``: the fastest witnessed speed of
+    its machine with its framework and kind of device.
     """
 
     title: str
@@ -113,6 +115,7 @@ class ResultPage:
     public_key: str
     display_name: str | None
     receipt: ReceiptAnswer
+    witnessed: WitnessedSpeedAnswer | None
 
 
 def result_page(session: Session, result_id: str) -> ResultPage:
@@ -150,7 +153,15 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         public_key=base64.b64encode(key.spki).decode(),
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
+        witnessed=_fastest(session, row),
     )
+
+
+def _fastest(session: Session, row: Measurement) -> WitnessedSpeedAnswer | None:
+    """The fastest witnessed speed of the result's machine, framework and kind of device."""
+    speeds = witnessed_speeds.of_machine(session, row.machine_id)
+    same = [s for s in speeds if (s.framework, s.device) == (row.framework, row.device)]
+    return max(same, key=lambda speed: speed.samples_per_second, default=None)
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

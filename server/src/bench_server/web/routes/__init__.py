@@ -14,6 +14,7 @@ from . import (
     moderation,
     pages,
     results,
+    speed_runs,
     studies,
     workloads,
 )
@@ -30,6 +31,7 @@ ROUTERS = (
     dumps.router,
     keys.router,
     moderation.router,
+    speed_runs.router,
     log.router,
     health.router,
     metrics.router,
