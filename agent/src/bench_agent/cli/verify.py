@@ -1,6 +1,7 @@
 """``verify``: check a result's signature, its key's history and its entry in the log."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,7 @@ from bench_protocol.errors import ProtocolError
 from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
+from ..remote import witnessed
 from ..remote.client import ServerRefused
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
@@ -137,11 +139,19 @@ def _check(what: str, home: Home) -> Checked:
         with exchange(client):
             bundle = fetch_bundle(result_id, client.read)
             trusted = client.witness.meet().key if client.witness else None
-        return verify_bundle(bundle, trusted), bundle, trusted
+            verified = verify_bundle(bundle, trusted)
+            keys = {verified.key_id, *_chain(bundle)}
+            said = witnessed.sentences(result_id, keys, client.read, bundle["log"])
+        return replace(verified, sentences=(*verified.sentences, *said)), bundle, trusted
     content = read_file(Path(what))
     if isinstance(content, Entry):
         return _outbox_entry(content, home)
     return verify_bundle(content), content, None
+
+
+def _chain(bundle: dict[str, Any]) -> set[str]:
+    """The first key of the rotations that the result's key belongs to."""
+    return {str(bundle["key"].get("first_key_id"))}
 
 
 def _outbox_entry(entry: Entry, home: Home) -> Checked:
