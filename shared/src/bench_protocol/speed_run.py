@@ -86,6 +86,11 @@ class Opening(Wire):
     distance: Finite
 
 
+Openings = Annotated[
+    tuple[Opening, ...], Field(min_length=LEAST_SEGMENTS, max_length=max(OPENINGS))
+]
+
+
 class SpeedRun(Wire):
     """The server's statement, signed by its challenge key: key ``key_id`` had between ``begun_at``
     (R0) and ``committed_at`` (R1) a machine that trained the job at no less than
@@ -107,7 +112,9 @@ class SpeedRun(Wire):
     begun_at: UtcTime
     committed_at: UtcTime
     samples_per_second: PositiveCount
-    openings: Annotated[tuple[Opening, ...], Field(min_length=LEAST_SEGMENTS, max_length=max(OPENINGS))]
+    openings: Annotated[
+        tuple[Opening, ...], Field(min_length=LEAST_SEGMENTS, max_length=max(OPENINGS))
+    ]
     framework: Slug
     device: DeviceKind
     machine_hash: Sha256

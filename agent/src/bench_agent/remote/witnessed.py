@@ -27,9 +27,7 @@ def sentences(result_id: str, key_ids: set[str], read: Read, log: dict[str, Any]
     said = []
     for sealed, document in zip(page["statements"], page["receipts"], strict=True):
         opened = envelope.read(strict_json.dumps(sealed))
-        payload = envelope.open_envelope(
-            opened, speed_run.STATEMENT_PAYLOAD_TYPE, lambda _: signer
-        )
+        payload = envelope.open_envelope(opened, speed_run.STATEMENT_PAYLOAD_TYPE, lambda _: signer)
         speed = speed_run.parse(payload)
         if speed.key_id not in key_ids:
             raise BadSignature(f"a witnessed speed is of another key, {speed.key_id}")

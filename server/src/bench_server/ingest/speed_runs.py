@@ -248,9 +248,7 @@ def _clean(session: Session, now: datetime) -> None:
     )
 
 
-def _signed(
-    session: Session, raw: bytes, payload_type: str, kind: type[Said], origin: str
-) -> Said:
+def _signed(session: Session, raw: bytes, payload_type: str, kind: type[Said], origin: str) -> Said:
     """Open what an active key signed for this server."""
     opened = envelope.read(raw)
     if len(opened.signatures) != 1:
