@@ -34,7 +34,7 @@ def witness(
     yes: Agree = False,
     as_json: Json = False,
 ) -> None:
-    """Train some seconds for a server that takes the time and recomputes parts of it."""
+    """Train some seconds for a server that takes the time itself: a least speed."""
     home = open_home()
     planned = choose(home, tuple(framework), tuple(device))
     client = open_client(server, home)
