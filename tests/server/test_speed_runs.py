@@ -12,8 +12,10 @@ from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
 
+from bench_agent.remote import witnessed
 from bench_agent.worker.speed_run import States
 from bench_protocol import acts, envelope, keys, speed_run
+from bench_protocol.errors import BadSignature, ProtocolError
 from bench_protocol.speed_run import OpenedState, SpeedRunRoot, SpeedRunStart
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import audit
@@ -145,6 +147,28 @@ def test_from_the_beacon_to_the_statement(
     assert page["speeds"][0]["samples_per_second"] == said.samples_per_second
     assert page["receipts"][0]["log_index"] == entry.log_index == shown.log_index
     assert "Witnessed: at least" in http.get(f"/results/{result_id}").text
+
+
+def test_the_agent_verifies_the_statements_of_a_results_machine(
+    store: Store, run: Run, post: Poster, http: TestClient
+) -> None:
+    result_id = post.made()
+    run.whole()
+    judge(store)
+    project(store)
+
+    def read(path: str) -> dict[str, object]:
+        document: dict[str, object] = http.get(path).json()
+        return document
+
+    log = read("/api/v1/log")
+    (sentence,) = witnessed.sentences(result_id, {KEY_ID}, read, log)
+    assert f"{run.committed['samples_per_second']:,} samples/s" in sentence
+    with pytest.raises(BadSignature):
+        witnessed.sentences(result_id, {"0" * 64}, read, log)
+    with pytest.raises(ProtocolError):
+        log_of_another = log | {"challenge_key": log["operator_key"]}
+        witnessed.sentences(result_id, {KEY_ID}, read, log_of_another)
 
 
 def test_a_replay_needs_no_recomputation(store: Store, run: Run) -> None:
