@@ -91,6 +91,17 @@ class Settings(BaseSettings):
         description="processor seconds that are recomputed for a key each day, at most 86400; "
         "beyond them one job in ten",
     )
+    witness_openings: Literal[4, 8] = Field(
+        default=4,
+        description="segments of a witnessed run that are recomputed, 4 or 8; each takes about "
+        "2 processor seconds and 1.75 MB until it is judged",
+    )
+    witness_runs_a_day: int = Field(
+        default=12,
+        ge=0,
+        le=1000,
+        description="witnessed runs that a key may begin in 24 hours, at most 1000; 0 for none",
+    )
     origin: str = Field(
         default="trainmark.localhost",
         pattern=r"^[^\s+]{1,200}$",

@@ -29,6 +29,10 @@ COMMANDS = {
     "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
     "status": ("submit:status", "Show the outbox: pending, sent and refused results."),
     "enroll": ("submit:enroll", "Make this machine's key known to a server."),
+    "witness": (
+        "witness:witness",
+        "Train some seconds for a server that takes the time itself: a least speed.",
+    ),
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
     "results": ("results:app", "Your own results on a server: list, export, hide, show, withdraw."),
@@ -51,6 +55,7 @@ EXAMPLES = {
     "submit": "bench-agent submit --server http://bench.lab:8000",
     "status": "bench-agent status --json",
     "enroll": "bench-agent enroll --server http://bench.lab:8000 --name desk-3",
+    "witness": "bench-agent witness --server http://bench.lab:8000 --framework torch",
     "verify": "bench-agent verify http://bench.lab:8000/results/0f1e2d3c4b5a6978",
     "keys": "bench-agent keys show",
     "results": "bench-agent results list --server http://bench.lab:8000",

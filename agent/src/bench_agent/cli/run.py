@@ -46,6 +46,7 @@ from .help_others import HelpOthers, with_asked
 from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
 from .setup import ask, open_client, open_home, print_json, probe_frameworks
 from .submit import ask_consent
+from .witness import offer
 
 LayOut = Callable[[Selection], Plan]
 Yes = Annotated[
@@ -90,6 +91,14 @@ Strict = Annotated[
         help="Stop where the machine is busy, hot or on battery.",
     ),
 ]
+Witness = Annotated[
+    bool | None,
+    typer.Option(
+        "--witness/--no-witness",
+        help="At the end, let the server take a speed by its own clock where that takes less than "
+        "30 s; without either, ask.",
+    ),
+]
 
 
 @choosing_cells
@@ -119,6 +128,7 @@ def run(
     events: Events = False,
     wait_seconds: Wait = 30.0,
     strict: Strict = False,
+    witness: Witness = None,
     as_json: Json = False,
 ) -> None:
     """Measure, sign and store the results; with a server, post them."""
@@ -167,6 +177,8 @@ def run(
             Exit.SERVER_UNREACHABLE,
             f"The results are safe in the outbox. To send them:\n  {submit}",
         )
+    if server:
+        offer(server, home, journal, summary, witness)
     if summary.failed or summary.refused:
         raise typer.Exit(Exit.SOME_FAILED)
 

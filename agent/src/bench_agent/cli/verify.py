@@ -2,6 +2,7 @@
 
 import json
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
 from ..output.console import GOOD, console, say
+from ..remote import witnessed
 from ..remote.client import ServerRefused
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
@@ -160,11 +162,19 @@ def _check(what: str, home: Home) -> Checked:
         with exchange(client):
             bundle = fetch_bundle(result_id, client.read)
             trusted = client.witness.meet().key if client.witness else None
-        return verify_bundle(bundle, trusted), bundle, trusted
+            verified = verify_bundle(bundle, trusted)
+            keys = {verified.key_id, *_chain(bundle)}
+            said = witnessed.sentences(result_id, keys, client.read, bundle["log"])
+        return replace(verified, sentences=(*verified.sentences, *said)), bundle, trusted
     content = read_file(Path(what))
     if isinstance(content, Entry):
         return _outbox_entry(content, home)
     return verify_bundle(content), content, None
+
+
+def _chain(bundle: dict[str, Any]) -> set[str]:
+    """The first key of the rotations that the result's key belongs to."""
+    return {str(bundle["key"].get("first_key_id"))}
 
 
 def _outbox_entry(entry: Entry, home: Home) -> Checked:

@@ -222,6 +222,22 @@ class Client:
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 
+    def post(self, path: str, content: bytes) -> dict[str, Any]:
+        """Post a JSON document; the server's answer.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        return self._answer("POST", path, content=content)
+
+    def put(self, path: str, content: bytes) -> dict[str, Any]:
+        """Put bytes; the server's answer.
+
+        Raises:
+            ServerUnreachable, ServerRefused: see there.
+        """
+        return self._answer("PUT", path, content=content, media_type="application/octet-stream")
+
     def read(self, path: str) -> dict[str, Any]:
         """The document at a path of the server.
 
@@ -291,8 +307,15 @@ class Client:
         body = b'{"envelope":%s,"display_name":%s,"invite":%s}' % (sealed, name, code)
         return self._answer("POST", "/api/v1/keys", content=body)
 
-    def _answer(self, method: str, path: str, *, content: bytes | None = None) -> dict[str, Any]:
-        response = self._connection.request(method, path, content)
+    def _answer(
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        media_type: str = "application/json",
+    ) -> dict[str, Any]:
+        response = self._connection.request(method, path, content, media_type)
         if response.status_code in TRANSIENT or response.status_code >= 500:
             raise ServerUnreachable(f"{self.server} answered {response.status_code}; try later")
         try:

@@ -30,7 +30,11 @@ from ..base.messages import (
     LastMessage,
     PhaseBegan,
     Probe,
+    Question,
     SelfTestAnswer,
+    SpeedAnswer,
+    SpeedReply,
+    SpeedRunJob,
     TraceAnswer,
     WorkerEvent,
 )
@@ -82,6 +86,7 @@ class _Progress:
 
 
 Listener = Callable[[WorkerEvent], None]
+Reply = Callable[[Question], SpeedReply]
 
 
 def worker_command(python: str | None = None) -> list[str]:
@@ -164,6 +169,22 @@ def run_self_test(
     return SelfTestAnswer(figures=None, failed=failed)
 
 
+def run_speed_run(
+    job: SpeedRunJob, log: Path, limits: Limits, command: Sequence[str], reply: Reply
+) -> SpeedAnswer:
+    """Train a witnessed run in a fresh process.
+
+    Args:
+        reply: answers the worker's questions; what it raises ends the worker.
+    """
+    content = job.model_dump_json().encode() + b"\n"
+    last = run_worker([*command, "--speed-run"], content, log, limits, reply=reply)
+    if isinstance(last, SpeedAnswer):
+        return last
+    why = f"{last.kind} in phase {last.phase}" if isinstance(last, Failed) else "wrong answer"
+    return SpeedAnswer(problem=why)
+
+
 def run_worker(
     command: Sequence[str],
     job: bytes,
@@ -171,14 +192,18 @@ def run_worker(
     limits: Limits,
     listener: Listener = lambda message: None,
     clock: Callable[[], float] = time.monotonic,
+    reply: Reply | None = None,
 ) -> LastMessage | Failed:
     """Start a worker, send its job, and listen until its last message, its end, or a time limit.
+
+    Args:
+        reply: answers the worker's questions; without it there may be none.
 
     Raises:
         HomeProblem: the log cannot be written.
     """
     kills = exit_cause.memory_kills()
-    last = _run_worker(command, job, log, limits, listener, clock)
+    last = _run_worker(command, job, log, limits, listener, clock, reply)
     if isinstance(last, Failed) and exit_cause.ran_out_of_memory(
         last.exit_code, log, exit_cause.memory_kills() - kills
     ):
@@ -193,6 +218,7 @@ def _run_worker(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
+    reply: Reply | None,
 ) -> LastMessage | Failed:
     with _new_log(log) as log_file, ExitStack() as resources:
         try:
@@ -203,8 +229,8 @@ def _run_worker(
             with suppress(OSError):
                 log_file.write(f"the worker did not start: {error}\n".encode())
             return _failed("crashed", "start", type(error).__name__)
-        _feed(worker, job)
-        return _listen(worker, answers.fileno(), selector, limits, listener, clock)
+        _feed(worker, job, last=reply is None)
+        return _listen(worker, answers.fileno(), selector, limits, listener, clock, reply)
 
 
 def _start(
@@ -244,10 +270,16 @@ def _new_log(path: Path) -> BinaryIO:
         raise HomeProblem(f"cannot write {path}: {error.strerror}; {FREE_SPACE}") from error
 
 
-def _feed(worker: subprocess.Popen[bytes], job: bytes) -> None:
+def _feed(worker: subprocess.Popen[bytes], content: bytes, *, last: bool) -> None:
+    pipe = worker.stdin
+    if pipe is None:
+        return
     try:
-        with worker.stdin as pipe:  # type: ignore[union-attr]
-            pipe.write(job)
+        pipe.write(content)
+        if last:
+            pipe.close()
+        else:
+            pipe.flush()
     except OSError:
         pass  # it died before reading; the listener finds out how
 
@@ -259,6 +291,7 @@ def _listen(
     limits: Limits,
     listener: Listener,
     clock: Callable[[], float],
+    reply: Reply | None,
 ) -> LastMessage | Failed:
     progress = _Progress()
     deadline = clock() + limits.total_seconds
@@ -286,6 +319,12 @@ def _listen(
                 return _failed("crashed", progress.phase, "GarbledAnswer")
             if isinstance(message, LastMessage):
                 return message
+            if isinstance(message, Question):
+                if reply is None:
+                    return _failed("crashed", progress.phase, "GarbledAnswer")
+                _feed(worker, reply(message).model_dump_json().encode() + b"\n", last=False)
+                heard = clock()
+                continue
             if isinstance(message, PhaseBegan):
                 progress.phase = message.phase
             elif isinstance(message, BlockDone):

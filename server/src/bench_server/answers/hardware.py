@@ -20,13 +20,14 @@ from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import TABLE
 from ..ranking.score import Score, best_of, place, score
-from . import asks, known, queries
+from . import asks, known, queries, witnessed_speeds
 from .baseline import baseline_slug
 from .filters import ListFilters
 from .places import MachinePlace, places_of
 from .prices import NO_PRICES, Price, Prices
 from .specifications import Specification, specifications
 from .types import FigureAnswer, figure_fields, rate_fields
+from .witnessed_speeds import WitnessedSpeedAnswer
 
 # A list of all machines of a hardware would grow without end.
 MOST_MACHINES = 20
@@ -127,6 +128,7 @@ class MachineAnswer:
     newest_at: datetime
     asks_answered: int
     places: tuple[MachinePlace, ...]
+    witnessed: tuple[WitnessedSpeedAnswer, ...]
     figures: tuple[CellFigure, ...]
 
 
@@ -252,6 +254,7 @@ def machine(session: Session, machine_id: str, prices: Prices = NO_PRICES) -> Ma
         newest.newest_at,
         asks.answered_by(session, machine_id),
         places_of(session, figures),
+        witnessed_speeds.of_machine(session, machine_id),
         _in_catalogue_order(figures, prices),
     )
 

@@ -23,6 +23,7 @@ from bench_protocol import (
     note,
     receipts,
     recomputation,
+    speed_run,
     statement,
     strict_json,
     tiles,
@@ -321,6 +322,11 @@ def _accept(session: Session, identity: Identity, record: dict[str, Any]) -> Non
             opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
         )
         recomputation.parse(signed)
+    elif record["kind"] == "speed_run":
+        signed = envelope.open_envelope(
+            opened, speed_run.STATEMENT_PAYLOAD_TYPE, lambda _: identity.challenge
+        )
+        key_registry.key_with_id(session, speed_run.parse(signed).key_id)
     else:
         _accept_result(session, identity, record, opened, at)
     session.add(

@@ -17,7 +17,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from ..db.store import Store
 from ..log.server_keys import KeysProblem, load_authority
-from ..recompute import jobs
+from ..recompute import jobs, speed_runs
 from ..recompute.worker import Recomputer, utc_now
 from ..settings import PREFIX, Settings
 from .setup import stop as stop_with
@@ -83,7 +83,8 @@ def _follow(store: Store, settings: Settings, stop: Event) -> None:
     while not stop.wait(LOOK_SECONDS):
         try:
             with store.reading() as session:
-                due = jobs.are_due(session, utc_now())
+                now = utc_now()
+                due = jobs.are_due(session, now) or speed_runs.are_due(session, now)
         except SQLAlchemyError:
             logger.exception("the database does not answer")
             stop.wait(RETRY_SECONDS)

@@ -12,7 +12,15 @@ from bench_protocol.acts import Act, Revocation
 
 from ..db.environments import environment_row
 from ..db.lists import among
-from ..db.tables import EnvironmentRow, Owner, SigningKey, Submission, Withdrawn, table_of
+from ..db.tables import (
+    EnvironmentRow,
+    Owner,
+    SigningKey,
+    Submission,
+    Withdrawn,
+    WitnessedSpeed,
+    table_of,
+)
 from ..db.upsert import insert_new
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import Finding
@@ -22,7 +30,7 @@ from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
 from ..recompute import jobs
 from . import asks, measurements, outliers, recomputed, reproduced
 from . import eligibility as rules
-from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry
+from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry, SpeedRunEntry
 from .measurements import ResultEntry
 from .reproduced import HardwareSetup
 
@@ -50,6 +58,8 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
                 changes.key_event(entry)
             elif isinstance(entry, ActEntry):
                 changes.act(entry)
+            elif isinstance(entry, SpeedRunEntry):
+                changes.witnessed(entry)
     changes.finish()
 
 
@@ -101,6 +111,19 @@ class Changes:
         """Judge the results again that waited for these statements."""
         for which in recomputed.judge_again(self._connection, entries):
             self._settle(which)
+
+    def witnessed(self, entry: SpeedRunEntry) -> None:
+        """Show a witnessed speed; no result depends on it."""
+        said = entry.statement
+        row = {
+            "log_index": entry.log_index,
+            "challenge_id": said.challenge,
+            "machine_id": entry.machine_id,
+            "begun_at": datetime.fromisoformat(said.begun_at),
+            "committed_at": datetime.fromisoformat(said.committed_at),
+            **{name: getattr(said, name) for name in SAID},
+        }
+        self._connection.execute(NEW_WITNESSED, row)
 
     def act(self, entry: ActEntry) -> None:
         """Apply the effect of an act on results and owners."""
@@ -302,6 +325,8 @@ def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
 _KEYS, _OWNERS, _SUBMISSIONS = map(table_of, (SigningKey, Owner, Submission))
 _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
+NEW_WITNESSED = insert(table_of(WitnessedSpeed))
+SAID = ("key_id", "framework", "device", "samples_per_second", "training_ns", "segments")
 SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SET_ASK = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))

@@ -13,7 +13,15 @@ from sqlmodel import Session, col, select
 from bench_protocol import acts, envelope
 
 from ..db.store import Store
-from ..db.tables import Aggregate, EnvironmentRow, LogEntry, Measurement, Owner, OwnerSpread
+from ..db.tables import (
+    Aggregate,
+    EnvironmentRow,
+    LogEntry,
+    Measurement,
+    Owner,
+    OwnerSpread,
+    WitnessedSpeed,
+)
 from ..ingest import key_events, moderation
 from ..log import writer
 from ..ranking import published
@@ -42,7 +50,7 @@ def clear(store: Store) -> None:
     with store.writing() as session:
         writer.take_turn(session)
         position.take(session.connection())
-        for table in (Aggregate, OwnerSpread, Measurement, EnvironmentRow):
+        for table in (Aggregate, OwnerSpread, Measurement, EnvironmentRow, WitnessedSpeed):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False, established=False))
         published.remake(session)

@@ -26,7 +26,7 @@ from ..db.store import Store
 from ..db.tables import LogCheckpoint, RecomputeJob
 from ..log import writer
 from ..log.server_keys import Authority
-from . import jobs
+from . import jobs, speed_runs
 
 # Of the jobs beyond a key's budget.
 DRAWN_SHARE = 0.1
@@ -60,6 +60,7 @@ class Recomputer:
     clock: Callable[[], datetime] = utc_now
     compute: Compute = compute
     processor_seconds: Callable[[], float] = time.process_time
+    distances: speed_runs.Distances = speed_runs.distances
 
     def run(self, stop: Event) -> None:
         """Work until ``stop`` is set."""
@@ -79,14 +80,16 @@ class Recomputer:
         return count
 
     def step(self) -> bool:
-        """Take one job and state its outcome. A job that fails is tried again when its lease ends.
+        """Take one job and state its outcome; without a job, judge a witnessed run. What fails is
+        tried again when its lease ends.
 
         Returns:
             Whether there was one.
         """
         row = jobs.take(self.store, self.clock())
         if row is None:
-            return False
+            judge = speed_runs.Judge(self.store, self.authority, self.clock, self.distances)
+            return judge.step()
         try:
             self._work(row)
         except Exception:

@@ -43,9 +43,11 @@ class Job:
         samples: size of the training set that the order permutes.
         kind: ``timed``: a timed session. ``trace``: Dropout layers are removed, so later
             layers have other numbers and weights, kernels before a ReLU are sqrt(2) larger, and
-            the data is learnable (:mod:`bench_protocol.conformance`).
-        optimizer: of a trace; a timed session has the workload's own.
+            the data is learnable (:mod:`bench_protocol.conformance`). ``segment``: of a
+            witnessed run (:mod:`bench_protocol.speed_run`).
+        optimizer: of a trace; other kinds have the workload's own.
         data_seed: of generated data.
+        weights_seed: of the starting weights, where it is another one.
 
     Raises:
         ValueError: ``batch_size`` is not in 1..``samples``.
@@ -55,29 +57,30 @@ class Job:
     batch_size: int
     seed: str
     samples: int
-    kind: Literal["trace", "timed"] = "timed"
+    kind: Literal["trace", "timed", "segment"] = "timed"
     optimizer: conformance.TracedOptimizer = "workload"
     data_seed: str = seeded.DATA_SEED
+    weights_seed: str | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.samples:
             raise ValueError(
                 f"batch_size is {self.batch_size}: it must be in 1..{self.samples}, the samples"
             )
-        if self.kind == "timed" and self.optimizer != "workload":
-            raise ValueError("a timed session has its workload's own optimiser")
+        if self.kind != "trace" and self.optimizer != "workload":
+            raise ValueError(f"a job of kind {self.kind} has its workload's own optimiser")
 
     @cached_property
     def trained(self) -> Workload:
         """The workload with the layers and the optimiser that are trained."""
-        if self.kind == "timed":
+        if self.kind != "trace":
             return self.workload
         return conformance.trace_workload(self.workload, self.optimizer)
 
     def weights(self) -> seeded.Weights:
         """Starting weights, float32."""
         start = conformance.trace_weights if self.kind == "trace" else seeded.initial_weights
-        return start(self.trained, self.seed)
+        return start(self.trained, self.weights_seed or self.seed)
 
 
 def trace_job(
@@ -220,6 +223,11 @@ class Training:
                 else:
                     gradients[index, name] = gradient
         return float(losses.sum()) / self._job.batch_size
+
+    @property
+    def weights(self) -> list[Values]:
+        """The weights now, float64; a further step changes them in place."""
+        return self._weights
 
     def movements(self) -> tuple[float, ...]:
         """How far each trained tensor is from its start."""

@@ -89,7 +89,7 @@ class Challenge(Table, table=True):
 class LogEntry(Table, table=True):
     """One leaf of the log. ``commitment`` is all of it that is public for ever.
 
-    A result's envelope is its submission; those of key events, acts and recomputations are kept
+    A result's envelope is its submission; those of key events, acts and statements are kept
     here, as signed.
     ``submission_id``: the result that an entry is, or is about; ``key_chain``: the first key of the
     rotations that a key event, or the operator's act about a key, is about. What is erased when a
@@ -99,7 +99,8 @@ class LogEntry(Table, table=True):
     __tablename__ = "log_entry"
     __table_args__ = (
         CheckConstraint(
-            "kind IN ('result', 'key_event', 'act', 'recomputation')", name="kind_known"
+            "kind IN ('result', 'key_event', 'act', 'recomputation', 'speed_run')",
+            name="kind_known",
         ),
         UniqueConstraint("payload_sha256"),
     )

@@ -15,7 +15,7 @@ from bench_protocol.recomputed import Band
 from bench_protocol.result import Result, Trace, Warn
 from bench_protocol.shows import Statement
 
-from ...answers import queries
+from ...answers import queries, witnessed_speeds
 from ...answers.types import (
     ReceiptAnswer,
     ReproductionAnswer,
@@ -24,7 +24,8 @@ from ...answers.types import (
     result_fields,
     shown_fields,
 )
-from ...db.tables import SigningKey
+from ...answers.witnessed_speeds import WitnessedSpeedAnswer
+from ...db.tables import Measurement, SigningKey
 from ...ingest.columns import stored_result
 from ...ingest.verdicts import CheckVerdict
 from ...log import reader
@@ -99,6 +100,7 @@ class ResultPage:
     ``left_out``: undisturbed results count instead. ``reproduction``: beside other owners, null
     before level 3. ``ask``: the ask that it answers, in words; null if it names none. ``shows``:
     what it shows and what it does not, ``level_needs``: what the next trust level needs.
+    ``witnessed``: the fastest witnessed speed of its machine with its framework and kind of device.
     """
 
     title: str
@@ -127,6 +129,7 @@ class ResultPage:
     public_key: str
     display_name: str | None
     receipt: ReceiptAnswer
+    witnessed: WitnessedSpeedAnswer | None
 
 
 def result_page(session: Session, result_id: str) -> ResultPage:
@@ -169,6 +172,7 @@ def result_page(session: Session, result_id: str) -> ResultPage:
         public_key=base64.b64encode(key.spki).decode(),
         display_name=key.display_name,
         receipt=receipt_answer(receipt),
+        witnessed=_fastest(session, row),
     )
 
 
@@ -179,6 +183,13 @@ def _ask(signed: Result, ask_id: str | None) -> str | None:
         return "It names an ask that this server did not draw for it, so it answers none"
     why = next(why for reason, why in asks.WORDS.items() if reason == signed.asked.reason)
     return f"It answers an ask of this server: {why}"
+
+
+def _fastest(session: Session, row: Measurement) -> WitnessedSpeedAnswer | None:
+    """The fastest witnessed speed of the result's machine, framework and kind of device."""
+    speeds = witnessed_speeds.of_machine(session, row.machine_id)
+    same = [s for s in speeds if (s.framework, s.device) == (row.framework, row.device)]
+    return max(same, key=lambda speed: speed.samples_per_second, default=None)
 
 
 def _startup(signed: Result) -> tuple[charts.Segment, ...]:

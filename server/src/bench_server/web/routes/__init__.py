@@ -15,6 +15,7 @@ from . import (
     moderation,
     pages,
     results,
+    speed_runs,
     studies,
     workloads,
 )
@@ -32,6 +33,7 @@ ROUTERS = (
     dumps.router,
     keys.router,
     moderation.router,
+    speed_runs.router,
     log.router,
     health.router,
     metrics.router,

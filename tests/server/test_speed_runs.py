@@ -1,0 +1,313 @@
+"""Witnessed runs: clocks, roots, draws, uploads, judgement, statements, what pages show."""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from fastapi import FastAPI
+from fastapi.testclient import TestClient
+from sqlmodel import col, select
+from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from tests.fakes.projected import project
+
+from bench_agent.remote import witnessed
+from bench_agent.worker.speed_run import States
+from bench_protocol import acts, envelope, keys, speed_run
+from bench_protocol.errors import BadSignature, ProtocolError
+from bench_protocol.speed_run import OpenedState, SpeedRunRoot, SpeedRunStart
+from bench_server.answers.log_entries import fetch_from
+from bench_server.audit.verify import audit
+from bench_server.db.store import Store
+from bench_server.db.tables import LogEntry, OpenedSegment, SpeedRunRow, WitnessedSpeed
+from bench_server.projection.reindex import reindex
+from bench_server.recompute.speed_runs import Judge
+from bench_server.settings import Settings
+
+NOW = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
+KEY = results.private_key()
+KEY_ID = keys.key_id(KEY.public_key())
+PATH = "/api/v1/speed-runs"
+BINARY = {"Content-Type": "application/octet-stream"}
+SEGMENTS = 5
+
+
+class Run:
+    """One witnessed run of the test key, whose states are invented: the judge's distances are."""
+
+    def __init__(self, http: TestClient) -> None:
+        self.http = http
+        answer = http.post("/api/v1/challenges", json={"key_id": KEY_ID}).json()
+        self.id, self.nonce = answer["id"], answer["nonce"]
+        self.states = States()
+        for segment in range(SEGMENTS):
+            self.states.add(bytes([segment]) * speed_run.state_bytes())
+
+    def start(self, **changes: object) -> bytes:
+        said = SpeedRunStart(
+            challenge=self.id, nonce=self.nonce, key_id=KEY_ID, server_origin=AUTHORITY.origin
+        ).model_copy(update=changes)
+        return envelope.seal(speed_run.START_PAYLOAD_TYPE, acts.payload(said), KEY)
+
+    def begin(self) -> dict[str, str]:
+        answer = self.http.post(PATH, content=self.start(), headers=JSON)
+        assert answer.status_code == 201, answer.text
+        self.begun: dict[str, str] = answer.json()
+        return self.begun
+
+    def root(self, **changes: object) -> bytes:
+        said = SpeedRunRoot(
+            challenge=self.id,
+            beacon=self.begun["beacon"],
+            key_id=KEY_ID,
+            server_origin=AUTHORITY.origin,
+            root=self.states.root.hex(),
+            segments=SEGMENTS,
+            framework="torch",
+            device="cpu",
+            machine_hash=results.make_machine().machine_hash,
+            training_ns=5_000_000_000,
+        ).model_copy(update=changes)
+        return envelope.seal(speed_run.ROOT_PAYLOAD_TYPE, acts.payload(said), KEY)
+
+    def commit(self) -> dict[str, object]:
+        answer = self.http.post(f"{PATH}/root", content=self.root(), headers=JSON)
+        assert answer.status_code == 200, answer.text
+        self.committed: dict[str, object] = answer.json()
+        return self.committed
+
+    def put(self, segment: int, body: bytes | None = None) -> object:
+        body = self.states.opened(segment).body if body is None else body
+        return self.http.put(f"{PATH}/{self.id}/segments/{segment}", content=body, headers=BINARY)
+
+    @property
+    def opened(self) -> list[int]:
+        return list(self.committed["segments_to_open"])  # type: ignore[call-overload]
+
+    def whole(self) -> "Run":
+        self.begin()
+        self.commit()
+        for segment in self.opened:
+            assert self.put(segment).status_code == 200  # type: ignore[attr-defined]
+        return self
+
+    def state(self) -> str:
+        return str(self.http.get(f"{PATH}/{self.id}").json()["state"])
+
+
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture
+def run(post: Poster, http: TestClient) -> Run:
+    return Run(http)
+
+
+def judge(store: Store, distance: float = 1e-5) -> bool:
+    def invented(seed: str, opened: Mapping[int, OpenedState]) -> dict[int, float]:
+        return dict.fromkeys(opened, distance)
+
+    return Judge(store, AUTHORITY, lambda: NOW, invented).step()
+
+
+def refused(answer: object, status: int, field: str) -> None:
+    document = answer.json()  # type: ignore[attr-defined]
+    assert (answer.status_code, document["field"]) == (status, field), document  # type: ignore[attr-defined]
+    assert document["hint"]
+    assert answer.headers["content-type"] == "application/problem+json"  # type: ignore[attr-defined]
+
+
+def test_from_the_beacon_to_the_statement(
+    store: Store, run: Run, post: Poster, http: TestClient
+) -> None:
+    result_id = post.made(cell=results.make_cell(framework="torch", device={"kind": "cpu"}))
+    run.whole()
+    assert run.state() == "waiting"
+    assert judge(store)
+    assert run.state() == "witnessed"
+    with store.reading() as session:
+        assert session.exec(select(OpenedSegment)).all() == []
+        entry = session.exec(select(LogEntry).where(LogEntry.kind == "speed_run")).one()
+    said = speed_run.parse(
+        envelope.open_envelope(
+            envelope.read(entry.envelope or b""),
+            speed_run.STATEMENT_PAYLOAD_TYPE,
+            lambda _: AUTHORITY.challenge.public_key(),
+        )
+    )
+    begun, committed = map(datetime.fromisoformat, (said.begun_at, said.committed_at))
+    seconds = (committed - begun).total_seconds()
+    assert said.samples_per_second == int(SEGMENTS * speed_run.SAMPLES_PER_SEGMENT / seconds)
+    assert said.samples_per_second == run.committed["samples_per_second"]
+    project(store)
+    with store.reading() as session:
+        shown = session.exec(select(WitnessedSpeed)).one()
+    page = http.get(f"{PATH}?machine={shown.machine_id}").json()
+    assert page["speeds"][0]["samples_per_second"] == said.samples_per_second
+    assert page["receipts"][0]["log_index"] == entry.log_index == shown.log_index
+    assert "Witnessed: at least" in http.get(f"/results/{result_id}").text
+
+
+def test_the_agent_verifies_the_statements_of_a_results_machine(
+    store: Store, run: Run, post: Poster, http: TestClient
+) -> None:
+    result_id = post.made()
+    run.whole()
+    judge(store)
+    project(store)
+
+    def read(path: str) -> dict[str, object]:
+        document: dict[str, object] = http.get(path).json()
+        return document
+
+    log = read("/api/v1/log")
+    (sentence,) = witnessed.sentences(result_id, {KEY_ID}, read, log)
+    assert f"{run.committed['samples_per_second']:,} samples/s" in sentence
+    with pytest.raises(BadSignature):
+        witnessed.sentences(result_id, {"0" * 64}, read, log)
+    log_of_another = log | {"challenge_key": log["operator_key"]}
+    with pytest.raises(ProtocolError):
+        witnessed.sentences(result_id, {KEY_ID}, read, log_of_another)
+
+
+def test_a_replay_needs_no_recomputation(store: Store, run: Run) -> None:
+    run.whole()
+    judge(store)
+    project(store)
+    with store.reading() as session:
+        before = session.exec(select(WitnessedSpeed)).one().model_dump()
+    reindex(store)
+    with store.reading() as session:
+        assert session.exec(select(WitnessedSpeed)).one().model_dump() == before
+        report = audit(fetch_from(session, AUTHORITY, "CC-BY-4.0"))
+    assert report.faults == ()
+
+
+@pytest.mark.parametrize(
+    ("distance", "reason"),
+    [
+        (speed_run.LIMIT * 1.01, "not what this job gives"),
+        (speed_run.MEDIAN_LIMIT * 1.01, "not computed in float32"),
+    ],
+)
+def test_a_wrong_segment_is_refuted_and_nothing_is_logged(
+    store: Store, run: Run, distance: float, reason: str
+) -> None:
+    run.whole()
+    assert judge(store, distance)
+    answer = run.http.get(f"{PATH}/{run.id}").json()
+    assert answer["state"] == "refuted"
+    assert reason in answer["reason"]
+    with store.reading() as session:
+        assert session.exec(select(LogEntry).where(LogEntry.kind == "speed_run")).all() == []
+        assert session.exec(select(OpenedSegment)).all() == []
+    assert not judge(store)
+
+
+def test_a_challenge_has_one_beacon_and_one_root(run: Run) -> None:
+    assert run.begin() == run.begin()
+    assert run.commit() == run.commit()
+    other = run.root(root="ab" * 32)
+    refused(run.http.post(f"{PATH}/root", content=other, headers=JSON), 409, "root")
+
+
+def test_the_draw_is_hidden_until_the_root_is_here(store: Store, run: Run) -> None:
+    begun = run.begin()
+    with store.reading() as session:
+        draw = session.get_one(SpeedRunRow, run.id).draw
+    assert draw not in str(begun) + run.http.get(f"{PATH}/{run.id}").text
+    assert begun["draw_sha256"] == speed_run.commitment_of(draw)
+    assert run.commit()["draw"] == draw
+
+
+def test_the_clock_is_read_after_the_body(
+    run: Run, application: FastAPI, clock: Callable[[], datetime]
+) -> None:
+    """A root that arrives slowly is late."""
+    run.begin()
+    body, late = run.root(), []
+
+    def slowly() -> object:
+        yield body[:100]
+        late.append(clock())  # the server's clock goes on a second
+        yield body[100:]
+
+    answer = run.http.post(f"{PATH}/root", content=slowly(), headers=JSON)  # type: ignore[arg-type]
+    assert answer.status_code == 200
+    assert datetime.fromisoformat(answer.json()["committed_at"]) > late[0]
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"server_origin": "elsewhere"}, "server_origin"),
+        ({"nonce": "00" * 32}, "challenge"),
+        ({"challenge": "00" * 16}, "challenge"),
+        ({"key_id": "00" * 32}, "key_id"),
+    ],
+)
+def test_a_start_for_something_else(run: Run, changes: dict[str, object], field: str) -> None:
+    status = 403 if field == "key_id" else 422
+    refused(run.http.post(PATH, content=run.start(**changes), headers=JSON), status, field)
+
+
+def test_a_root_under_another_beacon(run: Run) -> None:
+    run.begin()
+    content = run.root(beacon="00" * 32)
+    refused(run.http.post(f"{PATH}/root", content=content, headers=JSON), 422, "beacon")
+
+
+def test_bad_uploads(run: Run) -> None:
+    run.begin()
+    refused(run.put(0), 409, "segment")
+    run.commit()
+    closed = next(iter(set(range(SEGMENTS)) - set(run.opened)))
+    refused(run.put(closed), 409, "segment")
+    segment = run.opened[-1]
+    body = run.states.opened(segment).body
+    refused(run.put(segment, body[:-1]), 422, "body")
+    refused(run.put(segment, body[:-1] + b"x"), 422, "proof")
+    refused(run.put(segment, b"x" + body[1:]), 422, "proof")
+    refused(run.put(segment, body + bytes(2048)), 413, "body")
+    refused(run.http.put(f"{PATH}/{run.id}/segments/{segment}", json={}), 415, "Content-Type")
+    assert run.state() == "opened"
+
+
+def test_it_expires(store: Store, run: Run) -> None:
+    run.begin()
+    with store.writing() as session:
+        row = session.get_one(SpeedRunRow, run.id)
+        row.expires_at = row.begun_at - timedelta(seconds=1)
+        session.add(row)
+    refused(run.http.post(f"{PATH}/root", content=run.root(), headers=JSON), 410, "challenge")
+
+
+def test_a_key_has_some_runs_a_day(app: FastAPI, post: Poster, http: TestClient) -> None:
+    app.state.settings = Settings(witness_runs_a_day=1)
+    Run(http).begin()
+    answer = http.post(PATH, content=Run(http).start(), headers=JSON)
+    assert answer.status_code == 429
+    assert answer.headers["retry-after"]
+
+
+def test_storage_is_bounded(
+    post: Poster, http: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bench_server.ingest.speed_runs.MOST_AT_ONCE", 1)
+    Run(http).begin()
+    assert http.post(PATH, content=Run(http).start(), headers=JSON).status_code == 429
+
+
+def test_an_expired_run_leaves_no_segments(store: Store, run: Run, http: TestClient) -> None:
+    run.begin()
+    run.commit()
+    run.put(run.opened[0])
+    with store.writing() as session:
+        row = session.get_one(SpeedRunRow, run.id)
+        row.expires_at = row.begun_at - timedelta(seconds=1)
+        session.add(row)
+    Run(http).begin()
+    with store.reading() as session:
+        query = select(OpenedSegment).where(col(OpenedSegment.challenge_id) == run.id)
+        assert session.exec(query).all() == []
