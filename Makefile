@@ -81,7 +81,7 @@ lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 types: $(VENV)/installed-dev ## Strict type check.
 	$(BIN)/mypy --no-incremental shared/src agent/src server/src
 
-audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (two minutes; MUTATIONS=500: fewer envelopes).
+audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
 	@MUTATIONS=$(or $(MUTATIONS),10000) $(BIN)/python deploy/audit.py $(ARGS)
 
 faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17").
