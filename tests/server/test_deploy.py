@@ -138,6 +138,37 @@ def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
     assert "secret" not in done.stderr
 
 
+def test_secrets_come_from_files(tmp_path: Path) -> None:
+    """The database's address with its password is in no variable, for every kind of command."""
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    url = f"sqlite:///{tmp_path / 'from-a-file.db'}"
+    (secrets / "BENCH_SERVER_DATABASE_URL").write_text(f"{url}\n")
+    environment = os.environ | {"BENCH_SERVER_SECRETS_DIR": str(secrets)}
+
+    def migrated(**variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PROGRAM, "migrate"],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert migrated().stdout.startswith(f"{url}: empty -> ")
+    other = f"sqlite:///{tmp_path / 'from-a-variable.db'}"
+    assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: empty -> ")
+    (secrets / "BENCH_SERVER_READ_TOKEN").write_text("secret")
+    refused = migrated()
+    assert refused.returncode == 2
+    assert "BENCH_SERVER_READ_TOKEN: " in refused.stderr
+    assert "secret" not in refused.stderr
+    (secrets / "BENCH_SERVER_READ_TOKEN").rename(secrets / "BENCH_SERVER_READ_TOKENS")
+    assert "did you mean READ_TOKEN" in migrated().stderr
+    nowhere = migrated(BENCH_SERVER_SECRETS_DIR=str(tmp_path / "nowhere"))
+    assert "BENCH_SERVER_SECRETS_DIR: there is no such folder" in nowhere.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "settings", "says"),
     [
