@@ -32,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all lint types audit faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -72,6 +72,9 @@ test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS
 
 test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)
+
+test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (half a minute; needs PostgreSQL and openssl).
+	@PYTHONPATH=. $(BIN)/python -m deploy.check_deploy
 
 lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 	$(BIN)/ruff format --check .
@@ -114,8 +117,8 @@ check-mac: $(VENV)/installed-dev $(CHECK_MAC)/tools ## macOS without a Mac: its 
 release-check: .release/bin/twine ## Build the three distributions, install each alone, run them from their wheels (some minutes; dist/).
 	@.release/bin/python -m deploy.release_check
 
-clean: ## Remove the virtual environments, the demo's database and the Mac's wheels.
-	rm -rf $(VENV) $(CUDA13) .demo .benchmark $(CHECK_MAC) .release dist
+clean: ## Remove the virtual environments, the demo's database, the proxy and the Mac's wheels.
+	rm -rf $(VENV) $(CUDA13) .demo .benchmark .test-deploy $(CHECK_MAC) .release dist
 
 benchmark-fidelity: $(VENV)/installed-dev frameworks ## The agent's figures beside bare loops of all four frameworks (half an hour; ARGS="--frameworks jax --pairs 9").
 	$(BIN)/python benchmarks/fidelity.py $(ARGS)

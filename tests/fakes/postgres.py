@@ -53,7 +53,7 @@ def _version(path: Path) -> tuple[int, ...]:
 
 @dataclass
 class Cluster:
-    """A running cluster that listens on a Unix socket in its folder only."""
+    """A running cluster. Its socket in its folder needs no password."""
 
     folder: Path
     bin: Path
@@ -75,18 +75,24 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(*, durable: bool = False) -> Cluster:
-    """Make and start a cluster; as durable as tests need, which is not at all, or as it comes."""
+def start(*, durable: bool = False, port: int | None = None) -> Cluster:
+    """Make and start a cluster; as durable as tests need, which is not at all, or as it comes.
+
+    Args:
+        port: of loopback, where roles need their passwords; without one it has the socket only.
+    """
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark")
     data = folder / "data"
     _run(
-        cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-A", "trust", "-E", "UTF8",
-        "--locale=C", "--no-sync",
+        cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-E", "UTF8", "--locale=C",
+        "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync",
     )  # fmt: skip
     options = f"-c listen_addresses= -k {folder}"
+    if port is not None:
+        options = f"-c listen_addresses=127.0.0.1 -c port={port} -k {folder}"
     if not durable:
         options += " -F -c synchronous_commit=off"
     _run(cluster.bin / "pg_ctl", "-D", data, "-l", folder / "log", "-o", options, "-w", "start")

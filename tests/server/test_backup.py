@@ -177,6 +177,23 @@ def test_export_and_daily_dump(
         assert "name a file" in done.stderr
 
 
+def test_daily_backups_replace_the_days_own_and_the_oldest(store: Store, tmp_path: Path) -> None:
+    folder = tmp_path / "backups"
+    for day in (1, 2, 3, 3):
+        target, count = backup.backup_daily(store.engine, folder, date(2026, 11, day), keep_days=2)
+    assert [path.name for path in sorted(folder.iterdir())] == [
+        "backup-2026-11-02.db",
+        "backup-2026-11-03.db",
+    ]
+    assert (target.name, count) == ("backup-2026-11-03.db", 0)
+    url = str(store.engine.url.render_as_string(hide_password=False))
+    for arguments in ([], [str(tmp_path / "x.db"), "--daily", str(folder)]):
+        done = CliRunner().invoke(cli, ["backup", *arguments, "--database-url", url])
+        assert done.exit_code == 2
+        assert "name a new file" in done.stderr
+    assert str(folder / "backup-") in run("backup", "--daily", str(folder), url=url)
+
+
 @pytest.mark.parametrize("gone", ["submission", "log_entry"])
 def test_a_failed_restore_leaves_nothing(
     post: Poster, database_url: str, empty_database_url: str, tmp_path: Path, gone: str

@@ -1,20 +1,28 @@
 """Deployment: container files, command line, wheel, documentation of settings."""
 
+import json
 import os
+import plistlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
+import tarfile
+import tomllib
 import zipfile
 from pathlib import Path
 
 import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 from bench_protocol import strict_json
 from bench_server.cli import serve
 from bench_server.db import migrate
+from bench_server.log.server_keys import load_authority
 from bench_server.settings import Settings
 from bench_server.web.routes import deps
 
@@ -30,41 +38,161 @@ def test_compose_file_follows_its_specification() -> None:
 def test_compose_file_says_what_it_should() -> None:
     document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
     services = document["services"]
-    assert set(services) == {"database", "migrate", "server"}
-    mounted = [mount.partition(":")[0] for each in services.values() for mount in each["volumes"]]
-    assert set(mounted) == set(document["volumes"])
-    assert services["migrate"]["command"] == ["migrate"]
+    mounts = [
+        mount.partition(":")[0] for each in services.values() for mount in each.get("volumes", ())
+    ]
+    assert {name for name in mounts if "/" not in name} == set(document["volumes"])
+    for name in mounts:
+        assert "/" not in name or (ROOT / name).is_file(), name
     waits_for = services["server"]["depends_on"]
     assert waits_for["migrate"]["condition"] == "service_completed_successfully"
     assert waits_for["database"]["condition"] == "service_healthy"
-    assert all(port.startswith("127.0.0.1:") for port in services["server"]["ports"])
-    names = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
-    assert set(services["server"]["environment"]) <= names
-    dockerfile = (ROOT / "deploy" / "Dockerfile").read_text()
-    for name in re.findall(r"^COPY (?!--from)(\S+)", dockerfile, re.M):
-        assert (ROOT / name).exists(), name
+    for name, service in services.items():
+        assert name in ("database", "migrate") or service["restart"] == "unless-stopped"
+        assert name == "database" or service["read_only"], name
+    assert {name for name, service in services.items() if "ports" in service} == {
+        "proxy",
+        "grafana",
+    }
+    settings = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
+    for name in ("migrate", "server", "project", "recompute", "daily"):
+        assert set(services[name]["environment"]) <= settings | {"TRAINMARK_BACKUPS"}
 
 
-def test_units_start_what_there_is(tmp_path: Path) -> None:
-    """The timer starts a dump that the server's own unit serves, on the same database."""
-    units = {path.name: path.read_text() for path in (ROOT / "deploy").glob("trainmark*")}
-    assert set(units) == {"trainmark.service", "trainmark-dump.service", "trainmark-dump.timer"}
-    set_to = [
-        dict(re.findall(r"^Environment=(\w+)=(\S+)", units[name], re.M))
-        for name in ("trainmark.service", "trainmark-dump.service")
-    ]
-    assert set_to[0] == set_to[1] | {"BENCH_SERVER_DUMPS_DIR": "/var/lib/trainmark/dumps"}
-    (dump,) = re.findall(r"^ExecStart=\S+ (.+)$", units["trainmark-dump.service"], re.M)
-    assert "--daily /var/lib/trainmark/dumps" in dump
-    url = f"sqlite:///{tmp_path / 'server.db'}"
-    folder = tmp_path / "dumps"
-    for arguments in ("migrate", dump.replace("/var/lib/trainmark/dumps", str(folder))):
-        subprocess.run(
-            [*PROGRAM, *arguments.split()],
-            env=os.environ | {"BENCH_SERVER_DATABASE_URL": url},
-            check=True,
+def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:
+    """What deploy/secrets.sh makes is what the compose file names; each address has its role."""
+    document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+    for service in document["services"].values():
+        for name, value in service.get("environment", {}).items():
+            assert not re.search("PASSWORD|TOKEN|URL", name) or value.startswith("/run/secrets/")
+    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", tmp_path], check=True)
+    made = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert set(made) == set(document["secrets"])
+    for secret, where in document["secrets"].items():
+        assert where == {"file": f"deploy/secrets/{secret}"}
+    for role in ("migrate", "server"):
+        password = made[f"{role}_password"].strip()
+        assert (
+            made[f"{role}_url"]
+            .strip()
+            .endswith(f"//trainmark_{role}:{password}@database/trainmark")
         )
-    assert len(list(folder.glob("results-*"))) == 3
+    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", tmp_path], check=True)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == made
+    assert tmp_path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("program", ["server", "agent"])
+def test_images_are_made_of_what_there_is(program: str) -> None:
+    dockerfile = (ROOT / "deploy" / f"{program}.Dockerfile").read_text()
+    sent = [
+        line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line[0] == "!"
+    ]
+    for name in re.findall(r"^COPY (?:--chmod=\S+ )?(?!--)(\S+)", dockerfile, re.M):
+        assert (ROOT / name).exists(), name
+        assert any(name == part or name.startswith(f"{part}/") for part in sent), name
+    last = dockerfile.rpartition("\nFROM ")[2]
+    assert re.search(r"^USER \d+$", last, re.M)
+    assert last.index("\nUSER ") < last.index("\nENTRYPOINT ")
+    extras = re.findall(r"EXTRAS=([\w,-]+)", dockerfile)
+    package = tomllib.loads((ROOT / program / "pyproject.toml").read_text())["project"]
+    for extra in ",".join(extras).split(",") if extras else []:
+        assert extra in package["optional-dependencies"]
+
+
+def test_the_dashboard_shows_what_a_server_measures(http: TestClient) -> None:
+    http.get("/")
+    served = set(re.findall(r"^(\w+?)(?:\{| )", http.get("/metrics").text, re.M))
+    assert "trainmark_request_seconds_bucket" in served
+    dashboard = json.loads((ROOT / "deploy" / "grafana" / "trainmark.json").read_text())
+    asked = {
+        name
+        for panel in dashboard["panels"]
+        for target in panel["targets"]
+        for name in re.findall(r"\b(?:trainmark|process)_\w+", target["expr"])
+    }
+    assert asked
+    assert asked <= served
+    scraped = yaml.safe_load((ROOT / "deploy" / "prometheus.yml").read_text())["scrape_configs"]
+    assert [each["job_name"] for each in scraped] == ["trainmark"]
+    assert scraped[0]["dns_sd_configs"][0]["names"] == ["server"]
+
+
+UNITS = ROOT / "deploy" / "systemd"
+
+
+def test_the_daily_unit_works_on_the_servers_data(tmp_path: Path) -> None:
+    """The timer's unit has the server's database, keys and dumps; its script runs."""
+    daily, server = (
+        dict(re.findall(r"^Environment=(\w+)=(\S+)", (UNITS / name).read_text(), re.M))
+        for name in ("trainmark-daily.service", "trainmark.service")
+    )
+    assert server.items() <= daily.items()
+    here = {
+        name: value.replace("/var/lib/trainmark", str(tmp_path)) for name, value in daily.items()
+    }
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "bench-server").write_text(
+        f"#!{sys.executable}\nfrom bench_server.cli.main import main; main()\n"
+    )
+    (programs / "bench-server").chmod(0o755)
+    environment = os.environ | here | {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    script = [ROOT / "deploy" / "daily.sh", "--once"]
+    keys = tmp_path / "server-keys"
+    subprocess.run([*PROGRAM, "migrate"], env=environment, check=True)
+    failed = subprocess.run(script, env=environment, capture_output=True, text=True, check=False)
+    assert failed.returncode
+    assert str(keys) in failed.stderr
+    assert not (tmp_path / "dumps").exists()
+    load_authority("a.example", keys)
+    subprocess.run(script, env=environment, check=True)
+    assert len(list((tmp_path / "dumps").glob("results-*"))) == 3
+    assert len(list((tmp_path / "backups").glob("backup-*.db"))) == 1
+    with tarfile.open(tmp_path / "backups" / "keys.tar") as archive:
+        assert {f"./{name}.pem" for name in ("log", "challenge", "operator")} <= set(
+            archive.getnames()
+        )
+
+
+def test_scheduled_agents_run_what_the_agent_has() -> None:
+    """The unit of systemd and the property list of launchd start the same command."""
+    from bench_agent.cli.main import app as agent
+
+    unit = (UNITS / "trainmark-agent.service").read_text()
+    (started,) = re.findall(r"^ExecStart=\S+/bench-agent (.+)$", unit, re.M)
+    agents = ROOT / "deploy" / "launchd" / "org.trainmark.agent.plist"
+    with agents.open("rb") as file:
+        job = plistlib.load(file)
+    assert job["Label"] == agents.stem
+    assert job["ProgramArguments"][-1].endswith(f'/bench-agent" {started}')
+    assert job["ProcessType"] == "Interactive"
+    assert job["StartCalendarInterval"] == {"Weekday": 0, "Hour": 3, "Minute": 0}
+    assert {"--strict", "--yes"} <= set(started.split())
+    shown = CliRunner().invoke(agent, ["run", "--help"], env={"COLUMNS": "200"})
+    for option in re.findall(r"--[a-z-]+", started):
+        assert option in shown.output
+
+
+@pytest.mark.only_on("linux")
+def test_units_are_as_closed_as_the_docs_say() -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is missing")
+    text = (ROOT / "docs" / "operating.md").read_text()
+    for name in ("trainmark", "trainmark-daily", "trainmark-agent"):
+        done = subprocess.run(
+            ["systemd-analyze", "security", "--offline=yes", UNITS / f"{name}.service"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        found = re.search(r"exposure level for \S+: ([\d.]+)", done.stdout)
+        if found is None:
+            pytest.skip("this systemd-analyze cannot judge a file: systemd 250 is missing")
+        stated = re.search(rf"`{name}.service`: (\d+\.\d)", text)
+        assert stated is not None
+        # Each release of systemd weighs a little otherwise.
+        assert float(found[1]) == pytest.approx(float(stated[1]), abs=0.5)
 
 
 BOUNDS = ("ge", "gt", "le", "min_length", "max_length")
@@ -136,6 +264,37 @@ def test_wrong_settings_are_named(settings: dict[str, str], says: str) -> None:
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert "secret" not in done.stderr
+
+
+def test_secrets_come_from_files(tmp_path: Path) -> None:
+    """The database's address with its password is in no variable, for every kind of command."""
+    secrets = tmp_path / "secrets"
+    secrets.mkdir()
+    url = f"sqlite:///{tmp_path / 'from-a-file.db'}"
+    (secrets / "BENCH_SERVER_DATABASE_URL").write_text(f"{url}\n")
+    environment = os.environ | {"BENCH_SERVER_SECRETS_DIR": str(secrets)}
+
+    def migrated(**variables: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*PROGRAM, "migrate"],
+            env=environment | variables,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    assert migrated().stdout.startswith(f"{url}: empty -> ")
+    other = f"sqlite:///{tmp_path / 'from-a-variable.db'}"
+    assert migrated(BENCH_SERVER_DATABASE_URL=other).stdout.startswith(f"{other}: empty -> ")
+    (secrets / "BENCH_SERVER_READ_TOKEN").write_text("secret")
+    refused = migrated()
+    assert refused.returncode == 2
+    assert "BENCH_SERVER_READ_TOKEN: " in refused.stderr
+    assert "secret" not in refused.stderr
+    (secrets / "BENCH_SERVER_READ_TOKEN").rename(secrets / "BENCH_SERVER_READ_TOKENS")
+    assert "did you mean READ_TOKEN" in migrated().stderr
+    nowhere = migrated(BENCH_SERVER_SECRETS_DIR=str(tmp_path / "nowhere"))
+    assert "BENCH_SERVER_SECRETS_DIR: there is no such folder" in nowhere.stderr
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from fastapi.testclient import TestClient
 from sqlmodel import select
 from tests.fakes import results
@@ -207,6 +208,23 @@ def test_a_log_of_other_keys_is_not_continued(store: Store) -> None:
     for other in (new_authority(ORIGIN), AUTHORITY.__class__("elsewhere", *[AUTHORITY.log] * 3)):
         with store.writing() as session, pytest.raises(KeysProblem, match="BENCH_SERVER_ORIGIN"):
             writer.begin(session, other)
+
+
+def test_servers_that_start_together_have_the_same_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one server makes a key, another reads the folder."""
+    generate, meanwhile = Ed25519PrivateKey.generate, []
+
+    def another_server_first() -> Ed25519PrivateKey:
+        monkeypatch.setattr(Ed25519PrivateKey, "generate", staticmethod(generate))
+        meanwhile.append(load_authority(ORIGIN, tmp_path / "keys"))
+        return generate()
+
+    monkeypatch.setattr(Ed25519PrivateKey, "generate", staticmethod(another_server_first))
+    mine = load_authority(ORIGIN, tmp_path / "keys")
+    assert str(mine.log_key) == str(meanwhile[0].log_key)
+    assert len([*(tmp_path / "keys").iterdir()]) == 3
 
 
 def test_keys_are_made_once_and_kept_private(tmp_path: Path) -> None:

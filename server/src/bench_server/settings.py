@@ -1,7 +1,9 @@
-"""Settings of the server, read once at the start from ``BENCH_SERVER_*``."""
+"""Settings of the server, read once at the start: from ``BENCH_SERVER_*``, else from files of
+these names in ``BENCH_SERVER_SECRETS_DIR``."""
 
 import difflib
 import ipaddress
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal
@@ -9,12 +11,18 @@ from typing import Annotated, Literal
 import limits
 import platformdirs
 from pydantic import AfterValidator, BeforeValidator, Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SecretsSettingsSource,
+    SettingsConfigDict,
+)
 from sqlalchemy import make_url
 
 from .price_list import PriceList, read
 
 PREFIX = "BENCH_SERVER_"
+SECRETS = f"{PREFIX}SECRETS_DIR"
 
 
 def default_database_url() -> str:
@@ -45,15 +53,22 @@ def _prices(value: object) -> object:
     return read(value) if isinstance(value, str | Path) else value
 
 
+def _existing(path: Path | None) -> Path | None:
+    if path is not None and not path.is_dir():
+        raise ValueError("there is no such folder")
+    return path
+
+
 RateLimit = Annotated[str, AfterValidator(_rate)]
 Proxies = Annotated[str, AfterValidator(_proxies)]
 Prices = Annotated[PriceList | None, BeforeValidator(_prices)]
 Folder = Annotated[Path | None, AfterValidator(_folder)]
+ExistingFolder = Annotated[Path | None, AfterValidator(_existing)]
 
 
 class Settings(BaseSettings):
     """Every setting of the server; each is read from the environment variable of its name in
-    capitals.
+    capitals, else from the file of this name in ``secrets_dir``.
 
     The description lists the valid values; it is shown if a value is invalid.
     """
@@ -203,6 +218,27 @@ class Settings(BaseSettings):
         default="Trainmark", max_length=60, description="name shown on pages, at most 60 characters"
     )
 
+    secrets_dir: ExistingFolder = Field(
+        default=None,
+        description="a folder whose files are settings: a file BENCH_SERVER_DATABASE_URL holds "
+        "what the variable of this name would; variables come first",
+    )
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments, then the environment, then the folder of secrets."""
+        folder = os.environ.get(SECRETS, "")
+        if not folder or not Path(folder).is_dir():  # the field's own check names a wrong one
+            return init_settings, env_settings
+        return init_settings, env_settings, SecretsSettingsSource(settings_cls, folder)
+
     @property
     def proxies(self) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
         """The networks of the trusted proxies."""
@@ -224,6 +260,15 @@ class Settings(BaseSettings):
         if url.get_backend_name() == "sqlite" and url.database:
             return Path(url.database).resolve().parent / "server-keys"
         return Path(platformdirs.user_data_dir("trainmark")) / "server-keys"
+
+
+def secret_names() -> list[str]:
+    """The names of the files in the folder of secrets; none where it cannot be listed."""
+    folder = os.environ.get(SECRETS)
+    try:
+        return [path.name for path in Path(folder).iterdir()] if folder else []
+    except OSError:
+        return []
 
 
 def unknown(names: Iterable[str]) -> str | None:

@@ -41,13 +41,22 @@ def export(
 
 
 def backup(
-    to: Annotated[Path, typer.Argument(help="New file; the server may keep running.")],
+    to: Annotated[
+        Path | None, typer.Argument(help="New file; the server may keep running.")
+    ] = None,
+    daily: Annotated[Path | None, typer.Option(help="Folder for today's backup.")] = None,
+    keep_days: Annotated[int, typer.Option(min=1, help="Daily backups to keep.")] = 30,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Write a consistent copy of the database to a file."""
+    """Write a consistent copy of the database to a file, or today's into a folder."""
+    if (to is None) == (daily is None):
+        raise stop("name a new file, or --daily FOLDER")
     try:
         with open_store(database_url) as (store, _):
-            count = backups.backup(store.engine, to)
+            if to is not None:
+                count = backups.backup(store.engine, to)
+            elif daily is not None:
+                to, count = backups.backup_daily(store.engine, daily, utc_now().date(), keep_days)
     except (backups.NotEmpty, OSError) as error:
         raise stop(str(error)) from None
     print(f"{to}: {count:,} rows; keep the server's keys with it (BENCH_SERVER_KEYS_DIR)")

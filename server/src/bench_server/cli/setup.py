@@ -12,7 +12,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from ..db import migrate
 from ..db.store import Store, UnknownDatabase
-from ..settings import PREFIX, Settings, unknown
+from ..settings import PREFIX, Settings, secret_names, unknown
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
         variable = f"{PREFIX}{name.upper()}"
         return variable if options.get(name) is None else f"--{name.replace('_', '-')}"
 
-    if wrong := unknown(os.environ):
+    if wrong := unknown([*os.environ, *secret_names()]):
         raise stop(wrong)
     try:
         settings = Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]

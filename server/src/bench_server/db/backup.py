@@ -5,6 +5,7 @@ restored into either kind. It can be made while the server runs: PostgreSQL read
 (REPEATABLE READ), SQLite one transaction. The server's own keys are files and not part of it.
 """
 
+from datetime import date
 from pathlib import Path
 from urllib.parse import quote
 
@@ -54,6 +55,24 @@ def backup(engine: Engine, target: Path) -> int:
         copy.dispose()
     partial.rename(target)
     return count
+
+
+def backup_daily(engine: Engine, folder: Path, day: date, keep_days: int) -> tuple[Path, int]:
+    """Write the backup of a day, in place of an earlier one of the same day; delete all but the
+    newest ``keep_days``.
+
+    Returns:
+        The file and its number of rows.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / f"backup-{day.isoformat()}.db"
+    written = target.with_name(f"{target.name}.new")
+    written.unlink(missing_ok=True)
+    count = backup(engine, written)
+    written.replace(target)
+    for old in sorted(folder.glob("backup-????-??-??.db"))[:-keep_days]:
+        old.unlink()
+    return target, count
 
 
 def restore(engine: Engine, source: Path) -> int:

@@ -6,6 +6,8 @@ sign a checkpoint or an act.
 
 import os
 import stat
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,16 +83,16 @@ def load_authority(origin: str, folder: Path) -> Authority:
 
 
 def _load_or_make(path: Path) -> Ed25519PrivateKey:
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return _load(path)
-    key = Ed25519PrivateKey.generate()
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-        file.flush()
-        os.fsync(file.fileno())
-    return key
+    if not path.exists():
+        key = Ed25519PrivateKey.generate()
+        # The file appears complete: another server may start on this folder at the same time.
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as file:  # mode 0600
+            file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+            file.flush()
+            os.fsync(file.fileno())
+            with suppress(FileExistsError):
+                os.link(file.name, path)
+    return _load(path)
 
 
 def _load(path: Path) -> Ed25519PrivateKey:
