@@ -103,10 +103,11 @@ class Cluster:
     def check(self, fleet: subprocess.Popen[str], repeats: int) -> None:
         """Each machine measured and posted each repeat once, and never beside another one."""
         output, errors = fleet.communicate(timeout=DEADLINE_SECONDS)
-        assert fleet.returncode == 0, errors + output
+        # The fake engine trains nothing: each repeat fails its conformance, and is sent all the same.
+        assert fleet.returncode == 1, errors + output
         rows = {row["name"]: row for row in json.loads(output)["machines"]}
-        assert {row["state"] for row in rows.values()} == {"done"}
-        assert {row["finished"] for row in rows.values()} == {repeats}
+        counts = {(row["state"], row["finished"], row["failed"]) for row in rows.values()}
+        assert counts == {("failed", repeats, repeats)}
         assert len({row["key_id"] for row in rows.values()}) == len(self.homes)
         spans = []
         for home in map(Home, self.homes):
