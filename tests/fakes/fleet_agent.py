@@ -14,6 +14,7 @@ from bench_agent.cli import setup
 from bench_agent.cli.main import main
 from bench_agent.run import run
 from bench_agent.run.self_test import SelfTests
+from bench_agent.worker.parent_watch import die_with
 
 
 def plant() -> None:
@@ -38,5 +39,6 @@ def dask_setup(worker: Any) -> None:
 
 
 if __name__ == "__main__":
+    die_with(int(sys.argv.pop(1)))
     plant()
     main()

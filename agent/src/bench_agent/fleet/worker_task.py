@@ -5,6 +5,7 @@ folder names the fleet's run, so that a task that starts again continues it.
 """
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -32,10 +33,15 @@ from ..run.run_lock import alone
 TOPIC = "trainmark-fleet"
 # Events of a run that the table shows; the others are too many to send.
 SHOWN = ("planned", "started", "finished", "delivered", "unreachable", "note")
-# The run of a worker that was killed ends at its next event, because nobody reads it.
+# The run of a worker that was killed ends with it; another one may be somebody's own.
 OTHER_RUN_SECONDS = 120.0
 PROCESS = "trainmark_run"  # attribute of the worker that holds the agent's process
-COMMAND = (sys.executable, "-c", "from bench_agent.cli.main import main; main()")
+# Followed by this process's id: the agent ends with its worker, and leaves the machine free.
+MAIN = (
+    "import sys; from bench_agent.worker.parent_watch import die_with; "
+    "die_with(int(sys.argv.pop(1))); from bench_agent.cli.main import main; main()"
+)
+COMMAND = (sys.executable, "-c", MAIN)
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ def _run(home: Home, fleet: str, arguments: Sequence[str]) -> Ended:
     with (
         log.open("wb") as errors,
         subprocess.Popen(
-            [*COMMAND, "run", "--events", "--yes", *arguments],
+            [*COMMAND, str(os.getpid()), "run", "--events", "--yes", *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
