@@ -1,6 +1,7 @@
 """A real worker process around a fake engine, so that a repeat takes milliseconds of training."""
 
 import sys
+import time
 
 import numpy as np
 from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
@@ -10,10 +11,11 @@ from bench_agent.worker.repeat import seeded
 
 
 class RealTimeSession(FakeSession):
-    """Computes nothing; the real clock times it."""
+    """Computes nothing, a tenth of a millisecond a step; the real clock times it."""
 
     def train_block(self, steps: int) -> None:
         self.blocks.append(steps)
+        time.sleep(steps / 10_000)
 
 
 def main() -> int:

@@ -21,6 +21,7 @@ COMMANDS = {
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
     "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
+    "fleet": ("fleet:fleet", "Run the same measurements on several machines."),
     "report": (
         "report:report",
         "Write the last run as one self-contained HTML file, or otherwise.",
@@ -50,6 +51,7 @@ EXAMPLES = {
     "plan": "bench-agent plan --preset quick --framework torch",
     "run": "bench-agent run --preset quick --workload mnist-cnn --framework mlx --framework torch",
     "ab": "bench-agent ab --a recipe=naive --b recipe=tuned --workload fashion-mlp --framework jax",
+    "fleet": "bench-agent fleet --scheduler tls://bench.lab:8786 --server https://bench.lab",
     "report": "bench-agent report --format png",
     "conformance": "bench-agent conformance --framework tensorflow",
     "submit": "bench-agent submit --server http://bench.lab:8000",

@@ -1,0 +1,1 @@
+"""A fleet: the same run on several machines, by Dask distributed, Slurm or Kubernetes."""

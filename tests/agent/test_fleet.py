@@ -1,0 +1,169 @@
+"""Fleets without a cluster: addresses, arguments, job files."""
+
+import json
+import subprocess
+from collections.abc import Sequence
+
+import pytest
+from typer.testing import CliRunner
+
+from bench_agent.base.errors import UsageProblem
+from bench_agent.cli import fleet as command
+from bench_agent.cli.main import app
+from bench_agent.fleet import jobs
+from bench_agent.fleet.scheduler import check_address
+from bench_agent.plan.plan import Selection
+
+ARGUMENTS = ["--preset", "smoke", "--workload", "mnist-cnn", "--server", "http://bench.lab:8000"]
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["tls://bench.lab:8786", "tcp://127.0.0.1:8786", "tcp://[::1]:1", "tcp://localhost:1"],
+)
+def test_schedulers_with_tls_or_on_loopback_are_used(address: str) -> None:
+    assert check_address(address) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("tcp://bench.lab:8786", "has no TLS"),
+        ("tcp://10.0.0.7:8786", "has no TLS"),
+        ("tcp://127.0.0.1.example.org:8786", "has no TLS"),
+        ("ws://127.0.0.1:8786", "is no scheduler"),
+        ("tls://bench.lab", "is no scheduler"),
+        ("bench.lab:8786", "is no scheduler"),
+        ("tls://bench.lab:99999", "is no scheduler"),
+    ],
+)
+def test_other_schedulers_are_refused(address: str, says: str) -> None:
+    with pytest.raises(UsageProblem, match=says):
+        check_address(address)
+
+
+def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Selection(
+        workloads=("mnist-cnn", "fashion-mlp"),
+        frameworks=("jax",),
+        devices=("cuda:all",),
+        recipes=("tuned",),
+        batch_sizes=(32, 64),
+        precisions=("float32",),
+        repeats=3,
+        budget_seconds=0.5,
+        data="real",
+    )
+    words = command.run_arguments(whole, "smoke", None, "http://bench.lab:8000")
+    got: list[Selection] = []
+    monkeypatch.setattr("bench_agent.cli.run._make_plan", lambda *a: got.append(a[2]))
+    monkeypatch.setattr("bench_agent.cli.run.plan_document", lambda made: {})
+    place = words.index("--server")
+    CliRunner().invoke(app, ["plan", *words[:place], *words[place + 2 :], "--json"])
+    assert got == [whole]
+    assert command.run_arguments(Selection(), None, None, None) == []
+
+
+def directives(script: str) -> dict[str, str]:
+    """The ``#SBATCH`` directives, as ``sbatch`` reads them: only those before the first command."""
+    found: dict[str, str] = {}
+    first, *lines = script.splitlines()
+    assert first == "#!/bin/bash"
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        if line.startswith("#SBATCH --"):
+            name, _, value = line.removeprefix("#SBATCH --").partition("=")
+            assert name not in found
+            found[name] = value
+    return found
+
+
+def test_a_slurm_array_has_an_element_a_machine() -> None:
+    script = jobs.slurm([*ARGUMENTS, "--framework", "a b"], 5)
+    found = directives(script)
+    assert found == {
+        "job-name": "trainmark",
+        "array": "0-4",
+        "nodes": "1",
+        "ntasks": "1",
+        "exclusive": "",
+        "requeue": "",
+        "time": "12:00:00",
+        "signal": "B:INT@300",
+        "output": "trainmark-%A_%a.log",
+    }
+    assert script.count("#SBATCH") == len(found)
+    assert "--framework 'a b'" in script
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+
+
+@pytest.fixture
+def element(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    """Runs an element of an array on a node; the agent notes its folder and exits as told."""
+    agent = tmp_path / "bin" / "bench-agent"
+    agent.parent.mkdir()
+    agent.write_text(f'#!/bin/sh\necho "$BENCH_HOME $*" >> {tmp_path}/calls\nexit "$AGENT_EXIT"\n')
+    agent.chmod(0o755)
+
+    def run(node: str, job: str, exits: int = 0) -> int:
+        environment = {
+            "PATH": f"{agent.parent}:/usr/bin:/bin",
+            "BENCH_HOME": str(tmp_path / "homes"),
+            "SLURMD_NODENAME": node,
+            "SLURM_ARRAY_JOB_ID": job,
+            "AGENT_EXIT": str(exits),
+        }
+        script = jobs.slurm(ARGUMENTS, 2)
+        return subprocess.run(["bash"], input=script, text=True, env=environment).returncode
+
+    def calls() -> list[str]:
+        file = tmp_path / "calls"
+        lines: Sequence[str] = file.read_text().splitlines() if file.exists() else ()
+        return [line.split()[0].rpartition("/")[2] for line in lines]
+
+    return run, calls
+
+
+def test_an_element_measures_a_node_once_and_keeps_its_folder(element) -> None:  # type: ignore[no-untyped-def]
+    run, calls = element
+    assert run("node-a", "7") == 0
+    assert run("node-a", "7") == 0, "the same node again"
+    assert calls() == ["node-a"]
+    assert run("node-b", "7", exits=3) == 3
+    assert run("node-b", "7") == 0, "a run that failed is resumed there"
+    assert run("node-a", "8") == 0, "another array measures again"
+    assert calls() == ["node-a", "node-b", "node-b", "node-a"]
+
+
+@pytest.mark.parametrize("gpus", [0, 2])
+def test_a_kubernetes_job_fits_the_schema(gpus: int) -> None:
+    validate = pytest.importorskip(
+        "kubernetes_validate", reason="kubernetes-validate is not installed"
+    )
+    job = json.loads(json.dumps(jobs.kubernetes(ARGUMENTS, 5, "agent:1", gpus)))
+    validate.validate(job, validate.latest_version(), strict=True)
+    spec = job["spec"]
+    assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (5, 5, "Indexed")
+    pod = spec["template"]["spec"]
+    assert pod["containers"][0]["command"][2:4] == ["--resume", "--yes"]
+    assert ("resources" in pod["containers"][0]) == bool(gpus)
+    job["spec"]["completion"] = 5
+    with pytest.raises(validate.ValidationError):
+        validate.validate(job, validate.latest_version(), strict=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ([], "give either --scheduler"),
+        (["--emit", "slurm", "--scheduler", "tls://a:1"], "give either --scheduler"),
+        (["--emit", "pbs"], "choose slurm or kubernetes"),
+        (["--emit", "slurm", "--preset", "smoke", "--like", "m2-max-article"], "exclude"),
+        (["--scheduler", "tcp://10.0.0.7:8786"], "TLS"),
+    ],
+)
+def test_wrong_usage_says_why(arguments: list[str], says: str) -> None:
+    ended = CliRunner().invoke(app, ["fleet", *arguments])
+    assert isinstance(ended.exception, UsageProblem)
+    assert says in str(ended.exception)

@@ -1,0 +1,170 @@
+"""A fleet with a real scheduler: four worker processes, each with its own key, and one server."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.system.conftest import BIN, Server
+
+from bench_agent.base.home import Home
+from bench_agent.remote.outbox import Outbox
+from bench_agent.run import journal
+
+pytest.importorskip("distributed", reason="distributed is not installed")
+PRELOAD = Path(__file__).parents[1] / "fakes" / "fleet_agent.py"
+DEADLINE_SECONDS = 120
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Starts programs and ends them."""
+    processes: list[subprocess.Popen[str]] = []
+
+    def started(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+        with (tmp_path / f"{len(processes)}.log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", *arguments],
+                env={**os.environ, **environment},
+                stdout=log,
+                stderr=log,
+                text=True,
+            )
+        processes.append(process)
+        return process
+
+    yield started
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def wait_for(found: Callable[[], Any]) -> Any:
+    """What it finds, once it finds something."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not (value := found()):
+        assert time.monotonic() < deadline, "nothing came"
+        time.sleep(0.05)
+    return value
+
+
+def scheduler_address(start: Start, folder: Path) -> str:
+    file = folder / "scheduler.json"
+    start(
+        "distributed.cli.dask_scheduler",
+        *("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)),
+    )
+    wait_for(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
+    return str(json.loads(file.read_text())["address"])
+
+
+def start_worker(start: Start, address: str, home: Path) -> subprocess.Popen[str]:
+    return start(
+        "distributed.cli.dask_worker",
+        *(address, "--name", home.name, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
+        *("--resources", "trainmark=1", "--preload", str(PRELOAD)),
+        *("--local-directory", str(home.parent / "dask")),
+        BENCH_HOME=str(home),
+    )
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A server, a scheduler and workers, each worker with a folder of its own."""
+
+    server: str
+    scheduler: str
+    homes: tuple[Path, ...]
+    workers: tuple[subprocess.Popen[str], ...]
+
+    def fleet(self, repeats: int) -> subprocess.Popen[str]:
+        """``bench-agent fleet`` for one small cell."""
+        return subprocess.Popen(
+            [
+                *(BIN / "bench-agent", "fleet", "--json", "--server", self.server),
+                *("--scheduler", self.scheduler, "--machines", str(len(self.homes))),
+                *("--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx"),
+                *("--recipe", "naive", "--repeats", str(repeats)),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def check(self, fleet: subprocess.Popen[str], repeats: int) -> None:
+        """Each machine measured and posted each repeat once, and never beside another one."""
+        output, errors = fleet.communicate(timeout=DEADLINE_SECONDS)
+        # The fake engine trains nothing: each repeat fails its conformance, and is sent.
+        assert fleet.returncode == 1, errors + output
+        rows = {row["name"]: row for row in json.loads(output)["machines"]}
+        counts = {(row["state"], row["finished"], row["failed"]) for row in rows.values()}
+        assert counts == {("failed", repeats, repeats)}
+        assert len({row["key_id"] for row in rows.values()}) == len(self.homes)
+        spans = []
+        for home in map(Home, self.homes):
+            outbox = Outbox(home.outbox)
+            results = [entry.result() for entry in outbox.sent()]
+            assert not list(outbox.pending())
+            assert sorted(result.repeat for result in results) == list(range(1, repeats + 1))
+            assert len({result.run_id for result in results}) == 1
+            assert journal.unfinished(home) is None
+            for clocks in (result.clocks for result in results):
+                took = timedelta(microseconds=(clocks.finished_ns - clocks.started_ns) / 1000)
+                began = datetime.fromisoformat(clocks.started)
+                spans.append((began, began + took))
+        # All are on one host.
+        assert all(before[1] < after[0] for before, after in pairwise(sorted(spans)))
+        with httpx.Client(base_url=self.server) as http:
+            stored = http.get("/api/v1/results").json()["results"]
+        assert len(stored) == repeats * len(self.homes)
+
+
+@pytest.fixture
+def make_cluster(
+    tmp_path: Path, start: Start, make_server: Callable[[], Server]
+) -> Callable[[int], Cluster]:
+    def make(count: int) -> Cluster:
+        server, scheduler = make_server().start(), scheduler_address(start, tmp_path)
+        homes = tuple(tmp_path / f"desk-{number}" for number in range(count))
+        workers = tuple(start_worker(start, scheduler, home) for home in homes)
+        return Cluster(server, scheduler, homes, workers)
+
+    return make
+
+
+def test_two_workers_post_to_one_server(make_cluster: Callable[[int], Cluster]) -> None:
+    cluster = make_cluster(2)
+    cluster.check(cluster.fleet(repeats=1), repeats=1)
+
+
+@pytest.mark.long
+def test_of_four_workers_a_lost_one_resumes_on_its_machine(
+    make_cluster: Callable[[int], Cluster], start: Start
+) -> None:
+    cluster = make_cluster(4)
+    fleet = cluster.fleet(repeats=2)
+
+    def begun() -> list[int]:
+        """Machines that have one of their two results."""
+        assert fleet.poll() is None, fleet.communicate()
+        return [
+            number
+            for number, home in enumerate(cluster.homes)
+            if len(list(home.glob("outbox/*/*.json"))) == 1 and (home / "run.json").exists()
+        ]
+
+    (lost,) = wait_for(begun)
+    cluster.workers[lost].kill()
+    cluster.workers[lost].wait()
+    start_worker(start, cluster.scheduler, cluster.homes[lost])
+    cluster.check(fleet, repeats=2)
