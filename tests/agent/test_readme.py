@@ -45,7 +45,7 @@ def test_both_programs_tell_their_version() -> None:
 
 
 def test_the_readme_says_how_scripts_agree_before_anything_is_posted() -> None:
-    (line,) = [line for line in LINES if "run" in line and "--server" in line]
+    (line,) = [line for line in LINES if line.startswith("bench-agent run") and "--server" in line]
     assert "scripts agree with --yes" in line
 
 
