@@ -265,7 +265,12 @@ def _row(result: Result) -> dict[str, Any]:
     took = timedelta(seconds=world.RUN_SECONDS)
     facts = submission_checks.SubmissionFacts(BEGAN, "fresh", BEGAN - took)
     entry = SimpleNamespace(
-        log_index=0, submission_id="0" * 16, received_at=BEGAN, challenge_id=None, outlier=None
+        log_index=0,
+        submission_id="0" * 16,
+        received_at=BEGAN,
+        challenge_id=None,
+        outlier=None,
+        ask_id=None,
     )
     verdicts = (
         *result_checks.of_result(result),

@@ -115,7 +115,8 @@ def test_warnings_are_yellow_failures_red_and_a_good_end_green() -> None:
     text = printed(findings, io.StringIO(), forced)
     assert f"{YELLOW}warning, busy: " in text
     assert f"{RED}failure, home: " in text
-    verdict = {"kind": "faster", "speed_up": 1.79, "low": 1.7, "high": 1.8, "warnings": []}
+    verdict = {"verdict_kind": "faster", "speed_up": 1.79, "warnings": []}
+    verdict |= {"speed_up_low": 1.7, "speed_up_high": 1.8}
     speeds = {"samples_per_second": [100.0]}
     answer = {**verdict, "a": speeds, "b": speeds}
     text = printed(lambda shown: show_answer(shown, answer), io.StringIO(), forced)

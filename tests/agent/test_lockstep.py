@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from tests.fakes.workloads import TINY, job_of
 
-from bench_agent.base.messages import BlockDone, PhaseBegan
+from bench_agent.base.messages import BlockDone, PhaseBegan, WorkerEvent
 from bench_agent.run.worker_process import run_job
 from bench_agent.worker import lockstep
 from bench_agent.worker.lockstep import Lockstep, LockstepClock
@@ -87,10 +87,10 @@ def test_a_workers_first_block_waits_for_the_others(tmp_path: Path) -> None:
     events: list[str] = []
     warmed_up = threading.Event()
 
-    def listener(message: PhaseBegan | BlockDone) -> None:
+    def listener(message: WorkerEvent) -> None:
         if isinstance(message, BlockDone):
             events.append("block")
-        elif message.phase == "timing":
+        elif isinstance(message, PhaseBegan) and message.phase == "timing":
             warmed_up.set()
 
     def slower(address: str) -> None:

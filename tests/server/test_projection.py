@@ -190,7 +190,7 @@ def test_a_reindex_gives_the_rows_of_the_incremental_projection(
     if vouched:  # level 4 takes three confirmed owners of one set-up
         for number, key_id in enumerate(IDS):
             happening.happen("confirm", acts.first_owner(key_id))
-            happening.happen("trusted", number, 10_000_000 + 300_000 * number)
+            happening.happen("trusted", number, 10_000_000 + 300_000 * number, 0)
     for event in history:
         happening.happen(*event)
     project(store)

@@ -8,7 +8,7 @@ from statistics import median_high
 import pytest
 
 from bench_server.ranking import reproduction
-from bench_server.ranking.figures import LOG_SCALE, scaled_log
+from bench_server.ranking.medians import LOG_SCALE, scaled_log
 from bench_server.ranking.reproduction import Pairs
 
 TAUS = (0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08)

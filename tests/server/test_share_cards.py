@@ -3,12 +3,16 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
+from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.said import NOW
 
+from bench_protocol import acts
 from bench_protocol.matrix import Device
 from bench_server.answers import comparison
 from bench_server.answers.filters import BoardFilters
 from bench_server.db.store import Store
+from bench_server.ingest import moderation
 from bench_server.web import share_cards
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
@@ -77,11 +81,13 @@ def test_a_machine_is_beside_others_in_its_set_up(
 
 
 def test_a_comparison_has_the_ranks_by_score(post: Poster, store: Store) -> None:
-    """A rank by score needs three owners in every workload of the baseline."""
+    """A rank by score needs confirmed or established owners in every workload of the baseline."""
     machines = ((H200, CUDA, 200_000), (RTX, CUDA, 280_000), (M2, METAL, 900_000))
     for owner in range(3):
         key = Ed25519PrivateKey.generate()
         post.enroll(key, f"owner {owner}")
+        label = acts.first_owner(results.key_id(key))
+        moderation.decide(store, AUTHORITY, NOW, "confirm", owner=label)
         for machine, device, step_ns in machines:
             mine = machine.model_copy(update={"machine_hash": f"{owner + 10 * step_ns:064x}"})
             cell = results.make_cell(framework="torch", device=device)
