@@ -142,6 +142,7 @@ def make_cluster(
     return make
 
 
+@pytest.mark.long
 def test_two_workers_post_to_one_server(make_cluster: Callable[[int], Cluster]) -> None:
     cluster = make_cluster(2)
     cluster.check(cluster.fleet(repeats=1), repeats=1)
