@@ -93,7 +93,7 @@ def proxied(http: httpx.Client, plain: int, servers: list[int]) -> None:
     )
     board = http.get("/")
     check(board.headers.get("content-encoding") == "gzip", "answers are compressed")
-    check("strict-transport-security" in board.headers, "browsers are told to stay with TLS")
+    check("strict-transport-security" in board.headers, "answers require TLS of later requests")
     check(http.get("/metrics").status_code == 404, "/metrics is closed to the outside")
     large = http.post("/api/v1/results", content=b" " * (17 << 20))
     check(large.status_code == 413, "a body above 16 MiB is refused")

@@ -28,8 +28,8 @@ def check_address(address: str) -> str:
         raise UsageProblem(f"{address!r} is no scheduler; write tls://HOST:PORT")
     if parts.scheme == "tcp" and not _is_loopback(parts.hostname or ""):
         raise UsageProblem(
-            f"{address} has no TLS, and whoever reaches it could run code on every worker: start "
-            "the scheduler with --tls-ca-file, --tls-cert and --tls-key, then write tls://"
+            f"{address} has no TLS. Anyone who reaches it can run code on every worker. Start the "
+            "scheduler with --tls-ca-file, --tls-cert and --tls-key, then write tls://"
         )
     return address
 

@@ -46,7 +46,7 @@ def bind(host: str, port: int, shared: bool = False) -> socket.socket:
 
 class Starting:
     """Listens on a bound socket and answers in a thread until it is stopped. Connections that come
-    later wait for whoever accepts next."""
+    later stay in the queue until the application accepts them."""
 
     def __init__(self, bound: socket.socket) -> None:
         self.bound = bound

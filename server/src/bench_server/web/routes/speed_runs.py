@@ -52,7 +52,7 @@ def signed_body(payload_type: str, what: str) -> dict[str, object]:
     return json_body(schema, envelope_example(payload_type))
 
 
-# The body is read before the clock: whoever sends it slowly gains no time.
+# The body is read before the clock, so a slow sender gains no time.
 @router.post(
     "",
     summary="Begin the witnessed run of a challenge: the server's clock starts, and it gives a "
