@@ -7,8 +7,9 @@ import pytest
 from tests.fakes.workloads import variant
 
 from bench_agent import engines
-from bench_agent.worker import witness
+from bench_agent.worker import conformance_trace, witness
 from bench_protocol import seeded
+from bench_protocol.catalogue import workload_named
 from bench_protocol.layers import (
     BatchNorm,
     Conv2D,
@@ -18,6 +19,7 @@ from bench_protocol.layers import (
     MaxPool2D,
     Residual,
 )
+from bench_protocol.matrix import Cell, Device
 from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD
 
@@ -262,3 +264,27 @@ def test_a_layer_that_is_not_trained_does_not_move(
     moved = witness.movements(session, workload, seeded.initial_weights(workload))
     assert moved[:2] == (0.0, 0.0)
     assert all(moved[2:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "fashion-mlp",
+        "fashion-cnn",
+        pytest.param("cifar100-vgg16", marks=pytest.mark.long),
+    ],
+)
+def test_masks_change_the_loss_of_every_workload_with_dropout(name: str) -> None:
+    """From weights that let a deep network's signal fade, no mask changes the loss of VGG16."""
+    workload = workload_named(name)
+    cell = Cell(
+        workload=name,
+        workload_digest=workload.digest,
+        framework="mlx",
+        device=Device(kind="cpu"),
+        recipe="naive",
+        batch_size=workload.batch_size,
+        precision="float32",
+        data="generated",
+    )
+    assert conformance_trace.masks_change(installed("mlx"), workload, cell)

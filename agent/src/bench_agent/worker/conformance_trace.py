@@ -21,8 +21,10 @@ from . import witness
 
 # Under this rate no float32 weight moves.
 STILL = SGD(learning_rate=1e-30, momentum=0.0)
-# Relative: rounding differs by 1e-7, masks of 32 samples by 1e-2.
-LEAST_DIFFERENCE = 1e-4
+# Relative. The same masks give the same loss, to 1e-7. Other masks move it by a standard deviation
+# of 5e-3 (fashion-mlp, n = 40), 6e-3 (fashion-cnn, n = 40) or 3e-4 (cifar100-vgg16, n = 22).
+SAME_LOSS = 2e-6
+STILL_STEPS = (1, 2, 3, 4, 5)
 
 
 def has_reference(workload: Workload) -> bool:
@@ -143,7 +145,9 @@ def judged(
 def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
     """Whether the cell's step draws other dropout masks in each step; true without dropout.
 
-    Three steps train the same batch and move no weight, so that only masks change the loss.
+    Five steps train the same batch and move no weight, so that only masks change the loss. The
+    weights are those of a trace: from a workload's own, all outputs of a deep network are so close
+    to zero that masks do not change the loss.
     """
     if not any(isinstance(layer, Dropout) for layer in workload.layers):
         return True
@@ -157,15 +161,24 @@ def masks_change(engine: Engine, workload: Workload, cell: Cell) -> bool:
     session = engine.open(
         still,
         cell.model_copy(update={"batch_size": batch_size}),
-        seeded.initial_weights(still, seeded.DEFAULT_SEED),
+        conformance.trace_weights(still, seeded.DEFAULT_SEED),
         Data(*train, *test, order, (order, order)),
     )
     try:
-        losses = [loss or 0.0 for loss in witness.losses_after(session, (1, 2, 3))]
+        return losses_change([loss or 0.0 for loss in witness.losses_after(session, STILL_STEPS)])
     finally:
         session.close()
-    differences = (abs(after - before) for before, after in pairwise(losses))
-    return min(differences) > LEAST_DIFFERENCE * losses[0]
+
+
+def losses_change(losses: Sequence[float]) -> bool:
+    """Whether at most one loss equals the one before it.
+
+    Honest masks give two equal losses by chance. Two such pairs among five losses are seen in fewer
+    than 2 of 10,000 honest runs of ``cifar100-vgg16`` and fewer of other workloads, if losses are
+    normal.
+    """
+    same = [abs(after - before) <= SAME_LOSS * before for before, after in pairwise(losses)]
+    return sum(same) < 2
 
 
 def _train(
