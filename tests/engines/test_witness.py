@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.fakes.workloads import variant
+from tests.fakes.workloads import cell_of, variant
 
 from bench_agent import engines
 from bench_agent.worker import conformance_trace, witness
@@ -19,7 +19,6 @@ from bench_protocol.layers import (
     MaxPool2D,
     Residual,
 )
-from bench_protocol.matrix import Cell, Device
 from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD
 
@@ -277,14 +276,5 @@ def test_a_layer_that_is_not_trained_does_not_move(
 def test_masks_change_the_loss_of_every_workload_with_dropout(name: str) -> None:
     """From weights that let a deep network's signal fade, no mask changes the loss of VGG16."""
     workload = workload_named(name)
-    cell = Cell(
-        workload=name,
-        workload_digest=workload.digest,
-        framework="mlx",
-        device=Device(kind="cpu"),
-        recipe="naive",
-        batch_size=workload.batch_size,
-        precision="float32",
-        data="generated",
-    )
+    cell = cell_of(workload, "mlx")
     assert conformance_trace.masks_change(installed("mlx"), workload, cell)
