@@ -270,7 +270,7 @@ def test_a_layer_that_is_not_trained_does_not_move(
     [
         "fashion-mlp",
         "fashion-cnn",
-        pytest.param("cifar100-vgg16", marks=pytest.mark.long),
+        pytest.param("cifar100-vgg16", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
     ],
 )
 def test_masks_change_the_loss_of_every_workload_with_dropout(name: str) -> None:
