@@ -56,6 +56,21 @@ def test_a_key_is_held_back_and_no_other(store: Store) -> None:
     assert http.get("/api/v1/results").json()["results"][0]["key_id"] == key_id(other)
 
 
+def test_a_batch_says_when_its_refused_lines_may_be_sent_again(store: Store) -> None:
+    http = client(store, key_rate="2/hour")
+    Poster(http).enroll()
+    lines = [sealed(make_result(step_ns=step)) for step in (1_000_000, 1_100_000, 1_200_000)]
+
+    def post(bodies: list[bytes]) -> httpx.Response:
+        headers = {"Content-Type": "application/x-ndjson"}
+        return http.post("/api/v1/results", content=b"\n".join(bodies), headers=headers)
+
+    taken, refused = post(lines[:1]), post(lines[1:])
+    assert "retry-after" not in taken.headers
+    assert [json.loads(line)["status"] for line in refused.text.splitlines()] == [201, 429]
+    assert int(refused.headers["retry-after"]) > 60
+
+
 def test_an_address_enrolls_so_many_keys_a_day(store: Store) -> None:
     """Known keys and invited ones do not count, and a refused key is not enrolled."""
     http = client(store, enroll_rate="2/day")

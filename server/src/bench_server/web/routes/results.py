@@ -84,7 +84,8 @@ ENVELOPE_SCHEMA = {
         200: {"description": "this payload was accepted before", "model": SubmitAnswer},
         207: {
             "description": "for each line that is not empty, in their order, its number and a "
-            "result or a problem",
+            "result or a problem; Retry-After, if a line may be sent again later, is the longest "
+            "wait of all lines",
             "content": {NDJSON: {"schema": {"$ref": "#/components/schemas/Line"}}},
         },
     },
@@ -182,7 +183,9 @@ def _one(answer: Accepted | ProtocolError) -> Response:
 
 def _many(lines: list[Line], answers: list[Accepted | ProtocolError]) -> Response:
     numbers = (line.number for line in lines)
-    return Response(b"".join(map(_line, numbers, answers)), 207, media_type=NDJSON)
+    waits = [wait for answer in answers if (wait := getattr(answer, "retry_after_seconds", None))]
+    headers = {"Retry-After": str(max(waits))} if waits else None
+    return Response(b"".join(map(_line, numbers, answers)), 207, headers, NDJSON)
 
 
 def _line(number: int, answer: Accepted | ProtocolError) -> bytes:
