@@ -106,5 +106,6 @@ def _run(
     out.close()
     if log_level is not None:
         logging.basicConfig(level=log_level)
+        logging.getLogger("sqlalchemy").setLevel(log_level)  # it sets its own
     sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # workers are given its number
     main(list(arguments))
