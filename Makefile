@@ -32,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -83,6 +83,9 @@ lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.
 
 types: $(VENV)/installed-dev ## Strict type check.
 	$(BIN)/mypy --no-incremental shared/src agent/src server/src
+
+audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin (asks osv.dev; without an answer it says so), and licences of what is installed.
+	@$(BIN)/python deploy/audit_dependencies.py $(ARGS)
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
 	@MUTATIONS=$(or $(MUTATIONS),10000) $(BIN)/python deploy/audit.py $(ARGS)

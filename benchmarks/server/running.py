@@ -76,6 +76,7 @@ def server(database_url: str, keys: Path, workers: int = 1) -> Iterator[Running]
         "BENCH_SERVER_ADDRESS_RATE": "off",
         "BENCH_SERVER_KEY_RATE": "off",
         "BENCH_SERVER_ENROLL_RATE": "off",
+        "BENCH_SERVER_CHALLENGE_RATE": "off",
         "BENCH_SERVER_WORKERS": str(workers),
     }
     process = subprocess.Popen(

@@ -46,7 +46,7 @@ REFUSED = "refused"
 # A result that is kept at trust level 1 does not count.
 KEPT = {200: "answered with their first receipt", 201: "kept unranked"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
-NO_LIMIT = {"BENCH_SERVER_ADDRESS_RATE": "off", "BENCH_SERVER_KEY_RATE": "off"}
+NO_LIMIT = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "CHALLENGE")}
 # Values of JSON that a reader may stumble over.
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 2**53, 2**63, 10**40, 1e308, -0.0, "", "a" * 3000, "\u202e\u0000", "NaN",

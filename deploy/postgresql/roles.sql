@@ -6,7 +6,8 @@
 
 -- Owns the tables: for bench-server migrate alone.
 CREATE ROLE trainmark_migrate LOGIN PASSWORD :'migrate_password';
--- Reads and writes rows, and can neither make, change, truncate nor drop a table: for all else.
+-- For all else. It can neither make, change, truncate nor drop a table; what it may do with rows,
+-- bench-server migrate grants table by table (server/src/bench_server/db/privileges.py).
 CREATE ROLE trainmark_server LOGIN PASSWORD :'server_password';
 
 CREATE DATABASE trainmark OWNER trainmark_migrate TEMPLATE template0 ENCODING 'UTF8';
@@ -15,7 +16,3 @@ GRANT CONNECT ON DATABASE trainmark TO trainmark_server;
 \connect trainmark
 REVOKE ALL ON SCHEMA public FROM PUBLIC;
 GRANT USAGE ON SCHEMA public TO trainmark_server;
-ALTER DEFAULT PRIVILEGES FOR ROLE trainmark_migrate IN SCHEMA public
-  GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO trainmark_server;
-ALTER DEFAULT PRIVILEGES FOR ROLE trainmark_migrate IN SCHEMA public
-  GRANT USAGE ON SEQUENCES TO trainmark_server;

@@ -1,5 +1,6 @@
 """The connection to a server: read token, rate limit, error messages."""
 
+import gzip
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -7,6 +8,7 @@ import httpx
 import pytest
 
 from bench_agent.base.errors import ServerUnreachable, UsageProblem
+from bench_agent.remote import connection as module
 from bench_agent.remote.connection import (
     LONGEST_WAIT_SECONDS,
     Connection,
@@ -52,6 +54,21 @@ def test_a_server_that_asks_to_wait_is_asked_again(status: int, after: str) -> N
         ]
         * 2
     )
+
+
+def test_an_answer_that_unpacks_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ANSWER_BYTES", 1 << 20)
+
+    def answer(length: int) -> httpx.Response:
+        packed = gzip.compress(b" " * length)
+        assert len(packed) < 10_000
+        headers = {"Content-Encoding": "gzip", "Content-Length": str(len(packed))}
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(packed))
+
+    made, _, _ = connection(lambda request: answer(int(request.url.path[1:])))
+    assert made.content("/1048576") == b" " * 1048576
+    with pytest.raises(ServerUnreachable, match=r"/1048577 answers with more than 1 MiB"):
+        made.content("/1048577")
 
 
 def test_waiting_has_an_end() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.text import Text
 from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run
 
@@ -15,7 +16,7 @@ from bench_agent.base.messages import FoundDevice, Probe
 from bench_agent.doctor import Finding, show
 from bench_agent.output import plan_table
 from bench_agent.output.ab_table import show_answer
-from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, table_lines
+from bench_agent.output.console import FAILURE, GOOD, WARNING, console, say, show_table, table_lines
 from bench_agent.output.names import short_name
 from bench_agent.output.summary import show_end
 from bench_agent.plan.plan import Selection, make_plan
@@ -133,6 +134,16 @@ def test_a_line_breaks_between_words_only(prints: Prints, width: int) -> None:
     for line in text.splitlines():
         copied = line.startswith("  ")  # a command or an address is never broken
         assert copied or len(line) <= width or " " not in line.strip()
+
+
+def test_words_of_a_server_steer_no_terminal() -> None:
+    def hostile(shown: Console) -> None:
+        say(shown, "refused: \x1b[2J\x9b2J\x07 gone\nnext line")
+        show_table(shown, ["name"], [["desk\x1b]0;title\x07"], [Text("a\x1b[31m")]])
+
+    shown = printed(hostile, io.StringIO())
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", shown)
+    assert "gone\nnext line\n" in shown
 
 
 def test_a_command_is_not_broken() -> None:

@@ -64,6 +64,12 @@ def states(outbox: Outbox) -> tuple[int, int, int]:
     return len(list(outbox.pending())), len(list(outbox.sent())), len(list(outbox.refused()))
 
 
+def test_a_licence_steers_no_terminal() -> None:
+    offers = json.dumps({"license": "CC-BY-4.0\x1b[2J\nAgree, and send? [y/N]: y"})
+    named = client(lambda _: httpx.Response(200, text=offers)).license()
+    assert named == "CC-BY-4.0 [2J Agree, and send? [y/N]: y"
+
+
 def test_many_envelopes_are_one_request_byte_for_byte_and_oldest_first(tmp_path: Path) -> None:
     outbox = outbox_with(tmp_path, 5)
     raws = [entry.raw for entry in outbox.pending()]

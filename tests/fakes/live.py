@@ -1,5 +1,6 @@
 """A real ``bench-server`` process on a free loopback port."""
 
+import logging
 import multiprocessing
 import os
 import re
@@ -19,10 +20,13 @@ FORKS.set_forkserver_preload(
 
 
 @contextmanager
-def running_server(database_url: str, home: Path, **settings: str) -> Iterator[str]:
-    """Serve a migrated database; gives the address. Nothing is recomputed unless a setting says
+def running_server(
+    database_url: str, home: Path, *, log_level: int | None = None, **settings: str
+) -> Iterator[str]:
+    """Serve a migrated database; gives the address. Without a ``database_url`` the settings name
+    the database. Nothing is recomputed unless a setting says
     so: most results of tests are invented."""
-    process = Program(database_url, home, "serve", "--port", "0", **settings)
+    process = Program(database_url, home, "serve", "--port", "0", log_level=log_level, **settings)
     try:
         yield process.address()
     finally:
@@ -30,18 +34,29 @@ def running_server(database_url: str, home: Path, **settings: str) -> Iterator[s
 
 
 class Program:
-    """``bench-server`` with some arguments in a process of its own."""
+    """``bench-server`` with some arguments in a process of its own. ``log_level``: of every logger
+    of the process, which writes to ``server.log``; None leaves the program's."""
 
-    def __init__(self, database_url: str, home: Path, *arguments: str, **settings: str) -> None:
+    def __init__(
+        self,
+        database_url: str,
+        home: Path,
+        *arguments: str,
+        log_level: int | None = None,
+        **settings: str,
+    ) -> None:
+        given = {"BENCH_SERVER_DATABASE_URL": database_url} if database_url else {}
         environment = os.environ | {
-            "BENCH_SERVER_DATABASE_URL": database_url,
+            **given,
             "BENCH_SERVER_KEYS_DIR": str(home / "server-keys"),
             "BENCH_SERVER_RECOMPUTE": "no",
             **settings,
         }
         self._log = home / "server.log"
         self._output, out = FORKS.Pipe(duplex=False)
-        self._process = FORKS.Process(target=_run, args=(arguments, environment, out, self._log))
+        self._process = FORKS.Process(
+            target=_run, args=(arguments, environment, out, self._log, log_level)
+        )
         self._process.start()
         out.close()
 
@@ -75,7 +90,11 @@ class Program:
 
 
 def _run(
-    arguments: tuple[str, ...], environment: dict[str, str], out: Connection, log: Path
+    arguments: tuple[str, ...],
+    environment: dict[str, str],
+    out: Connection,
+    log: Path,
+    log_level: int | None,
 ) -> None:
     from bench_server.cli.main import main
 
@@ -85,5 +104,8 @@ def _run(
         for number, opened in enumerate((nothing, out, file)):
             os.dup2(opened.fileno(), number)
     out.close()
+    if log_level is not None:
+        logging.basicConfig(level=log_level)
+        logging.getLogger("sqlalchemy").setLevel(log_level)  # it sets its own
     sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)  # workers are given its number
     main(list(arguments))

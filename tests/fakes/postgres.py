@@ -15,6 +15,8 @@ from typing import Any
 
 # As superuser the programs refuse to run; these accounts exist nearly everywhere.
 UNPRIVILEGED = ("postgres", "nobody")
+ROLES = Path(__file__).resolve().parents[2] / "deploy" / "postgresql" / "roles.sql"
+OWNER, SERVER = "trainmark_migrate", "trainmark_server"
 
 
 def programs() -> Path:
@@ -58,17 +60,48 @@ class Cluster:
     folder: Path
     bin: Path
     user: str
+    port: int = 5432
 
-    def url(self, database: str) -> str:
-        return f"postgresql+psycopg://{self.user}@/{database}?host={self.folder}"
+    def url(self, database: str, user: str | None = None) -> str:
+        """The address for a user, without one for the superuser."""
+        return f"postgresql+psycopg://{user or self.user}@/{database}?host={self.folder}"
 
-    def create(self, database: str) -> None:
+    def create(self, database: str, owner: str | None = None) -> None:
         """Make an empty database."""
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+            connection.execute(
+                f'CREATE DATABASE "{database}" OWNER {owner or self.user} TEMPLATE template0'
+            )
+
+    def make_roles(self, secrets: Path) -> None:
+        """Run roles.sql: the database ``trainmark`` and its two roles, whose passwords are in files
+        of a folder; made where it has none."""
+        for role in ("migrate", "server"):
+            if not (path := secrets / f"{role}_password").exists():
+                path.write_text(f"of-{role}\n")
+        subprocess.run(
+            [
+                shutil.which("psql") or self.bin / "psql",
+                *(
+                    "-q",
+                    "-h",
+                    self.folder,
+                    "-p",
+                    str(self.port),
+                    "-U",
+                    self.user,
+                    "-d",
+                    "postgres",
+                    "-f",
+                    ROLES,
+                ),
+            ],
+            env=os.environ | {"TRAINMARK_SECRETS": str(secrets)},
+            check=True,
+        )
 
     def stop(self) -> None:
         _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
@@ -84,7 +117,7 @@ def start(*, durable: bool = False, port: int | None = None) -> Cluster:
     folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
-    cluster = Cluster(folder, _programs_for_account(folder), "trainmark")
+    cluster = Cluster(folder, _programs_for_account(folder), "trainmark", port or 5432)
     data = folder / "data"
     _run(
         cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-E", "UTF8", "--locale=C",

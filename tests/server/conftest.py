@@ -28,11 +28,11 @@ _names = itertools.count(1)
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[postgres.Cluster]:
-    """One PostgreSQL for the session, with a migrated database."""
+    """One PostgreSQL for the session, with a migrated database and the roles of a site."""
     running = postgres.start()
     try:
-        running.create("migrated")
-        store = Store(running.url("migrated"))
+        running.make_roles(tmp_path_factory.mktemp("secrets"))
+        store = Store(running.url("trainmark", postgres.OWNER))
         migrate.migrate(store.engine)
         store.close()
         yield running
@@ -52,19 +52,20 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty, migrated database."""
+    """An empty, migrated database; PostgreSQL's as a site's server has it, with the role that owns
+    no table."""
     if request.param == "sqlite":
         path = tmp_path / "server.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
         return f"sqlite:///{path}"
     cluster: postgres.Cluster = request.getfixturevalue("cluster")
     # Emptying one database takes a tenth of the time of making another.
-    engine = open_engine(cluster.url("migrated"))
+    engine = open_engine(cluster.url("trainmark", postgres.OWNER))
     with engine.begin() as connection:
         for table in reversed(Table.metadata.sorted_tables):
             connection.execute(table.delete())
     engine.dispose()
-    return cluster.url("migrated")
+    return cluster.url("trainmark", postgres.SERVER)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -96,7 +97,8 @@ def clock() -> Callable[[], datetime]:
 @pytest.fixture(scope="session")
 def application() -> FastAPI:
     """Put together once: the schemas of all routes take a while."""
-    settings = Settings(address_rate="off", key_rate="off", enroll_rate="off")
+    rates = dict.fromkeys(("address_rate", "key_rate", "enroll_rate", "challenge_rate"), "off")
+    settings = Settings(**rates)  # type: ignore[arg-type]
     store = Store("sqlite:///:memory:")
     return create_app(settings, store, authority=AUTHORITY, fresh_seconds=0)
 

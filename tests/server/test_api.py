@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
@@ -12,6 +13,7 @@ from tests.fakes.client import Poster
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.matrix import TUNED_ON_CUDA, Device
 from bench_server.answers import cursors
+from bench_server.web.security_headers import SECURITY_HEADERS
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 METAL = Device(kind="metal")
@@ -293,3 +295,12 @@ def test_headers(http: TestClient) -> None:
         assert headers["content-security-policy"].startswith("default-src 'none'")
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_headers_of_an_unexpected_error(app: FastAPI, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(app.state, "store", None)
+    http = TestClient(app, raise_server_exceptions=False)
+    for accepts in ("text/html", "application/json"):
+        answer = http.get("/readyz", headers={"Accept": accepts})
+        assert answer.status_code == 500
+        assert answer.headers.items() >= {k.lower(): v for k, v in SECURITY_HEADERS.items()}.items()

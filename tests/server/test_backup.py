@@ -48,6 +48,7 @@ def test_restored_server_answers_the_same(
     before = [post.http.get(address) for address in addresses]
     assert all(answer.status_code == 200 for answer in before)
     run("migrate", url=empty_database_url)
+    assert copy.stat().st_mode & 0o077 == 0
     as_made = copy.read_bytes()
     run("restore", str(copy), url=empty_database_url)
     assert copy.read_bytes() == as_made

@@ -157,10 +157,21 @@ def test_three_thousand_half_requests(home: Path, capsys: pytest.CaptureFixture[
 def test_addresses_of_proxies_have_no_limit_of_their_own_and_all_share_one() -> None:
     limits = Limits(per_address=1, total=3, proxies=Settings(trusted_proxies="10.0.0.0/8").proxies)
     connections = Connections(limits)
-    admitted = [connections.admit(one) for one in ("10.0.0.7", "10.0.0.7", "::1", "::1", "::2")]
+    admitted = [
+        connections.admit(one) for one in ("10.0.0.7", "10.0.0.7", *("192.0.2.1",) * 2, "::1")
+    ]
     assert admitted == [True, True, True, False, False]
-    connections.release("::1")
-    assert connections.admit("::2")
+    connections.release("192.0.2.1")
+    assert connections.admit("::1")
+
+
+def test_addresses_of_one_site_share_a_limit() -> None:
+    connections = Connections(Limits(per_address=1))
+    assert connections.admit("2001:db8::1")
+    assert not connections.admit("2001:db8::2")
+    assert connections.admit("2001:db8:0:1::1")
+    connections.release("2001:db8::1")
+    assert connections.admit("2001:db8::2")
 
 
 def test_a_client_that_reads_nothing_is_closed() -> None:

@@ -8,16 +8,19 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi.testclient import TestClient
+from sqlmodel import select
 from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from tests.fakes.projected import project
 from tests.fakes.results import enrollment, key_id, make_result, private_key, sealed
 
+from bench_agent.remote.connection import LONGEST_WAIT_SECONDS
 from bench_server.app import create_app, utc_now
 from bench_server.db.store import Store
+from bench_server.db.tables import Challenge
 from bench_server.ingest.key_registry import invite
 from bench_server.settings import Settings
-from bench_server.web.rate_limit import sender
+from bench_server.web.client_networks import sender
 
 TOKEN = "a token of some length"
 
@@ -90,6 +93,30 @@ def test_an_address_enrolls_so_many_keys_a_day(store: Store) -> None:
     assert enroll(3, code).status_code == 201
 
 
+def test_addresses_of_one_site_share_a_rate(store: Store) -> None:
+    app = create_app(Settings(address_rate="2/minute"), store)
+
+    def status(host: str) -> int:
+        return TestClient(app, client=(host, 50_000)).get("/api/v1/workloads").status_code
+
+    site = [f"2001:db8::{number}" for number in range(1, 5)]
+    assert [status(host) for host in site] == [200, 200, 429, 429]
+    assert status("2001:db8:0:1::1") == 200
+    assert [status("::ffff:192.0.2.1"), status("192.0.2.1"), status("192.0.2.1")] == [200, 200, 429]
+
+
+def test_an_address_asks_for_so_many_challenges(store: Store) -> None:
+    """Nobody signs the request, and each challenge is a row of the database."""
+    http = client(store, challenge_rate="2/hour")
+    Poster(http).enroll()
+    body = {"key_id": key_id(private_key())}
+    answers = [http.post("/api/v1/challenges", json=body) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 429]
+    assert answers[2].json()["detail"] == "challenges that an address may ask for: 2 per 1 hour"
+    with store.reading() as session:
+        assert len(session.exec(select(Challenge)).all()) == 2
+
+
 def test_a_site_is_one_sender() -> None:
     senders = {sender(host) for host in ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:0:9::")}
     assert len(senders) == 1
@@ -112,6 +139,23 @@ def test_forwarded_addresses_only_from_a_trusted_proxy(
     assert statuses() == [200, 200, 429, 429]
     monkeypatch.setenv("BENCH_SERVER_TRUSTED_PROXIES", "127.0.0.0/8")
     assert statuses() == [200] * 4
+
+
+def test_a_read_only_server_accepts_nothing_for_now(store: Store) -> None:
+    """503, not a refusal: an agent keeps its results in its outbox."""
+    Poster(client(store)).enroll()
+    http = client(store, read_only="yes")
+    posted = [
+        Poster(http).raw(sealed(make_result())),
+        http.post("/api/v1/keys", content=enrollment(private_key(2))),
+        http.put("/api/v1/speed-runs/x/segments/1", content=b""),
+    ]
+    for refused in posted:
+        assert (refused.status_code, refused.json()["code"]) == (503, "read_only")
+        assert int(refused.headers["retry-after"]) > LONGEST_WAIT_SECONDS
+    for address in ("/", "/api/v1/results", "/checkpoint"):
+        assert http.get(address).status_code == 200
+    assert http.get("/api/v1/log").json()["size"] == 1
 
 
 def test_reading_takes_the_token(store: Store) -> None:

@@ -1,4 +1,4 @@
-"""The ASGI application: routes, error handlers, security headers, middleware."""
+"""The ASGI application: routes, error handlers, middleware."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -6,9 +6,7 @@ from datetime import UTC, datetime
 
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from starlette.datastructures import MutableHeaders
 from starlette.middleware.gzip import DEFAULT_EXCLUDED_CONTENT_TYPES, GZipMiddleware
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from . import __version__
 from .db.store import Store
@@ -24,18 +22,8 @@ from .web.metrics import Metrics, registry
 from .web.rate_limit import AccessLimits, Rate
 from .web.response_cache import FRESH_SECONDS, Answers, AsOf, ResponseCache
 from .web.routes import ROUTERS
+from .web.security_headers import SecurityHeaders
 from .web.static_files import DigestedFiles
-
-SECURITY_HEADERS = {
-    "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; "
-        "script-src 'self'; connect-src 'self'; "
-        "base-uri 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",
-    "Cross-Origin-Opener-Policy": "same-origin",
-}
 
 GZIP_LEVEL = 6
 # Parquet is compressed already; hashes of tiles are random.
@@ -92,6 +80,7 @@ def create_app(
     app.state.inbox = Inbox(opened, app.state.authority)
     app.state.key_rate = Rate(settings.key_rate)
     app.state.enroll_rate = Rate(settings.enroll_rate)
+    app.state.challenge_rate = Rate(settings.challenge_rate)
     app.state.metrics = registry(lambda: app.state.store)
     app.state.paths = frozenset(
         route.path for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
@@ -111,7 +100,10 @@ def create_app(
     app.add_middleware(AsOf)
     app.add_middleware(ConditionalRequests)
     app.add_middleware(
-        AccessLimits, rate=Rate(settings.address_rate), read_token=settings.read_token
+        AccessLimits,
+        rate=Rate(settings.address_rate),
+        read_token=settings.read_token,
+        read_only=settings.read_only == "yes",
     )
     app.add_middleware(CrossOrigin)
     app.add_middleware(HeadRequests)
@@ -125,18 +117,3 @@ def from_environment() -> FastAPI:
     app = create_app(Settings())
     tune_collector()
     return app
-
-
-class SecurityHeaders:
-    """Middleware: adds security headers to every answer."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(SECURITY_HEADERS)
-            await send(message)
-
-        await self.app(scope, receive, with_headers if scope["type"] == "http" else send)

@@ -84,6 +84,17 @@ class TooManyRequests(Refusal):
         self.retry_after_seconds = retry_after_seconds
 
 
+class ReadOnly(Refusal):
+    """The operator has set the server to accept nothing for now."""
+
+    code, status = "read_only", 503
+    # Longer than an agent waits: it keeps its results and ends.
+    retry_after_seconds = 600
+
+    def __init__(self) -> None:
+        super().__init__("this server is read-only for now", field="method", hint="try again later")
+
+
 class NotReady(Refusal):
     """The server cannot do this now: the database needs a migration, or an id was taken."""
 

@@ -77,6 +77,7 @@ class Settings(BaseSettings):
 
     database_url: str = Field(
         default_factory=default_database_url,
+        repr=False,  # may hold a password
         description="SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME",
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
@@ -93,6 +94,11 @@ class Settings(BaseSettings):
         default="yes",
         description="yes: this server also applies new log entries to the boards, unless another "
         "one does; no: bench-server project does",
+    )
+    read_only: Literal["yes", "no"] = Field(
+        default="no",
+        description="yes: everything can be read, and what agents post gets 503, so that they keep "
+        "it; no: it accepts",
     )
     recompute: Literal["auto", "yes", "no"] = Field(
         default="auto",
@@ -156,6 +162,10 @@ class Settings(BaseSettings):
         description="keys an address may enroll without an invitation, such as 20/day, or off for "
         "no limit",
     )
+    challenge_rate: RateLimit = Field(
+        default="600/hour",
+        description="challenges an address may ask for, such as 600/hour, or off for no limit",
+    )
     trusted_proxies: Proxies = Field(
         default="",
         description="addresses or networks whose X-Forwarded-For is believed, with commas: "
@@ -183,6 +193,7 @@ class Settings(BaseSettings):
     )
     read_token: str | None = Field(
         default=None,
+        repr=False,
         min_length=16,
         description="token without which nothing can be read, 16 characters or more",
     )
@@ -260,6 +271,18 @@ class Settings(BaseSettings):
         if url.get_backend_name() == "sqlite" and url.database:
             return Path(url.database).resolve().parent / "server-keys"
         return Path(platformdirs.user_data_dir("trainmark")) / "server-keys"
+
+
+def child_environment(settings: Settings) -> dict[str, str]:
+    """The variables of a process that this one starts, which then reads the same settings.
+
+    The database's address is added only where an option gave it: one from a file has a password
+    that no environment should hold.
+    """
+    given = {f"{PREFIX}KEYS_DIR": str(settings.keys_folder)}
+    if Settings().database_url != settings.database_url:
+        given[f"{PREFIX}DATABASE_URL"] = settings.database_url
+    return os.environ | given
 
 
 def secret_names() -> list[str]:

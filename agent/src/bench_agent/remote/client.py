@@ -16,6 +16,7 @@ from bench_protocol import acts, envelope, keys, statement, strict_json
 from bench_protocol.acts import Act, Revocation, Rotation
 from bench_protocol.errors import ProtocolError, first_invalid_field
 from bench_protocol.result import Challenge
+from bench_protocol.units import plain_text
 
 from ..base.errors import ServerUnreachable
 from ..base.home import Home
@@ -218,7 +219,9 @@ class Client:
             ServerUnreachable: it does not say.
         """
         try:
-            return str(strict_json.loads(self.fetch("/api/v1/log"))["license"])
+            # It is printed where a person is asked to agree.
+            named = strict_json.loads(self.fetch("/api/v1/log"))["license"]
+            return plain_text(str(named), limit=64)
         except (KeyError, TypeError, ValueError) as error:
             raise ServerUnreachable(f"{self.server} is not a Trainmark server") from error
 

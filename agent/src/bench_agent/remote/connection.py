@@ -16,6 +16,10 @@ from ..base.errors import ServerUnreachable, UsageProblem
 TIMEOUT_SECONDS = 20.0
 # A rate-limited server asks for at most a minute; longer waits are left to the next run.
 LONGEST_WAIT_SECONDS = 300.0
+# Of an answer, unpacked: a server may send a small body that unpacks to any size.
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+# Of the answer as it was sent; what is handed on is unpacked and whole.
+TRANSFER_HEADERS = ("content-encoding", "content-length", "transfer-encoding")
 # Worth a retry; every other 4xx means that the server will never accept this envelope.
 TRANSIENT = {408, 425, 429}
 # The server is busy or limits the rate, and accepts the same request after a wait.
@@ -113,14 +117,14 @@ class Connection:
         """Send a request; wait and repeat it while the server asks to (Retry-After).
 
         Raises:
-            ServerUnreachable: no answer, a wrong token, or the server asks for more than
-            ``patience_seconds`` in total.
+            ServerUnreachable: no answer, one above MAX_ANSWER_BYTES, a wrong token, or the server
+            asks for more than ``patience_seconds`` in total.
         """
         headers = {"Content-Type": media_type} if content is not None else {}
         waited = 0.0
         while True:
             try:
-                response = self._http.request(method, path, content=content, headers=headers)
+                response = self._send(method, path, content, headers)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise ServerUnreachable(
                     f"{self.server} does not answer: {_words(error)}"
@@ -131,6 +135,22 @@ class Connection:
             if seconds is None or response.status_code not in ASKS_TO_WAIT:
                 return response
             waited = self.wait(seconds, waited)
+
+    def _send(
+        self, method: str, path: str, content: bytes | None, headers: Mapping[str, str]
+    ) -> httpx.Response:
+        parts, size = [], 0
+        with self._http.stream(method, path, content=content, headers=headers) as response:
+            for part in response.iter_bytes():
+                size += len(part)
+                if size > MAX_ANSWER_BYTES:
+                    raise ServerUnreachable(
+                        f"{self.server}{path} answers with more than {MAX_ANSWER_BYTES >> 20} MiB"
+                    )
+                parts.append(part)
+        kept = {k: v for k, v in response.headers.items() if k not in TRANSFER_HEADERS}
+        body = b"".join(parts)
+        return httpx.Response(response.status_code, headers=kept, content=body)
 
     def wait(self, seconds: float, waited: float) -> float:
         """Wait as long as the server asks.

@@ -4,7 +4,6 @@ from datetime import UTC, datetime
 from typing import Annotated
 
 import typer
-from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from ..db import migrate as migrations
@@ -18,7 +17,7 @@ from . import operator
 from . import recompute as recomputing
 from .options import DatabaseUrl
 from .project import progress_line, run_until_signal
-from .setup import no_answer, open_store, opened, read_settings, stop
+from .setup import no_answer, open_store, opened, read_settings, shown, stop
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -55,7 +54,7 @@ def migrate(
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
         raise no_answer(error) from None
-    where = make_url(settings.database_url).render_as_string(hide_password=True)
+    where = shown(settings.database_url)
     if before == after:
         print(f"{where}: already at {after}" if after else f"{where}: already empty")
     else:

@@ -19,7 +19,7 @@ from ..db.store import Store
 from ..log.server_keys import KeysProblem, load_authority
 from ..recompute import jobs, speed_runs
 from ..recompute.worker import Recomputer, utc_now
-from ..settings import PREFIX, Settings
+from ..settings import Settings, child_environment
 from .setup import stop as stop_with
 
 LOOK_SECONDS = 1.0
@@ -96,13 +96,9 @@ def _follow(store: Store, settings: Settings, stop: Event) -> None:
 
 def _process(settings: Settings, stop: Event) -> int:
     """Run the command until it ends or the server does. Returns its exit status."""
-    environ = os.environ | {
-        f"{PREFIX}DATABASE_URL": settings.database_url,
-        f"{PREFIX}KEYS_DIR": str(settings.keys_folder),
-    }
     with subprocess.Popen(
         [sys.executable, "-c", COMMAND],
-        env=environ,
+        env=child_environment(settings),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
     ) as process:

@@ -10,9 +10,13 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from bench_protocol.units import plain_text
+
 from ..db import migrate
 from ..db.store import Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
+
+LONGEST_REASON = 4000
 
 
 @contextmanager
@@ -60,7 +64,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
         raise stop(wrong)
     try:
         settings = Settings(**{name: value for name, value in options.items() if value is not None})  # type: ignore[arg-type]
-        make_url(settings.database_url)
+        url = make_url(settings.database_url)
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
@@ -68,10 +72,19 @@ def read_settings(**options: object) -> tuple[Settings, str]:
         reason = first.get("ctx", {}).get("error", "this value cannot be used")
         possible = Settings.model_fields[name].description
         raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
-    except ArgumentError:
+    except (ArgumentError, ValueError):  # of a port that is no number
         possible = Settings.model_fields["database_url"].description
         raise stop(f"{source('database_url')}: this is no address; wanted: {possible}") from None
+    if url.get_backend_name() == "postgresql" and "@" in f"{url.host}{url.database}":
+        # The driver's error would quote the part of the password after it.
+        raise stop(f"{source('database_url')}: its password holds an @; write it as %40")
     return settings, source("database_url")
+
+
+def shown(database_url: str) -> str:
+    """A database's address without its passwords."""
+    url = make_url(database_url).difference_update_query(("password", "sslpassword"))
+    return url.render_as_string(hide_password=True)
 
 
 def no_answer(error: SQLAlchemyError) -> typer.Exit:
@@ -81,7 +94,9 @@ def no_answer(error: SQLAlchemyError) -> typer.Exit:
 
 
 def stop(reason: str) -> typer.Exit:
+    """Print why a command ends, on one line without control characters."""
     from rich.console import Console  # here: most commands print no error
 
-    Console(stderr=True, soft_wrap=True).print(f"bench-server: {reason}", markup=False)
+    words = plain_text(f"bench-server: {reason}", limit=LONGEST_REASON)
+    Console(stderr=True, soft_wrap=True).print(words, markup=False)
     return typer.Exit(2)

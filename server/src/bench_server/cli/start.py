@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import typer
 from sqlalchemy.exc import SQLAlchemyError
 
-from ..settings import Settings
+from ..settings import Settings, child_environment
 from .listening import OWN_SOCKETS, Starting, bind
 from .setup import no_answer, opened, read_settings, stop
 
@@ -61,8 +61,7 @@ def _serve(settings: Settings, url_from: str, starting: Starting) -> None:
         countersigning_daily(store, settings),
     ):
         if settings.workers > 1:
-            # Workers read the environment, so the options are put there too.
-            os.environ["BENCH_SERVER_DATABASE_URL"] = settings.database_url
+            os.environ.update(child_environment(settings))
             serve.serve_workers(starting, settings)
             return
         from ..app import create_app  # with several workers only these need it

@@ -42,6 +42,7 @@ def backup(engine: Engine, target: Path) -> int:
     partial = target.with_name(f"{target.name}.partial")
     for leftover in partial.parent.glob(f"{partial.name}*"):
         leftover.unlink()
+    partial.touch(mode=0o600)  # hidden results are in it
     copy = open_engine(f"sqlite:///{partial}")
     try:
         migrate.migrate(copy)

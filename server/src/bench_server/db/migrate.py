@@ -9,6 +9,8 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, func, inspect, select, table
 
+from . import privileges
+
 PACKAGE = Path(__file__).resolve().parents[1]
 # What no other version can give back, by the version that brought its table. All else is derived.
 ONLY_HERE = {
@@ -55,7 +57,8 @@ def current(engine: Engine) -> str | None:
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Upgrade, or downgrade where ``revision`` is ``base`` or one before the database's own.
+    """Upgrade, or downgrade where ``revision`` is ``base`` or one before the database's own. On
+    PostgreSQL the server's role then gets what it may do with the tables.
 
     Raises:
         UnknownVersion: there is no such version to go to.
@@ -67,6 +70,7 @@ def migrate(engine: Engine, revision: str = "head") -> None:
         config = _config()
         config.attributes["connection"] = connection
         (command.downgrade if down else command.upgrade)(config, revision)
+        privileges.grant(connection)
         connection.commit()
         _check_foreign_keys(connection, True)
 

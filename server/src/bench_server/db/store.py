@@ -120,10 +120,17 @@ def open_engine(database_url: str) -> Engine:
         )
     if url.get_backend_name() != "sqlite":
         # In UTC the driver can read back every moment that was stored, the year 1 included.
-        return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c timezone=utc"})
+        # Errors name no parameters: a log must not keep what a withdrawal erases.
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            hide_parameters=True,
+            connect_args={"options": "-c timezone=utc"},
+        )
     if url.database and url.database != ":memory:":
-        Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url)
+        # Hidden results are in it, so a new folder is closed to other users.
+        Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_engine(url, hide_parameters=True)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -17,6 +17,7 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from .client_networks import network
 from .problems import problem
 
 # A body may take longer than its deadline as long as it comes at this rate.
@@ -62,16 +63,18 @@ class Connections:
         """Count one more connection of an address, unless it or the process has too many."""
         if self.by_address.total() >= self.limits.total:
             return False
-        if self.by_address[address] >= self.limits.per_address and not self._proxy(address):
+        client = network(address)
+        if self.by_address[client] >= self.limits.per_address and not self._proxy(address):
             return False
-        self.by_address[address] += 1
+        self.by_address[client] += 1
         return True
 
     def release(self, address: str) -> None:
         """Count one connection of an address less."""
-        self.by_address[address] -= 1
-        if not self.by_address[address]:
-            del self.by_address[address]
+        client = network(address)
+        self.by_address[client] -= 1
+        if not self.by_address[client]:
+            del self.by_address[client]
 
     def _proxy(self, address: str) -> bool:
         return any(ip_address(address) in network for network in self.limits.proxies)

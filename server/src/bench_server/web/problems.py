@@ -21,6 +21,7 @@ from ..answers.known import hint_of, nearest
 from ..errors import InvalidQuery
 from .canonical import Moved
 from .render import error_page
+from .security_headers import SECURITY_HEADERS
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -208,7 +209,9 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:
         # The traceback goes to the log (Starlette raises it again), never to the client.
-        return answer(request, problem(500, "internal_error", "internal server error"))
+        sent = answer(request, problem(500, "internal_error", "internal server error"))
+        sent.headers.update(SECURITY_HEADERS)
+        return sent
 
 
 def _methods(request: Request) -> list[str]:

@@ -1,9 +1,7 @@
-"""Middleware: rate limit per client address and an optional read token."""
+"""Middleware: rate limit per client address, an optional read token, read-only mode."""
 
 import hmac
-import ipaddress
 import math
-import secrets
 import time
 from base64 import b64decode
 
@@ -13,30 +11,13 @@ from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ..errors import TooManyRequests
+from ..errors import ReadOnly, TooManyRequests
 from . import problems
+from .client_networks import host_of, network
 
 # Paths open without a token, for load balancers, proxies and agents that post.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
-
-
-# Of this process: no address is kept, and a day's hashes tell nothing once it has ended.
-_HASH_KEY = secrets.token_bytes(32)
-# A site has at least a /64 of IPv6 addresses (RFC 6177).
-SITE_BITS = 64
-
-
-def sender(host: str) -> str:
-    """The keyed hash of a client's address, of its /64 network for IPv6."""
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        network = host
-    else:
-        address = getattr(address, "ipv4_mapped", None) or address
-        bits = SITE_BITS if address.version == 6 else address.max_prefixlen
-        network = str(ipaddress.ip_network((address.packed, bits), strict=False))
-    return hmac.digest(_HASH_KEY, network.encode(), "sha256").hex()
+READING = ("GET", "HEAD", "OPTIONS")
 
 
 class Rate:
@@ -61,21 +42,26 @@ class Rate:
 class AccessLimits:
     """Middleware: refuses a request before any other work."""
 
-    def __init__(self, app: ASGIApp, rate: Rate, read_token: str | None) -> None:
+    def __init__(
+        self, app: ASGIApp, rate: Rate, read_token: str | None, read_only: bool = False
+    ) -> None:
         self.app = app
         self.rate = rate
         self.read_token = read_token
+        self.read_only = read_only
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].startswith(OPEN_PATHS):
             await self.app(scope, receive, send)
             return
         request = Request(scope)
-        host = request.client.host if request.client else "unknown"
         try:
-            self.rate.spend(host, "an address may send")
+            self.rate.spend(network(host_of(request)), "an address may send")
         except TooManyRequests as error:
             await problems.refusal(request, error)(scope, receive, send)
+            return
+        if self.read_only and request.method not in READING:
+            await problems.refusal(request, ReadOnly())(scope, receive, send)
             return
         if request.method in ("GET", "HEAD") and not self._may_read(request):
             document = problems.problem(

@@ -18,7 +18,8 @@ from ...answers.types import (
 )
 from ...db.tables import Owner
 from ...ingest import key_events
-from ..rate_limit import Rate, sender
+from ..client_networks import host_of, sender
+from ..rate_limit import Rate
 from .deps import (
     AuthorityDep,
     Body,
@@ -59,7 +60,7 @@ async def submit_key_event(
     response: Response,
 ) -> KeyEventAnswer:
     rate: Rate = request.app.state.enroll_rate
-    address = sender(request.client.host if request.client else "unknown")
+    address = sender(host_of(request))
 
     def spend() -> None:
         rate.spend(address, "an address may enroll")

@@ -1,7 +1,7 @@
 """``POST /api/v1/challenges``, ``/beats`` and ``/acts``: nonces and signed times for runs, and acts
 on results."""
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from sqlmodel import Session
 
@@ -14,6 +14,8 @@ from ...ingest import beats, challenges, moderation
 from ...ingest.beats import BeatAnswer
 from ...ingest.challenges import ChallengeAnswer
 from ...log import reader
+from ..client_networks import host_of, sender
+from ..rate_limit import Rate
 from .deps import (
     AuthorityDep,
     Body,
@@ -32,14 +34,22 @@ router = APIRouter(prefix="/api/v1", tags=["keys"])
     "/challenges",
     summary="Issue a signed nonce that binds a run's results to this moment",
     status_code=201,
-    responses=problems(400, 403, 413, 415, 422),
+    responses=problems(400, 403, 413, 415, 422, 429),
     openapi_extra=json_body(
         ChallengeRequest.model_json_schema(), {"key_id": "0f1e2d3c4b5a6978" * 4}
     ),
 )
 async def issue_challenge(
-    store: StoreDep, authority: AuthorityDep, settings: SettingsDep, raw: Body, now: Now
+    request: Request,
+    store: StoreDep,
+    authority: AuthorityDep,
+    settings: SettingsDep,
+    raw: Body,
+    now: Now,
 ) -> ChallengeAnswer:
+    # Nobody signs this request, and each challenge is a row until it expires.
+    rate: Rate = request.app.state.challenge_rate
+    rate.spend(sender(host_of(request)), "challenges that an address may ask for:")
     hours = settings.challenge_hours
     return await run_in_threadpool(challenges.give, raw, store, authority, now, hours)
 

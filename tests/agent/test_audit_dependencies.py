@@ -1,0 +1,189 @@
+"""``make audit-dependencies``: findings, accepted ones, no answer, licences. A server on loopback
+answers in OSV's format (https://google.github.io/osv.dev/post-v1-querybatch/)."""
+
+import json
+from collections.abc import Iterator
+from email.message import Message
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from importlib import metadata
+from pathlib import Path
+from threading import Thread
+from typing import Any, ClassVar
+
+import pytest
+from deploy import audit_dependencies as audit
+
+ID, ALIAS = "GHSA-h5c8-rqwp-cp95", "CVE-2024-22195"
+RECORD = {
+    "id": ID,
+    "aliases": [ALIAS],
+    "summary": "Jinja vulnerable to HTML attribute injection\nwhen passing user input",
+    "affected": [
+        {
+            "package": {"ecosystem": "PyPI", "name": "jinja2"},
+            "ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": "3.1.3"}]}],
+        }
+    ],
+}
+PINS = """# a comment==1
+h5py==3.14.0; sys_platform == 'linux'
+h5py==3.16.0; sys_platform == 'darwin'
+Jinja2==3.1.2
+"""
+LINE = (
+    f"FINDING: jinja2 3.1.2: {ALIAS}, {ID}: Jinja vulnerable to HTML attribute injection when "
+    "passing user input; fixed in 3.1.3"
+)
+
+
+class Osv(BaseHTTPRequestHandler):
+    """Knows one vulnerability, of one version."""
+
+    asked: ClassVar[list[Any]] = []
+    record: ClassVar[dict[str, Any]] = RECORD
+
+    def do_POST(self) -> None:
+        queries = json.loads(self.rfile.read(int(self.headers["content-length"])))["queries"]
+        self.asked.append(queries)
+        affected = {"package": {"ecosystem": "PyPI", "name": "jinja2"}, "version": "3.1.2"}
+        self._send({"results": [{"vulns": [{"id": ID}]} if q == affected else {} for q in queries]})
+
+    def do_GET(self) -> None:
+        assert self.path == f"/v1/vulns/{ID}"
+        self._send(self.record)
+
+    def _send(self, document: Any) -> None:
+        body = json.dumps(document).encode()
+        self.send_response(200)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+@pytest.fixture
+def osv(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(Osv, "asked", [])
+    with HTTPServer(("127.0.0.1", 0), Osv) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository with three pins and the real rules about licences."""
+    rules = (audit.ROOT / "deploy" / "dependencies.toml").read_text()
+    (tmp_path / "deploy").mkdir()
+    (tmp_path / "deploy" / "dependencies.toml").write_text(rules)
+    (tmp_path / "constraints.txt").write_text(PINS)
+    monkeypatch.setattr(audit, "ROOT", tmp_path)
+    return tmp_path
+
+
+def accept(repository: Path, identity: str, until: str) -> None:
+    with (repository / "deploy" / "dependencies.toml").open("a") as file:
+        file.write(f'[[accepted]]\nid = "{identity}"\nuntil = {until}\nreason = "a test"\n')
+
+
+def test_a_finding_fails(repository: Path, osv: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every platform's pins are looked up, in one request."""
+    assert audit.main(["--service", osv]) == 1
+    assert LINE in capsys.readouterr().out.splitlines()
+    (asked,) = Osv.asked
+    assert [query["version"] for query in asked] == ["3.14.0", "3.16.0", "3.1.2"]
+
+
+@pytest.mark.parametrize("identity", [ID, ALIAS])
+def test_an_accepted_finding_passes(repository: Path, osv: str, identity: str) -> None:
+    accept(repository, identity, "9999-12-31")
+    assert audit.main(["--service", osv]) == 0
+
+
+@pytest.mark.parametrize(
+    ("identity", "until", "says"),
+    [
+        (ID, "2024-01-31", "was accepted until 2024-01-31"),
+        ("GHSA-of-something-else", "9999-12-31", "affects no pin"),
+    ],
+)
+def test_an_acceptance_ends(
+    repository: Path,
+    osv: str,
+    identity: str,
+    until: str,
+    says: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    accept(repository, identity, until)
+    assert audit.main(["--service", osv]) == 1
+    assert says in capsys.readouterr().out
+
+
+def test_a_withdrawn_record_is_none(
+    repository: Path, osv: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Osv, "record", RECORD | {"withdrawn": "2025-01-01T00:00:00Z"})
+    assert audit.main(["--service", osv]) == 0
+
+
+def test_no_answer_is_said_and_is_no_failure(
+    repository: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with HTTPServer(("127.0.0.1", 0), Osv) as closed:
+        address = f"http://127.0.0.1:{closed.server_port}"
+    assert audit.main(["--service", address]) == 0
+    said = capsys.readouterr()
+    assert said.err.startswith("WARNING: NO PIN WAS LOOKED UP: ")
+    assert "pins:" not in said.out
+
+
+@pytest.mark.parametrize("answer", [{}, [], {"results": []}, {"results": [1, 2, 3]}])
+def test_another_service_is_no_answer(
+    osv: str, monkeypatch: pytest.MonkeyPatch, answer: Any
+) -> None:
+    monkeypatch.setattr(Osv, "do_POST", lambda self: self._send(answer))
+    with pytest.raises(audit.NoAnswer):
+        audit.vulnerabilities(osv, audit.pins(PINS))
+
+
+def test_every_pin_is_read() -> None:
+    text = (audit.ROOT / "constraints.txt").read_text()
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    assert len(audit.pins(text)) == len(lines)
+
+
+def test_a_licence_that_binds_and_none_at_all_are_findings() -> None:
+    class Named(metadata.Distribution):
+        def __init__(self, **facts: str) -> None:
+            self.facts = Message()
+            for name, value in facts.items():
+                self.facts[name.replace("_", "-")] = value
+
+        metadata = property(lambda self: self.facts)
+
+        def read_text(self, filename: str) -> None:
+            raise NotImplementedError
+
+        locate_file = read_text  # type: ignore[assignment]
+
+    packages: dict[str, metadata.Distribution] = {
+        "affero": Named(License_Expression="AGPL-3.0-or-later"),
+        "by-hand": Named(),
+        "classified": Named(Classifier="License :: OSI Approved :: MIT License"),
+        "gnu": Named(Classifier="License :: OSI Approved :: GNU General Public License v3 (GPLv3)"),
+        "lesser": Named(License_Expression="LGPL-3.0-only"),
+        "nameless": Named(),
+    }
+    lines = list(audit.licence_findings(packages, {"by-hand": "MIT"}))
+    assert [line.partition(":")[0] for line in lines] == ["affero", "gnu", "nameless"]
+
+
+def test_what_is_installed_is_found() -> None:
+    found = audit.installed()
+    assert {"bench-agent", "starlette", "psycopg-binary", "mdurl"} <= found.keys()
+    assert "pytest" not in found
