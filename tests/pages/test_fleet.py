@@ -307,11 +307,11 @@ def test_a_machine_shows_where_its_speed_changed_and_why(browser: Browser, fleet
     expect(changes).to_have_count(2)
     expect(changes.nth(0)).to_contain_text(
         re.compile(
-            r"^\d+\.\d % faster since 2026-.* \(95 % CI .*\), with tensorflow 2.18.0 to 2.18.1"
+            r"^\d+\.\d % faster since 2026-.* \(95 % CI .*\), with tensorflow 2.18.0 became 2.18.1"
         )
     )
     expect(changes.nth(1)).to_contain_text(
-        re.compile(r"^6\.\d % slower since .* \(95 % CI .* %\), with macOS 14.6 to 15.5")
+        re.compile(r"^6\.\d % slower since .* \(95 % CI .* %\), with macOS 14.6 became 15.5")
     )
     colours = [
         page.locator(f"#content {place}").nth(n).evaluate(f"e => getComputedStyle(e).{name}")

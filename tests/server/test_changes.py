@@ -4,7 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bench_server.answers.history import Change, Difference
+from bench_protocol.differences import Difference
+from bench_server.answers.history import Change
 from bench_server.web.changes import in_words
 
 MACOS = {"os": {"name": "macos", "version": "15.5"}}
@@ -47,9 +48,9 @@ def test_causes() -> None:
     )
     found = in_words(change(0.9, None, None, *differences, *differences, *differences), MACOS)
     assert found.causes[:4] == (
-        "macOS 14.6 to 15.5",
-        "tensorflow 2.18.0 to 2.18.1",
-        "gpus 0 driver added: 560.35",
+        "macOS 14.6 became 15.5",
+        "tensorflow 2.18.0 became 2.18.1",
+        "driver of GPU 0 added: 560.35",
         "variables XLA_FLAGS a removed",
     )
     assert (len(found.causes), found.more) == (8, 4)

@@ -13,6 +13,7 @@ class Exit(IntEnum):
     SOME_FAILED = 1
     WRONG_USAGE = 2
     SERVER_UNREACHABLE = 3
+    NOT_IDLE = 4
     INTERRUPTED = 130
 
 

@@ -21,6 +21,10 @@ COMMANDS = {
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
     "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
+    "watch": (
+        "watch:watch",
+        "Measure a set again when driver, system or framework changed, or weekly; say what moved.",
+    ),
     "fleet": ("fleet:fleet", "Run the same measurements on several machines."),
     "report": (
         "report:report",
@@ -51,6 +55,7 @@ EXAMPLES = {
     "plan": "bench-agent plan --preset quick --framework torch",
     "run": "bench-agent run --preset quick --workload mnist-cnn --framework mlx --framework torch",
     "ab": "bench-agent ab --a recipe=naive --b recipe=tuned --workload fashion-mlp --framework jax",
+    "watch": "bench-agent watch --preset quick --framework torch --every-days 7 --json",
     "fleet": "bench-agent fleet --scheduler tls://bench.lab:8786 --server https://bench.lab",
     "report": "bench-agent report --format png",
     "conformance": "bench-agent conformance --framework tensorflow",

@@ -3,7 +3,7 @@
 import os
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -14,6 +14,7 @@ from .. import data
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home
 from ..base.keys import load_or_create_key
+from ..base.messages import Probe
 from ..doctor.unfit import refuse_unfit
 from ..machine import read_facts, read_machine
 from ..output.console import WARNING, complain, console
@@ -31,7 +32,7 @@ from ..output.summary import show_end
 from ..plan import estimates
 from ..plan.memory_fit import free_memory_of
 from ..plan.plan import Plan, Selection, check_names, make_plan
-from ..plan.presets import like_named, preset_named
+from ..plan.presets import Preset, like_named, preset_named
 from ..remote.connection import token_for
 from ..run import calibration, interpreters
 from ..run.idle_gate import IdleGate
@@ -139,7 +140,7 @@ def run(
     load_or_create_key(home)
     pretrained.chosen_file(os.environ)
     token = token_for(server, os.environ, named=True) if server else None
-    answers = _ask_consent(server, home, yes) if server else False
+    answers = consent_before(server, home, yes) if server else False
 
     def helping(made: Plan, lay_out: LayOut) -> Plan:
         if server is None or not answers:
@@ -204,7 +205,7 @@ def _begin(
     journal = unfinished(home) if resume else None
     if journal is None:
         made, lay_out = _make_plan(preset, like, selection)
-        _check_plan(made, yes)
+        check_plan(made, yes)
         made = helping(made, lay_out)
         if resume:
             typer.echo("the last run is complete: starting a new one", err=True)
@@ -213,7 +214,7 @@ def _begin(
     return journal
 
 
-def _ask_consent(server: str, home: Home, yes: bool) -> bool:
+def consent_before(server: str, home: Home, yes: bool) -> bool:
     """Ask for consent before the run. If the server does not answer, submit asks later.
 
     Returns:
@@ -235,7 +236,14 @@ def _make_plan(preset: str | None, like: str | None, selection: Selection) -> tu
         raise UsageProblem("--preset and --like exclude each other: give one of them")
     chosen = like_named(like) if like else preset_named(preset or "quick")
     check_names(selection)
-    probes, home = probe_frameworks(selection.frameworks), open_home()
+    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks))
+
+
+def lay_out_plan(
+    chosen: Preset, selection: Selection, probes: Mapping[str, Probe]
+) -> tuple[Plan, LayOut]:
+    """The plan of a preset, with calibrated estimates, and what lays out other selections."""
+    home = open_home()
     free_memory = free_memory_of(read_facts())
 
     def lay_out(one: Selection) -> Plan:
@@ -251,8 +259,8 @@ def _make_plan(preset: str | None, like: str | None, selection: Selection) -> tu
     return made, lay_out
 
 
-def _check_plan(made: Plan, yes: bool) -> None:
-
+def check_plan(made: Plan, yes: bool) -> None:
+    """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
     if not made.cells:
         stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
     for line in plan_warnings(made):

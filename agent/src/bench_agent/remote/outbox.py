@@ -107,6 +107,13 @@ class Outbox:
         run = newest.path.name.partition("-")[0]
         return [entry for name, (_, entry) in entries.items() if name.startswith(f"{run}-")]
 
+    def of_cell(self, cell: Cell, most: int) -> list[Entry]:
+        """The newest envelopes of a cell in any state, oldest first, at most ``most``."""
+        dated = [pair for state in STATES for pair in self._dated(state, f"*-{cell.digest[:16]}-*")]
+        # By name: another process may move an envelope while the states are listed.
+        entries = {entry.path.name: entry for _, entry in sorted(dated, key=lambda pair: pair[0])}
+        return list(entries.values())[-most:]
+
     def mark_sent(self, entry: Entry, receipt: dict[str, Any]) -> Entry:
         """Move an envelope to ``sent/`` with the server's receipt."""
         return self._move(entry, "sent", receipt)
@@ -119,10 +126,14 @@ class Outbox:
         for _, entry in self._dated(state):
             yield entry
 
-    def _dated(self, state: str) -> list[tuple[int, Entry]]:
-        """Envelopes with their modification time in nanoseconds, oldest first."""
+    def _dated(self, state: str, name: str = "*") -> list[tuple[int, Entry]]:
+        """Envelopes with their modification time in nanoseconds, oldest first.
+
+        Args:
+            name: pattern of the file name without its suffix.
+        """
         dated = []
-        for path in (self.root / state).glob("*.json"):
+        for path in (self.root / state).glob(f"{name}.json"):
             with suppress(FileNotFoundError):  # another process has just moved it
                 dated.append((path.stat().st_mtime_ns, Entry(path)))
         return sorted(dated, key=lambda pair: (pair[0], pair[1].path.name))

@@ -12,7 +12,7 @@ from bench_protocol import doubt_text, doubts
 from bench_protocol.matrix import Device
 from bench_protocol.result import Conditions, Warn
 
-from ..base.errors import UsageProblem
+from ..base.errors import NotIdle
 from ..machine import macos, nvidia, sensors
 from ..machine.text import slug_or_none
 from ..machine.wire import tolerant
@@ -80,7 +80,7 @@ class IdleGate:
             The last reading, with ``waited_ns``.
 
         Raises:
-            UsageProblem: with ``strict``, a warning remains.
+            NotIdle: with ``strict``, a warning remains.
         """
         began = self.clock()
         said = False
@@ -97,9 +97,7 @@ class IdleGate:
             self.sleep(min(POLL_SECONDS, left))
         remaining = [doubt for doubt in warnings if doubt.code in gone or doubt.code in UNCHANGED]
         if self.strict and remaining:
-            raise UsageProblem(
-                f"{_texts(remaining)}; without --strict the run continues and records a warning"
-            )
+            raise NotIdle(_texts(remaining))
         waited_ns = round((self.clock() - began) * 1e9)
         return conditions.model_copy(update={"waited_ns": waited_ns})
 

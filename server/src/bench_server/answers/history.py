@@ -1,23 +1,24 @@
 """The history of one machine in one cell: its runs over time, the points where their speed
 changed, and the changes of machine and software there."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median_high
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import select
 from sqlmodel import Session
 
 from bench_protocol import comparison
+from bench_protocol.change_points import change_points
 from bench_protocol.comparison import LogSample
+from bench_protocol.differences import Difference, differences, facts_of
 from bench_protocol.result import Result
 
 from ..db.tables import Measurement, Submission
 from ..errors import InvalidQuery, NotFound
 from ..ingest.columns import stored_result
-from ..ranking.change_points import change_points
 from ..ranking.figures import Figure
 from ..ranking.medians import counting
 from ..ranking.rows import RESULTS
@@ -48,15 +49,6 @@ class HistoryPoint:
     samples_per_second: float
     framework_version: str | None
     repeats: tuple[HistoryRepeat, ...]
-
-
-@dataclass(frozen=True)
-class Difference:
-    """A property of machine or software that differs; null where it has none."""
-
-    name: str
-    before: str | None
-    after: str | None
 
 
 @dataclass(frozen=True)
@@ -127,16 +119,6 @@ def runs_and_changes(
         for start, place, end in zip(edges, places, edges[2:], strict=False)
     )
     return runs, tuple(changes)
-
-
-def differences(before: Result, after: Result) -> tuple[Difference, ...]:
-    """The differences of machine and software between two results, by name."""
-    old_facts, new_facts = _facts(before), _facts(after)
-    return tuple(
-        Difference(name, old_facts.get(name), new_facts.get(name))
-        for name in sorted(old_facts.keys() | new_facts.keys())
-        if old_facts.get(name) != new_facts.get(name)
-    )
 
 
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
@@ -225,7 +207,7 @@ def _change(
         median_high(old) / median_high(new), LogSample.of(new), LogSample.of(old)
     )
     before, first = runs[place - 1][-1], runs[place][0]
-    changed = differences(_signed(session, before), _signed(session, first))
+    changed = differences(facts_of(_signed(session, before)), facts_of(_signed(session, first)))
     return Change(
         run_id=first.run_id,
         result_id=first.result_id,
@@ -239,23 +221,3 @@ def _change(
 
 def _signed(session: Session, repeat: Repeat) -> Result:
     return stored_result(session.get_one(Submission, repeat.result_id).payload)
-
-
-def _facts(result: Result) -> dict[str, str]:
-    named = {
-        "agent": {"version": result.agent.version},
-        "machine": result.machine.model_dump(mode="json"),
-        "environment": result.environment.model_dump(mode="json"),
-    }
-    return dict(_flat("", named))
-
-
-def _flat(prefix: str, value: Any) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _flat(f"{prefix}.{name}" if prefix else name, inner)
-    elif isinstance(value, Sequence) and not isinstance(value, str):
-        for number, inner in enumerate(value):
-            yield from _flat(f"{prefix}.{number}", inner)
-    elif value is not None:
-        yield prefix, str(value)

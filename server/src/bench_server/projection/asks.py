@@ -15,10 +15,10 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from bench_protocol import asks
 from bench_protocol.asks import REASONS, Reason, WantedSetup
 from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.change_points import LEAST_RUNS, change_points
 from bench_protocol.evidence import Asked
 
 from ..db.tables import Ask, AskDay, LogCheckpoint, LogEntry, Submission, table_of
-from ..ranking.change_points import LEAST_RUNS, change_points
 from ..ranking.figures import Setup, Subject
 from ..ranking.rows import RESULTS, TABLE
 

@@ -1,20 +1,18 @@
 """Changes in a machine's history in words: how much faster or slower, how certain, and why."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from bench_protocol import differences
 from bench_protocol import format as people
 
-from ..answers.history import Change, Difference
+from ..answers.history import Change
 
 MOST_CAUSES = 8
 # From this speed-up on, and below its inverse, "times as fast" reads better than a percentage.
 TIMES_FROM = 2.0
-SYSTEMS = {"macos": "macOS", "linux": "Linux"}
-GROUPS = re.compile(r"^(machine|environment(\.packages|\.libraries)?)\.")
 
 
 @dataclass(frozen=True)
@@ -39,8 +37,7 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
     Args:
         machine: the machine's description, for the name of its system.
     """
-    name = str((machine.get("os") or {}).get("name") or "system")
-    system = SYSTEMS.get(name, name)
+    system = str((machine.get("os") or {}).get("name") or "system")
     interval = None
     if change.speed_up_low is not None and change.speed_up_high is not None:
         interval = _interval(change.speed_up, change.speed_up_low, change.speed_up_high)
@@ -51,7 +48,7 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
         interval=interval,
         started_at=change.started_at,
         result_id=change.result_id,
-        causes=tuple(cause(one, system) for one in change.changed[:MOST_CAUSES]),
+        causes=tuple(differences.in_words(one, system) for one in change.changed[:MOST_CAUSES]),
         more=max(0, len(change.changed) - MOST_CAUSES),
     )
 
@@ -80,14 +77,3 @@ def _interval(speed_up: float, low: float, high: float) -> str:
         return f"95 % CI {people.ratio(low)} to {people.ratio(high)}"
     near, far = sorted((abs(low - 1), abs(high - 1)))
     return f"95 % CI {100 * near:.1f} to {100 * far:.1f} %"
-
-
-def cause(difference: Difference, system: str) -> str:
-    """``macOS 14.6 to 15.5``, ``driver 550.9 to 560.35``, ``xla added: 1.2``."""
-    name = GROUPS.sub("", difference.name)
-    name = system if name == "os.version" else name.replace(".", " ")
-    if difference.before is None:
-        return f"{name} added: {difference.after}"
-    if difference.after is None:
-        return f"{name} {difference.before} removed"
-    return f"{name} {difference.before} to {difference.after}"

@@ -8,13 +8,13 @@ from sqlalchemy import ColumnElement, select
 from sqlmodel import Session
 
 from bench_protocol import format as people
+from bench_protocol.change_points import LEAST_RUNS
 
 from ..answers import hardware, known, queries
 from ..answers.filters import ResultPageFilters
 from ..answers.history import runs_and_changes
 from ..db.tables import Measurement
 from ..ingest.columns import stored_result
-from ..ranking.change_points import LEAST_RUNS
 from ..ranking.rows import TABLE
 from .cards import templates
 from .changes import in_words

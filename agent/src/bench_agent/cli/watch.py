@@ -1,0 +1,168 @@
+"""``watch``: measure a set again when its environment changed, or weekly; say what moved."""
+
+import os
+import secrets
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from bench_protocol.comparison import RUNS_FOR_A_VERDICT
+
+from ..base.errors import NotIdle
+from ..base.home import Home
+from ..base.keys import load_or_create_key
+from ..doctor.unfit import refuse_unfit
+from ..machine import read_machine
+from ..output.console import console
+from ..output.live import LiveDisplay
+from ..output.watch_table import document, show
+from ..plan.plan import Plan, Selection, check_names
+from ..plan.presets import preset_named
+from ..remote.connection import token_for
+from ..remote.outbox import Outbox
+from ..run.idle_gate import IdleGate
+from ..run.interrupt import gentle_interrupt
+from ..run.journal import begin, end
+from ..run.probe import merged, probe_each
+from ..run.run import RunSummary, run_plan
+from ..run.run_lock import alone
+from ..run.self_test import SelfTests
+from ..watch import reported
+from ..watch.due import Schedule
+from ..watch.watch import Measure, Watch, Watched
+from ..worker import pretrained
+from .exits import Exit, stop
+from .options import LENGTH, Json, PresetName, Server, choosing_cells
+from .run import Wait, Yes, check_plan, consent_before, lay_out_plan
+from .setup import open_home, print_json, usable_interpreters
+
+EveryDays = Annotated[
+    float,
+    typer.Option(
+        "--every-days",
+        min=0,
+        max=3650,
+        metavar="DAYS",
+        rich_help_panel=LENGTH,
+        help="Measure again after so many days without any change.",
+    ),
+]
+Needed = Annotated[
+    int,
+    typer.Option(
+        "--runs",
+        min=RUNS_FOR_A_VERDICT,
+        max=20,
+        metavar="N",
+        rich_help_panel=LENGTH,
+        help="Runs after a change before its verdict, 3 to 20; each start adds one.",
+    ),
+]
+Now = Annotated[
+    bool,
+    typer.Option(
+        "--now",
+        rich_help_panel=LENGTH,
+        help="Measure all missing runs in this start: sooner, but runs in a row are less "
+        "independent than runs of different days.",
+    ),
+]
+
+
+@choosing_cells
+def watch(
+    selection: Selection,
+    preset: PresetName = None,
+    every_days: EveryDays = 7.0,
+    needed: Needed = 5,
+    now: Now = False,
+    server: Server = None,
+    yes: Yes = False,
+    wait_seconds: Wait = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Measure a set again when driver, system or framework changed, or weekly; say what moved.
+
+    Start it once a day, or more often. A start measures once if something changed, if the runs
+    since then are still too few, or if the last run is old; and only on an idle machine. Earlier
+    runs of the same set-ups count, those of bench-agent run too. Exit codes: 0 nothing became
+    slower; 1 something became slower or failed; 3 server unreachable; 4 the machine is not idle.
+    """
+    home = open_home()
+    refuse_unfit(home)
+    load_or_create_key(home)
+    pretrained.chosen_file(os.environ)
+    check_names(selection)
+    token = token_for(server, os.environ, named=True) if server else None
+    if server:
+        consent_before(server, home, yes)
+    answers = probe_each(home.logs, usable_interpreters(home), selection.frameworks)
+    probes = merged(answers, selection.frameworks)
+    plan, _ = lay_out_plan(preset_named(preset or "quick"), selection, probes)
+    check_plan(plan, yes)
+    machine = read_machine(home)
+    watching = Watch(
+        plan,
+        answers,
+        machine,
+        Outbox(home.outbox),
+        home.watched,
+        Schedule(needed, timedelta(days=every_days)),
+        lambda: datetime.now(UTC),
+    )
+    tests = SelfTests(home, machine, lambda line: typer.echo(line, err=True))
+    with alone(home):
+        watched = watching.start(
+            _measure(home, server, token, wait_seconds, tests), needed if now else 1
+        )
+        if as_json:
+            print_json(document(watched))
+        else:
+            show(console(), watched)
+        reported.store(home.watched, watched.newest)
+    _leave(watched, home, server)
+
+
+def _measure(
+    home: Home, server: str | None, token: str | None, wait_seconds: float, tests: SelfTests
+) -> Measure:
+    """Measures a plan as ``bench-agent run --strict`` does; its progress is on standard error."""
+
+    def measure(plan: Plan) -> RunSummary:
+        journal = begin(home, secrets.token_hex(16), secrets.token_hex(32), plan)
+        reporter = LiveDisplay(console(stderr=True))
+        try:
+            with reporter, gentle_interrupt(reporter.note) as stop_asked:
+                return run_plan(
+                    journal,
+                    home,
+                    server,
+                    reporter,
+                    stop_asked,
+                    gate=IdleGate(wait_seconds, strict=True),
+                    token=token,
+                    self_test=tests.refusal,
+                )
+        except NotIdle:
+            end(home)  # the next start measures what is missing
+            raise
+
+    return measure
+
+
+def _leave(watched: Watched, home: Home, server: str | None) -> None:
+    """Exit with what matters most to a script."""
+    if any(run.interrupted for run in watched.runs):
+        raise typer.Exit(Exit.INTERRUPTED)
+    moved = {finding.moved for finding in watched.findings.values()}
+    if moved & {"failed", "slower"} or any(run.refused for run in watched.runs):
+        raise typer.Exit(Exit.SOME_FAILED)
+    if watched.not_idle:
+        raise typer.Exit(Exit.NOT_IDLE)
+    if any(run.server_unreachable for run in watched.runs):
+        submit = home.command(f"submit --server {server}")
+        stop(
+            Exit.SERVER_UNREACHABLE,
+            f"The results are safe in the outbox. To send them:\n  {submit}",
+        )
