@@ -16,9 +16,9 @@ from . import countersign as countersigners
 from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
-from .options import DatabaseUrl
+from .options import DatabaseUrl, Scheduler
 from .project import progress_line, run_until_signal
-from .setup import no_answer, open_store, opened, read_settings, stop
+from .setup import no_answer, open_store, opened, read_settings, stop, workers_of
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -65,10 +65,14 @@ def migrate(
 
 
 @others.command()
-def reindex(database_url: DatabaseUrl = None) -> None:
+def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> None:
     """Project the log again, from its first entry."""
-    with open_store(database_url) as (store, _), progress_line() as report:
-        count = reindexing.reindex(store, report)
+    with (
+        workers_of(scheduler) as workers,
+        open_store(database_url) as (store, _),
+        progress_line() as report,
+    ):
+        count = reindexing.reindex(store, report, None if workers is None else workers.map)
     print(f"projected {count:,} log entries again")
 
 
@@ -89,11 +93,12 @@ def project(
 @others.command()
 def recompute(
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
+    scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Recompute the traces of results, at the lowest priority and on one core."""
-    with open_store(database_url) as (store, settings):
-        count = recomputing.work(store, settings, once)
+    with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
+        count = recomputing.work(store, settings, once, workers)
     print(f"recomputed {count:,} jobs")
 
 
