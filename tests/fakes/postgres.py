@@ -64,11 +64,18 @@ class Cluster:
 
     def create(self, database: str) -> None:
         """Make an empty database."""
+        self._execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+
+    def drop(self, database: str) -> None:
+        """Remove a database."""
+        self._execute(f'DROP DATABASE "{database}"')
+
+    def _execute(self, statement: str) -> None:
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+            connection.execute(statement)
 
     def stop(self) -> None:
         _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
