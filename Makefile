@@ -32,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -131,6 +131,9 @@ benchmark-accuracy: $(VENV)/installed-dev frameworks ## Accuracy of each recipe 
 
 benchmark-server: $(VENV)/installed-dev ## Results a second, questions on 1 million, LNT and MLflow beside it (half an hour, needs wrk; ARGS="--sizes 1000 --no-peers").
 	PYTHONPATH=. $(BIN)/python -m benchmarks.server $(ARGS)
+
+benchmark-sizes: $(VENV)/installed-dev ## Bytes of each table and index, extrapolated to 50 million results (minutes; ARGS="--sizes 10000,50000 --check 1000000").
+	PYTHONPATH=. $(BIN)/python -m benchmarks.server.sizes $(ARGS)
 
 benchmark-recipes: $(VENV)/installed-dev frameworks ## Each recipe beside naive, tuned beside bare loops (an hour and a half; ARGS="--workloads fashion-mlp --pairs 1").
 	$(BIN)/python benchmarks/recipes.py $(ARGS)

@@ -39,10 +39,14 @@ class Bulk:
 
 
 @contextmanager
-def bulk(engine: Engine, tables: Sequence[Table]) -> Iterator[Bulk]:
-    """Fill ``tables``; at the end all is on disk, with indexes and the planner's statistics."""
+def bulk(engine: Engine, tables: Sequence[Table], keep_indexes: bool = False) -> Iterator[Bulk]:
+    """Fill ``tables``; at the end all is on disk, with indexes and the planner's statistics.
+
+    Args:
+        keep_indexes: indexes grow with each row, as a server's do; slower, and they are larger.
+    """
     engine.dispose()
-    indexes = [index for table in tables for index in table.indexes]
+    indexes = [] if keep_indexes else [index for table in tables for index in table.indexes]
     raw = engine.raw_connection()
     connection: Any = raw.driver_connection
     sqlite = engine.dialect.name == "sqlite"

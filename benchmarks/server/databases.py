@@ -1,12 +1,13 @@
 """Databases with results in them: SQLite files in a temporary folder, one durable PostgreSQL."""
 
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from sqlalchemy import func, select
+from sqlalchemy import func, make_url, select
 from tests.fakes import postgres
 
 from bench_server.db import migrate
@@ -79,6 +80,17 @@ class Databases:
     made: int = 0
 
     def new(self, kind: str, size: int) -> Database:
+        """A database with so many results."""
+        database = self.empty(kind)
+        store = Store(database.url)
+        try:
+            authority = load_authority(world.ORIGIN, database.place / "keys")
+            return replace(database, stored=seed.seed(store, authority, size))
+        finally:
+            store.close()
+
+    def empty(self, kind: str) -> Database:
+        """A migrated database without results."""
         self.made += 1
         name = f"benchmark_{self.made}"
         place = self.folder / name
@@ -91,7 +103,12 @@ class Databases:
         store = Store(url)
         try:
             migrate.migrate(store.engine)
-            stored = seed.seed(store, load_authority(world.ORIGIN, place / "keys"), size)
         finally:
             store.close()
-        return Database(kind, url, place, stored)
+        return Database(kind, url, place, 0)
+
+    def remove(self, database: Database) -> None:
+        """Free the disk that a database takes."""
+        shutil.rmtree(database.place)
+        if self.cluster is not None and database.kind == "postgresql":
+            self.cluster.drop(make_url(database.url).database or "")

@@ -3,7 +3,7 @@
 Projected tables are as the projector makes them: measurements by its own functions from one result
 for each kind of hardware and cell, figures by :func:`bench_server.ranking.figures.combine`. The log
 has every node. Two things are stand-ins that no measured request reads: a payload is only its
-number, and signatures are zeros.
+number (:mod:`.sizes` stores whole ones), and signatures are zeros.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from sqlalchemy import Table
 from sqlmodel import SQLModel
 from tests.fakes import results
 
-from bench_protocol import merkle
+from bench_protocol import merkle, statement
 from bench_protocol.receipts import Checkpoint
 from bench_protocol.result import Result
 from bench_server.db.environments import environment_row
@@ -38,6 +38,7 @@ from bench_server.db.tables import (
     table_of,
 )
 from bench_server.ingest import result_checks, submission_checks
+from bench_server.ingest.inbox import new_id
 from bench_server.log.server_keys import Authority
 from bench_server.projection import measurements, outliers
 from bench_server.ranking import rows as aggregate_rows
@@ -177,22 +178,33 @@ class Seeding:
         index = self.frontier.size
         at = BEGAN + timedelta(seconds=index)
         digest = hashlib.sha256(b"result %d" % index)
-        identity = digest.hexdigest()[:16]
+        identity = new_id(at, index)
         own = {**whose, "submission_id": identity, "log_index": index, "received_at": at}
         self.waiting[MEASUREMENTS].append(MEASUREMENTS.changed(row, slower, own))
         self._add(
-            SUBMISSIONS, id=identity, payload=b"%d" % index, payload_sha256=digest.hexdigest(),
-            payload_type="seeded", signature=bytes(64), key_id=whose["key_id"], received_at=at,
-            run_id=whose["run_id"], cell_digest=row[MEASUREMENTS.place["cell_digest"]],
-            repeat=row[MEASUREMENTS.place["repeat"]],
+            SUBMISSIONS, id=identity, payload=self._payload(index), signature=bytes(64),
+            payload_sha256=digest.hexdigest(), payload_type=statement.RESULT_PAYLOAD_TYPE,
+            key_id=whose["key_id"], received_at=at, run_id=whose["run_id"],
+            cell_digest=row[MEASUREMENTS.place["cell_digest"]],
+            repeat=row[MEASUREMENTS.place["repeat"]], challenge_id=whose.get("challenge_id"),
         )  # fmt: skip
-        self._add(
-            ENTRIES, log_index=index, kind="result", commitment=digest.digest(),
-            salt=digest.digest(), submission_id=identity, logged_at=at,
-        )  # fmt: skip
-        complete = self.frontier.add(merkle.leaf_hash(digest.digest()))
-        self.waiting[NODES] += ([*node, value] for node, value in complete)
+        self._entry(kind="result", submission_id=identity)
         return identity
+
+    def _payload(self, index: int) -> bytes:
+        """What stands for the payload of the result at an index of the log."""
+        return b"%d" % index
+
+    def _entry(self, **values: Any) -> None:
+        """Log an entry."""
+        index = self.frontier.size
+        commitment = hashlib.sha256(b"entry %d" % index).digest()
+        self._add(
+            ENTRIES, log_index=index, commitment=commitment, salt=commitment,
+            logged_at=BEGAN + timedelta(seconds=index), **values,
+        )  # fmt: skip
+        complete = self.frontier.add(merkle.leaf_hash(commitment))
+        self.waiting[NODES] += ([*node, value] for node, value in complete)
 
     def _figures(
         self, of_cell: "Template", slower: float, subject: Subject, ids: list[str]

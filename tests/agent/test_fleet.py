@@ -1,4 +1,4 @@
-"""Fleets without a cluster: addresses, arguments, job files."""
+"""Fleets without a cluster: arguments, job files."""
 
 import json
 import subprocess
@@ -11,35 +11,9 @@ from bench_agent.base.errors import UsageProblem
 from bench_agent.cli import fleet as command
 from bench_agent.cli.main import app
 from bench_agent.fleet import jobs
-from bench_agent.fleet.scheduler import check_address
 from bench_agent.plan.plan import Selection
 
 ARGUMENTS = ["--preset", "smoke", "--workload", "mnist-cnn", "--server", "http://bench.lab:8000"]
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["tls://bench.lab:8786", "tcp://127.0.0.1:8786", "tcp://[::1]:1", "tcp://localhost:1"],
-)
-def test_schedulers_with_tls_or_on_loopback_are_used(address: str) -> None:
-    assert check_address(address) == address
-
-
-@pytest.mark.parametrize(
-    ("address", "says"),
-    [
-        ("tcp://bench.lab:8786", "has no TLS"),
-        ("tcp://10.0.0.7:8786", "has no TLS"),
-        ("tcp://127.0.0.1.example.org:8786", "has no TLS"),
-        ("ws://127.0.0.1:8786", "is no scheduler"),
-        ("tls://bench.lab", "is no scheduler"),
-        ("bench.lab:8786", "is no scheduler"),
-        ("tls://bench.lab:99999", "is no scheduler"),
-    ],
-)
-def test_other_schedulers_are_refused(address: str, says: str) -> None:
-    with pytest.raises(UsageProblem, match=says):
-        check_address(address)
 
 
 def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

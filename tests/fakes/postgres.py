@@ -68,13 +68,19 @@ class Cluster:
 
     def create(self, database: str, owner: str | None = None) -> None:
         """Make an empty database."""
+        owner = owner or self.user
+        self._execute(f'CREATE DATABASE "{database}" OWNER {owner} TEMPLATE template0')
+
+    def drop(self, database: str) -> None:
+        """Remove a database."""
+        self._execute(f'DROP DATABASE "{database}"')
+
+    def _execute(self, statement: str) -> None:
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(
-                f'CREATE DATABASE "{database}" OWNER {owner or self.user} TEMPLATE template0'
-            )
+            connection.execute(statement)
 
     def make_roles(self, secrets: Path) -> None:
         """Run roles.sql: the database ``trainmark`` and its two roles, whose passwords are in files

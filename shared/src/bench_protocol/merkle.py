@@ -148,21 +148,31 @@ class Frontier:
         self.size = size
         self._edge = [(*node, value) for node, value in zip(subtrees(0, size), hashes, strict=True)]
 
-    def add(self, leaf: bytes) -> list[tuple[Node, bytes]]:
-        """Append a leaf hash. Return the nodes that it completes, the leaf's own first."""
-        level, index, value = 0, self.size, leaf
+    def add(self, value: bytes, level: int = 0) -> list[tuple[Node, bytes]]:
+        """Append a leaf hash, or the root of a complete subtree of ``2**level`` leaves where the
+        size is a multiple of that. Return the nodes that it completes, its own first."""
+        index = self.size >> level
+        self.size += 1 << level
         complete = [((level, index), value)]
         while self._edge and self._edge[-1][0] == level:
             value = node_hash(self._edge.pop()[2], value)
             level, index = level + 1, index >> 1
             complete.append(((level, index), value))
         self._edge.append((level, index, value))
-        self.size += 1
         return complete
 
     @property
     def root(self) -> bytes:
         return _fold([value for *_, value in self._edge]) if self._edge else EMPTY_ROOT
+
+    def root_with(self, following: bytes) -> bytes:
+        """Root of the tree if more leaves follow, as many as its smallest complete subtree has at
+        most.
+
+        Args:
+            following: Merkle tree hash of these leaves (:func:`range_hash`).
+        """
+        return _fold([*(value for *_, value in self._edge), following])
 
 
 def _fold(hashes: Sequence[bytes]) -> bytes:

@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 from rich.live import Live
 
+from bench_protocol import scheduler
+
 from ..base.errors import UsageProblem
-from ..fleet import jobs, scheduler
+from ..fleet import jobs
 from ..fleet.coordinator import Fleet, Row
 from ..output.console import console
 from ..output.fleet_table import fleet_lines, show_fleet
@@ -121,7 +123,10 @@ def run_arguments(
 def _measure(
     address: str, arguments: Sequence[str], machines: int, patience_seconds: float, as_json: bool
 ) -> list[Row]:
-    client = scheduler.connect(address)
+    try:
+        client = scheduler.connect(address, "bench-agent[fleet]")
+    except scheduler.SchedulerProblem as problem:
+        raise UsageProblem(str(problem)) from problem
     shown = console(stderr=as_json)
     live = Live(console=shown, transient=True, refresh_per_second=4)
     try:

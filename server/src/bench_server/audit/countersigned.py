@@ -7,7 +7,6 @@ import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from cryptography.x509 import Certificate
 
@@ -36,13 +35,14 @@ NOBODY = Trusted()
 def faults(
     fetch: Callable[[str], bytes],
     key: NoteKey,
-    records: Mapping[int, Mapping[str, Any]],
+    notes: Mapping[int, str],
     trusted: Trusted,
 ) -> Iterator[tuple[int | None, str]]:
     """What is wrong, with the log index that it concerns.
 
     Args:
-        records: the log's records by index, whose checkpoints the audit compares with the tree.
+        notes: checkpoints by the index of the last entry in them, which the audit compares with
+            the tree.
     """
     shown = json.loads(fetch(PATH))["checkpoints"]
     seen: set[str] = set()
@@ -53,7 +53,7 @@ def faults(
             note, text = one["checkpoint"], split(one["note"])[0]
             receipts.open_checkpoint(one["note"], key)
             signed = cosignatures.cosignatures(note, trusted.witnesses)
-            same = split(note)[0] == text == _signed_then(records, size)
+            same = split(note)[0] == text == _signed_then(notes, size)
         except ProtocolError as error:
             yield size - 1, f"its countersigned checkpoint does not verify: {error.detail}"
             continue
@@ -82,7 +82,7 @@ def faults(
         yield None, "no checkpoint has a time-stamp under these certificates"
 
 
-def _signed_then(records: Mapping[int, Mapping[str, Any]], size: int) -> str | None:
+def _signed_then(notes: Mapping[int, str], size: int) -> str | None:
     """The text of the checkpoint that the log signed at a size."""
-    signed = records.get(size - 1, {}).get("checkpoint")
-    return None if signed is None else split(str(signed))[0]
+    signed = notes.get(size - 1)
+    return None if signed is None else split(signed)[0]

@@ -15,9 +15,9 @@ from . import countersign as countersigners
 from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
-from .options import DatabaseUrl
+from .options import DatabaseUrl, Scheduler
 from .project import progress_line, run_until_signal
-from .setup import no_answer, open_store, opened, read_settings, shown, stop
+from .setup import no_answer, open_store, opened, read_settings, shown, stop, workers_of
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -64,10 +64,14 @@ def migrate(
 
 
 @others.command()
-def reindex(database_url: DatabaseUrl = None) -> None:
+def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> None:
     """Project the log again, from its first entry."""
-    with open_store(database_url) as (store, _), progress_line() as report:
-        count = reindexing.reindex(store, report)
+    with (
+        workers_of(scheduler) as workers,
+        open_store(database_url) as (store, _),
+        progress_line() as report,
+    ):
+        count = reindexing.reindex(store, report, None if workers is None else workers.map)
     print(f"projected {count:,} log entries again")
 
 
@@ -88,11 +92,12 @@ def project(
 @others.command()
 def recompute(
     once: Annotated[bool, typer.Option("--once", help="Stop when no job is left.")] = False,
+    scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Recompute the traces of results, at the lowest priority and on one core."""
-    with open_store(database_url) as (store, settings):
-        count = recomputing.work(store, settings, once)
+    with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
+        count = recomputing.work(store, settings, once, workers)
     print(f"recomputed {count:,} jobs")
 
 
@@ -123,6 +128,7 @@ others.add_typer(operator.owners, name="owners")
 others.add_typer(operator.results, name="results")
 others.command()(data_commands.export)
 others.command()(data_commands.backup)
+others.command()(data_commands.archive)
 others.command()(data_commands.restore)
 others.command()(operator.create_invite)
 others.command()(operator.verify_log)

@@ -1,5 +1,6 @@
 """Commands that copy the server's data: export, dump, backup, restore."""
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -8,9 +9,12 @@ import typer
 from ..app import utc_now
 from ..db import backup as backups
 from ..db import migrate
+from ..db.archive import ArchiveProblem
 from ..export import daily as daily_dumps
 from ..export import formats
+from ..ingest import archiving
 from .options import DatabaseUrl
+from .project import progress_line
 from .setup import open_store, stop
 
 
@@ -60,6 +64,26 @@ def backup(
     except (backups.NotEmpty, OSError) as error:
         raise stop(str(error)) from None
     print(f"{to}: {count:,} rows; keep the server's keys with it (BENCH_SERVER_KEYS_DIR)")
+
+
+def archive(
+    to: Annotated[str, typer.Option(help="Address for fsspec: file:///FOLDER, s3://BUCKET/FOLDER")],
+    older_than_days: Annotated[
+        int, typer.Option(min=1, help="Move payloads received more days ago.")
+    ] = 90,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Move old payloads to object storage; the server reads them there."""
+    before = utc_now() - timedelta(days=older_than_days)
+    try:
+        with open_store(database_url) as (store, _), progress_line() as report:
+            moved = archiving.move(store, to, before, report)
+    except ArchiveProblem as problem:
+        raise stop(str(problem)) from None
+    print(
+        f"moved {moved.payloads:,} payloads, {moved.payload_bytes:,} bytes; "
+        f"erased {moved.erased:,} objects of withdrawn results"
+    )
 
 
 def restore(

@@ -22,16 +22,17 @@ from bench_protocol.errors import ProtocolError, first_invalid_field
 
 from ..answers import log_entries
 from ..app import utc_now
-from ..audit import archive, countersigned
+from ..audit import countersigned, dump
 from ..audit import verify as audit
+from ..cluster import in_process
 from ..db.store import Store
 from ..db.tables import Owner, SigningKey
 from ..ingest import key_events, key_registry, moderation
 from ..log import writer
 from ..log.server_keys import Authority, KeysProblem, load_authority
 from ..log.stamps import read_certificates
-from .options import DatabaseUrl
-from .setup import open_store, stop
+from .options import DatabaseUrl, Scheduler
+from .setup import open_store, stop, workers_of
 
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
@@ -171,16 +172,18 @@ def verify_log(
         Path | None,
         typer.Option(help="PEM file with the roots that its time-stamps must lead to."),
     ] = None,
+    scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Rebuild the log's tree and the leaderboard from a server's public answers, and compare."""
     trusted = _trusted(witness_key or [], timestamp_certificates)
     try:
         with ExitStack() as opened:
+            workers = opened.enter_context(workers_of(scheduler))
             fetch = _fetch(opened, what, database_url)
             if save is not None:
-                fetch = opened.enter_context(archive.keeping(fetch, save))
-            report = audit.audit(fetch, trusted)
+                fetch = opened.enter_context(dump.keeping(fetch, save))
+            report = audit.audit(fetch, trusted, in_process if workers is None else workers.map)
     except URLError as error:
         raise stop(f"the server does not answer: {error.reason}") from None
     except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
@@ -216,7 +219,7 @@ def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigne
     return countersigned.Trusted(keys, roots)
 
 
-def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> audit.Fetch:
+def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> dump.Fetch:
     """The fetch function of an audit: server, dump or database. The stack closes it."""
     if what is None:
         store, authority = opened.enter_context(_acting(database_url))
@@ -224,7 +227,7 @@ def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> aud
         return log_entries.fetch_from(session, authority, "none")
     if what.startswith(("http://", "https://")):
         return partial(get, what.rstrip("/"))
-    return opened.enter_context(archive.reading(Path(what)))
+    return opened.enter_context(dump.reading(Path(what)))
 
 
 def get(address: str, path: str) -> bytes:

@@ -4,6 +4,14 @@ from typing import Annotated
 
 import typer
 
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Work on a Dask scheduler's workers: tls://HOST:PORT, or tcp:// on this machine.",
+    ),
+]
 DatabaseUrl = Annotated[
     str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
 ]

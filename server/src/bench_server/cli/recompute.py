@@ -15,9 +15,10 @@ from threading import Event, Thread
 
 from sqlalchemy.exc import SQLAlchemyError
 
+from ..cluster import Workers
 from ..db.store import Store
 from ..log.server_keys import KeysProblem, load_authority
-from ..recompute import jobs, speed_runs
+from ..recompute import jobs, on_workers, speed_runs
 from ..recompute.worker import Recomputer, utc_now
 from ..settings import Settings, child_environment
 from .setup import stop as stop_with
@@ -30,27 +31,35 @@ COMMAND = "from bench_server.cli.main import main; main(['recompute', '--once'])
 logger = logging.getLogger(__name__)
 
 
-def work(store: Store, settings: Settings, once: bool) -> int:
+def work(store: Store, settings: Settings, once: bool, workers: Workers | None = None) -> int:
     """Recompute until SIGTERM or Ctrl-C, or until no job is left.
+
+    Args:
+        workers: compute; without them this process does. It alone has the server's keys.
 
     Returns:
         The number of jobs that were settled, 0 unless ``once``.
 
     Raises:
         typer.Exit: the server's keys cannot be used.
+        SchedulerProblem: the workers cannot be used.
     """
-    be_gentle()
+    if workers is None:
+        be_gentle()
     try:
         authority = load_authority(settings.origin, settings.keys_folder)
     except KeysProblem as error:
         raise stop_with(str(error)) from None
-    worker = Recomputer(store, authority, settings.recompute_seconds)
+    recomputer = Recomputer(store, authority, settings.recompute_seconds)
     signal.signal(signal.SIGTERM, _interrupt)
-    with suppress(KeyboardInterrupt):
-        if once:
-            return worker.drain()
+    if not once:
         print("recomputing", flush=True)
-        worker.run(Event())
+    with suppress(KeyboardInterrupt):
+        if workers is not None:
+            return on_workers.recompute(recomputer, workers, once)
+        if once:
+            return recomputer.drain()
+        recomputer.run(Event())
     return 0
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TypeVar
 
 import typer
@@ -10,8 +10,11 @@ from pydantic import ValidationError
 from sqlalchemy import make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
+from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.units import plain_text
 
+from .. import cluster
+from ..cluster import Workers
 from ..db import migrate
 from ..db.store import Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
@@ -34,6 +37,17 @@ def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
         raise no_answer(error) from None
     finally:
         store.close()
+
+
+@contextmanager
+def workers_of(address: str | None) -> Iterator[Workers | None]:
+    """The workers of the scheduler at an address, None without one; stop with one line on an
+    error."""
+    try:
+        with ExitStack() as opened:
+            yield None if address is None else opened.enter_context(cluster.workers_at(address))
+    except SchedulerProblem as problem:
+        raise stop(str(problem)) from None
 
 
 Opened = TypeVar("Opened")

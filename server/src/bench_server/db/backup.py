@@ -9,10 +9,20 @@ from datetime import date
 from pathlib import Path
 from urllib.parse import quote
 
-from sqlalchemy import Connection, Engine, create_engine, insert, inspect, select
+from sqlalchemy import (
+    Connection,
+    Engine,
+    LargeBinary,
+    create_engine,
+    insert,
+    inspect,
+    select,
+    type_coerce,
+)
 from sqlalchemy.exc import DatabaseError
 
 from . import migrate
+from .archive import Payload
 from .store import open_engine
 from .tables import Table
 
@@ -131,7 +141,14 @@ def _snapshot(engine: Engine) -> Connection:
 def _copied(source: Connection, sink: Connection) -> int:
     count = 0
     for table in Table.metadata.sorted_tables:
-        rows = source.execution_options(yield_per=BATCH).execute(select(table))
+        # A payload in an archive stays there; the copy has its address.
+        columns = (
+            type_coerce(column, LargeBinary).label(column.name)
+            if isinstance(column.type, Payload)
+            else column
+            for column in table.columns
+        )
+        rows = source.execution_options(yield_per=BATCH).execute(select(*columns))
         for part in rows.mappings().partitions(BATCH):
             sink.execute(insert(table), [dict(row) for row in part])
             count += len(part)

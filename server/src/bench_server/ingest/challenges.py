@@ -82,8 +82,8 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
     )
 
 
-def binds(row: Row[Any] | Challenge | None, result: Result, origin: str) -> bool:
-    """Whether a stored challenge binds a result that names it: this server issued it to this key.
+def binds(row: Row[Any] | Challenge | ChallengeIssued | None, result: Result, origin: str) -> bool:
+    """Whether a challenge binds a result that names it: this server issued it to this key.
 
     A challenge of another key binds nothing: its id is public, and anyone can copy it.
     """

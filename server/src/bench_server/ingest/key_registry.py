@@ -46,12 +46,17 @@ def key_with_id(session: Session, key_id: str) -> SigningKey:
     """
     row = session.get(SigningKey, key_id)
     if row is None:
-        raise UnknownKey(
-            f"no key {key_id} is enrolled",
-            field="signatures.keyid",
-            hint="POST /api/v1/keys enrolls it (bench-agent enroll)",
-        )
+        raise unknown_key(key_id)
     return row
+
+
+def unknown_key(key_id: str) -> UnknownKey:
+    """The error for a key that is not enrolled."""
+    return UnknownKey(
+        f"no key {key_id} is enrolled",
+        field="signatures.keyid",
+        hint="POST /api/v1/keys enrolls it (bench-agent enroll)",
+    )
 
 
 def require_active(session: Session, key_id: str) -> SigningKey:

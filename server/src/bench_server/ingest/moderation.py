@@ -4,6 +4,7 @@ Every act is a signed envelope. It is logged unless it only reads. Acceptance re
 acts and changes keys; the projector applies the effect on results.
 """
 
+import logging
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field, ValidationError
+from sqlalchemy import LargeBinary, type_coerce
 from sqlmodel import Session, col, delete, select, update
 
 from bench_protocol import acts, envelope, strict_json
@@ -21,6 +23,7 @@ from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField, f
 from bench_protocol.receipts import Receipt
 from bench_protocol.units import Wire
 
+from ..db import archive
 from ..db.store import Store
 from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
@@ -28,6 +31,7 @@ from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
 from . import columns, key_registry
 
+logger = logging.getLogger(__name__)
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
 # What the operator's acts make of a result; its sender cannot change it.
@@ -77,9 +81,12 @@ def perform(raw: bytes, store: Store, authority: Authority, now: datetime) -> Ac
             "act", opened, submission_id=act.result, key_chain=_key_chain(session, act)
         )
         (receipt,) = writer.append(session, authority, [leaf], now)
+        archived = None
         if act.act == "withdraw":
-            _erase(session, _needed(act.result, "result"), receipt.index, now)
-        return ActResult(act, receipt)
+            archived = _erase(session, _needed(act.result, "result"), receipt.index, now)
+    if archived is not None:
+        _erase_object(archived)
+    return ActResult(act, receipt)
 
 
 def decide(
@@ -207,9 +214,13 @@ def results_of_chain(session: Session, key_id: str) -> list[Submission]:
     return list(rows.all())
 
 
-def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> None:
+def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> str | None:
     """Erase a withdrawn result: its payload, and the salts and envelopes of all of its entries,
-    that of the withdrawal included. The tree does not change."""
+    that of the withdrawal included. The tree does not change.
+
+    Returns:
+        The address of its payload if it is in an archive.
+    """
     submission = session.get_one(Submission, result_id)
     entries = col(LogEntry.submission_id) == result_id
     log_index = session.exec(
@@ -227,9 +238,20 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> N
             withdrawn_at=now,
         )
     )
+    stored = select(type_coerce(col(Submission.payload), LargeBinary))
+    archived = archive.address_in(session.scalar(stored.where(Submission.id == result_id)))
     erased = {"salt": None, "envelope": None, "submission_id": None}
     session.exec(update(LogEntry).where(entries).values(**erased))
     session.exec(delete(Submission).where(col(Submission.id) == result_id))
+    return archived
+
+
+def _erase_object(address: str) -> None:
+    """Erase a withdrawn payload; ``bench-server archive`` tries again if the archive fails now."""
+    try:
+        archive.remove(address)
+    except archive.ArchiveProblem as problem:
+        logger.warning("%s; the next bench-server archive erases it", problem)
 
 
 def _require_own(session: Session, act: Act, submission: Submission) -> None:

@@ -20,7 +20,7 @@ from sqlalchemy.exc import OperationalError
 from ..db.store import Store
 from ..log import reader
 from . import asks, changes, position
-from .entries import read_batch
+from .entries import Batch, read_batch
 
 LOCK = "projector"
 # Entries of one transaction: on SQLite acceptance waits for it.
@@ -128,6 +128,14 @@ class Projector:
             start = position.read(session.connection()).next_index
             limit = asks.entries_of_day(session.connection(), start, limit)
             batch = read_batch(session.connection(), start, limit)
+        return self.apply(start, batch)
+
+    def apply(self, start: int, batch: Batch) -> int:
+        """Apply a batch that was read from an index on, if the position is still there.
+
+        Returns:
+            The number of entries that were applied, erased ones included.
+        """
         if batch.next_index == start:
             return 0
         with self.store.writing_in_turn() as session:

@@ -12,6 +12,7 @@ from sqlmodel import Session, col, select
 
 from bench_protocol import acts, envelope
 
+from ..cluster import Map
 from ..db.store import Store
 from ..db.tables import (
     Aggregate,
@@ -25,24 +26,31 @@ from ..db.tables import (
 from ..ingest import key_events, moderation
 from ..log import writer
 from ..ranking import published
-from . import position
+from . import ahead, position
 from .projector import Projector
 
 
-def reindex(store: Store, progress: Callable[[int], None] = lambda _: None) -> int:
+def reindex(
+    store: Store, progress: Callable[[int], None] = lambda _: None, mapped: Map | None = None
+) -> int:
     """Project the log again. Meanwhile pages show the entries that are applied.
 
     Args:
         progress: is given the position after each batch.
+        mapped: where batches are read and their results checked; without it, here.
 
     Returns:
         The number of entries.
 
     Raises:
         ProjectionStopped: an entry cannot be applied.
+        SchedulerProblem: the workers cannot be used.
     """
     clear(store)
-    return Projector(store).catch_up(progress)
+    projector = Projector(store)
+    if mapped is not None:
+        ahead.project(projector, mapped, progress)
+    return projector.catch_up(progress)
 
 
 def clear(store: Store) -> None:

@@ -20,6 +20,7 @@ from bench_protocol.recomputation import (
     SeededJob,
 )
 from bench_protocol.recomputed import Figures
+from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.workloads import Workload
 
 from ..db.store import Store
@@ -85,6 +86,9 @@ class Recomputer:
 
         Returns:
             Whether there was one.
+
+        Raises:
+            SchedulerProblem: the workers that compute cannot be used.
         """
         row = jobs.take(self.store, self.clock())
         if row is None:
@@ -92,6 +96,9 @@ class Recomputer:
             return judge.step()
         try:
             self._work(row)
+        except SchedulerProblem:
+            jobs.release(self.store, row.id)
+            raise
         except Exception:
             logger.exception("job %s (%s, %s) failed", row.id, row.workload, row.purpose)
         except BaseException:

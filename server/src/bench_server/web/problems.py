@@ -2,6 +2,7 @@
 a stable ``code``, the offending ``field`` and the remedy (``hint``).
 """
 
+import logging
 from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
@@ -18,11 +19,13 @@ from starlette.routing import Match, Mount
 from bench_protocol.errors import ProtocolError
 
 from ..answers.known import hint_of, nearest
+from ..db.archive import ArchiveProblem
 from ..errors import InvalidQuery
 from .canonical import Moved
 from .render import error_page
 from .security_headers import SECURITY_HEADERS
 
+logger = logging.getLogger(__name__)
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -205,6 +208,15 @@ def install(app: FastAPI) -> None:
             503, "database_unavailable", "the database does not answer", hint="try again later"
         )
         return answer(request, document, {"Retry-After": "5"})
+
+    @app.exception_handler(ArchiveProblem)
+    def _archive(request: Request, error: ArchiveProblem) -> Response:
+        logger.error("%s", error)
+        document = problem(
+            503, "archive_unavailable", "the archive of payloads does not answer rightly",
+            hint="try again later",
+        )  # fmt: skip
+        return answer(request, document, {"Retry-After": "60"})
 
     @app.exception_handler(Exception)
     def _bug(request: Request, _error: Exception) -> Response:

@@ -4,10 +4,11 @@ import ipaddress
 from typing import Any
 from urllib.parse import urlsplit
 
-from ..base.errors import UsageProblem
-
 CONNECT_SECONDS = 20
-MISSING = "a fleet needs Dask distributed: pip install 'bench-agent[fleet]'"
+
+
+class SchedulerProblem(RuntimeError):
+    """A scheduler or its workers cannot be used; the message says why, and what to do."""
 
 
 def check_address(address: str) -> str:
@@ -17,7 +18,7 @@ def check_address(address: str) -> str:
     sides must show a certificate.
 
     Raises:
-        UsageProblem: it is no address of a scheduler, or it has no TLS and is not loopback.
+        SchedulerProblem: it is no address of a scheduler, or it has no TLS and is not loopback.
     """
     try:
         parts = urlsplit(address)
@@ -25,29 +26,34 @@ def check_address(address: str) -> str:
     except ValueError:
         usable = False
     if not usable:
-        raise UsageProblem(f"{address!r} is no scheduler; write tls://HOST:PORT")
+        raise SchedulerProblem(f"{address!r} is no scheduler; write tls://HOST:PORT")
     if parts.scheme == "tcp" and not _is_loopback(parts.hostname or ""):
-        raise UsageProblem(
+        raise SchedulerProblem(
             f"{address} has no TLS. Anyone who reaches it can run code on every worker. Start the "
             "scheduler with --tls-ca-file, --tls-cert and --tls-key, then write tls://"
         )
     return address
 
 
-def connect(address: str) -> Any:
+def connect(address: str, extra: str) -> Any:
     """A ``distributed.Client``. Certificates are those of Dask's configuration
     (``distributed.comm.tls``).
 
+    Args:
+        extra: what to install where Dask is missing, as in ``bench-server[cluster]``.
+
     Raises:
-        UsageProblem: the extra is not installed, certificates are missing, or the scheduler does
-            not answer.
+        SchedulerProblem: the extra is not installed, certificates are missing, or the scheduler
+            does not answer.
     """
     try:
         import dask
         from distributed import Client
         from distributed.security import Security
     except ImportError as error:
-        raise UsageProblem(MISSING) from error
+        raise SchedulerProblem(
+            f"--scheduler needs Dask distributed: pip install '{extra}'"
+        ) from error
     security = None
     if check_address(address).startswith("tls://"):
         needed = {"ca-file": "tls.ca-file", "client.cert": "tls.client.cert"}
@@ -55,7 +61,7 @@ def connect(address: str) -> Any:
             name for name in needed.values() if not dask.config.get(f"distributed.comm.{name}", "")
         ]
         if missing:
-            raise UsageProblem(
+            raise SchedulerProblem(
                 f"no certificate for {address}: set distributed.comm.{missing[0]} in Dask's "
                 "configuration, or DASK_DISTRIBUTED__COMM__"
                 f"{missing[0].upper().replace('.', '__').replace('-', '_')}"
@@ -65,7 +71,7 @@ def connect(address: str) -> Any:
         return Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, RuntimeError) as error:
         words = str(error).splitlines()[0]
-        raise UsageProblem(f"the scheduler {address} does not answer: {words}") from error
+        raise SchedulerProblem(f"the scheduler {address} does not answer: {words}") from error
 
 
 def _is_loopback(host: str) -> bool:

@@ -1,13 +1,13 @@
-"""Log archive: everything that an audit fetches, in one file, so that the audit can be repeated
+"""Dump of a log: everything that an audit fetches, in one file, so that the audit can be repeated
 without the server. A ZIP file whose members are named by their addresses.
 """
 
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-Fetch = Callable[[str], bytes]
+from .chunks import Fetch
 
 
 class NoDump(ValueError):

@@ -1,0 +1,256 @@
+"""Check some entries of a log by themselves: pure functions, which other machines may run.
+
+What needs the entries before them (roots of earlier checkpoints, which keys were enrolled) is
+checked where the log is replayed (:mod:`.verify`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from bench_protocol import (
+    acts,
+    envelope,
+    merkle,
+    note,
+    receipts,
+    recomputation,
+    speed_run,
+    statement,
+    strict_json,
+)
+from bench_protocol.envelope import Envelope
+from bench_protocol.errors import ProtocolError
+from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE
+
+from ..ingest import beats, challenges, key_registry
+from ..log.server_keys import Identity
+
+# As many as a tile has: a whole chunk is a complete subtree of the tree.
+LEVEL = 8
+ENTRIES = 1 << LEVEL
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault. ``log_index``: the first entry it concerns, None for the whole log."""
+
+    log_index: int | None
+    detail: str
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Entries ``[start, end)`` as a server shows them; ``start`` is a multiple of :data:`ENTRIES`.
+
+    ``records``: those that are shown, by index. ``entries``: the leaves, None if they cannot be
+    read. ``hashes``: the leaves' hashes in the tree's tile, empty if they cannot be read.
+    ``keys``: public keys of signatures, 32 bytes by key id. ``state``: the server's ``/api/v1/log``
+    with its origin and keys.
+    """
+
+    start: int
+    end: int
+    records: Mapping[int, Record]
+    entries: Sequence[bytes] | None
+    hashes: Sequence[bytes]
+    keys: Mapping[str, bytes]
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A checkpoint that the log signed within a chunk. ``partial``: the hash of the chunk's leaves
+    up to it."""
+
+    log_index: int
+    size: int
+    root: bytes
+    partial: bytes
+
+
+@dataclass(frozen=True)
+class Verified:
+    """An entry whose envelope is verified as far as it goes by itself. ``row``: the submission of a
+    result, as stored; ``challenge``: what binds it."""
+
+    record: Record
+    raw: bytes
+    opened: Envelope
+    row: Mapping[str, Any] = field(default_factory=dict)
+    challenge: acts.ChallengeIssued | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found of a chunk.
+
+    ``tree_fault``: the first fault of its leaves, after which its ``root`` means nothing.
+    ``faults``: of its entries. ``refused``: entries that should not be in the log. ``verified``:
+    the others that are shown.
+    """
+
+    start: int
+    end: int
+    root: bytes | None
+    signed: tuple[Signed, ...]
+    tree_fault: Fault | None
+    faults: tuple[Fault, ...]
+    refused: tuple[Fault, ...]
+    verified: tuple[Verified, ...]
+
+
+def check(chunk: Chunk) -> Checked:
+    """Check leaves, commitments and envelopes of a chunk. About a millisecond for each entry."""
+    root, signed, tree_fault = _tree(chunk)
+    faults = _entry_faults(chunk)
+    broken = {fault.log_index for fault in faults}
+    identity, refused, verified = identity_of(chunk.state), [], []
+    for index, record in sorted(chunk.records.items()):
+        if index in broken or record["envelope"] is None:
+            continue
+        try:
+            verified.append(_verified(record, chunk.keys, identity))
+        except (ProtocolError, KeyError, ValueError) as error:
+            refused.append(Fault(index, f"it should not be there: {error}"))
+    return Checked(
+        chunk.start,
+        chunk.end,
+        root,
+        tuple(signed),
+        tree_fault,
+        tuple(faults),
+        tuple(refused),
+        tuple(verified),
+    )
+
+
+def identity_of(state: Mapping[str, Any]) -> Identity:
+    """The server whose log this is."""
+    keys = (statement.public_key(state[name]) for name in ("challenge_key", "operator_key"))
+    return Identity(state["origin"], *keys)
+
+
+def _tree(chunk: Chunk) -> tuple[bytes | None, list[Signed], Fault | None]:
+    """The hash of all leaves, and the checkpoints among them up to the first fault."""
+    signed: list[Signed] = []
+    if chunk.entries is None:
+        missing = next((i for i in range(chunk.start, chunk.end) if i not in chunk.records), None)
+        return None, signed, Fault(missing, "dropped: the log signed it and no longer has it")
+    key = note.parse_key(chunk.state["key"])
+    frontier = merkle.Frontier()
+    for index, entry in enumerate(chunk.entries, chunk.start):
+        leaf = merkle.leaf_hash(entry)
+        frontier.add(leaf)
+        if chunk.hashes and leaf != chunk.hashes[index - chunk.start]:
+            fault = Fault(index, "the entry is not the one whose hash is in the tree")
+            return None, signed, fault
+        text = chunk.records.get(index, {}).get("checkpoint")
+        if text is None:
+            continue
+        try:
+            then = receipts.open_checkpoint(text, key)
+        except ProtocolError as error:
+            return None, signed, Fault(index, f"its checkpoint does not verify: {error.detail}")
+        signed.append(Signed(index, then.size, then.root, frontier.root))
+    return frontier.root, signed, None
+
+
+def _entry_faults(chunk: Chunk) -> list[Fault]:
+    """Check that each entry commits to its envelope."""
+    faults = []
+    for index in range(chunk.start, chunk.end):
+        record = chunk.records.get(index)
+        entry = None if chunk.entries is None else chunk.entries[index - chunk.start]
+        if record is None:
+            words = None if entry is None else "dropped: the log signed it and does not show it"
+        else:
+            words = _entry_fault(record, entry)
+        if words:
+            faults.append(Fault(index, words))
+    return faults
+
+
+def _entry_fault(record: Record, entry: bytes | None) -> str | None:
+    if record["envelope"] is None or record["salt"] is None:
+        withdrawn = record["salt"] is None and record["result_id"] is None
+        if withdrawn or record["hidden"]:
+            return None  # withdrawn: salt and envelope are erased, the entry stays
+        return "dropped: its envelope is missing although it was not withdrawn"
+    try:
+        opened = envelope.read(strict_json.dumps(record["envelope"]))
+        committed = receipts.commitment(bytes.fromhex(record["salt"]), opened).hex()
+    except (ProtocolError, ValueError) as error:
+        return f"its envelope cannot be read: {error}"
+    if committed != (record["commitment"] if entry is None else entry.hex()):
+        return "edited: the envelope shown is not the one the log committed to"
+    return None
+
+
+def _verified(record: Record, keys: Mapping[str, bytes], identity: Identity) -> Verified:
+    """Verify an envelope as its acceptance did, but for what depends on earlier entries.
+
+    Raises:
+        ProtocolError, KeyError, ValueError: it should not be in the log.
+    """
+    raw = strict_json.dumps(record["envelope"])
+    opened = envelope.read(raw)
+    if record["kind"] == "result":
+        row, challenge = _result(record, opened, keys, identity)
+        return Verified(record, raw, opened, row, challenge)
+    if record["kind"] == "recomputation":
+        signed = envelope.open_envelope(
+            opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
+        )
+        recomputation.parse(signed)
+    elif record["kind"] == "speed_run":
+        signed = envelope.open_envelope(
+            opened, speed_run.STATEMENT_PAYLOAD_TYPE, lambda _: identity.challenge
+        )
+        speed_run.parse(signed)
+    return Verified(record, raw, opened)
+
+
+def _result(
+    record: Record, opened: Envelope, keys: Mapping[str, bytes], identity: Identity
+) -> tuple[dict[str, Any], acts.ChallengeIssued | None]:
+    def find(key_id: str) -> Ed25519PublicKey:
+        if key_id not in keys:
+            raise key_registry.unknown_key(key_id)
+        return Ed25519PublicKey.from_public_bytes(keys[key_id])
+
+    payload = envelope.open_envelope(opened, statement.RESULT_PAYLOAD_TYPE, find)
+    result = statement.parse_result(payload)
+    (signature,) = opened.signatures
+    statement.require_author(result.agent.key_id, signature.key_id)
+    beats.require_own(result, identity)
+    issued = _challenge(record, identity)
+    if issued is not None and not challenges.binds(issued, result, identity.origin):
+        raise ValueError("its challenge is of another result")
+    row = {
+        "payload": opened.payload,
+        "payload_sha256": opened.payload_sha256,
+        "payload_type": opened.payload_type,
+        "signature": signature.value,
+        "key_id": signature.key_id,
+        "run_id": result.run_id,
+        "cell_digest": result.cell.digest,
+        "repeat": result.repeat,
+        "challenge_id": None if issued is None else issued.id,
+    }
+    return row, issued
+
+
+def _challenge(record: Record, identity: Identity) -> acts.ChallengeIssued | None:
+    """The challenge that the server says a result is bound to."""
+    if record["challenge"] is None:
+        return None
+    signed = envelope.open_envelope(
+        envelope.read(strict_json.dumps(record["challenge"])),
+        acts.CHALLENGE_PAYLOAD_TYPE,
+        lambda _: identity.challenge,
+    )
+    return acts.parse(acts.ChallengeIssued, signed)

@@ -1,0 +1,101 @@
+"""Fetch a log from a server's public answers, in chunks."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from itertools import groupby
+from typing import Any
+
+from bench_protocol import envelope, keys, merkle, statement, strict_json, tiles
+from bench_protocol.errors import InvalidProof, ProtocolError
+
+from .chunk import ENTRIES, Chunk, Record
+
+Fetch = Callable[[str], bytes]
+
+
+class Chunks:
+    """The first ``size`` entries of a log, fetched as they are iterated over.
+
+    ``notes``: the signed checkpoints that were shown with entries, by the entry's index;
+    ``withheld``: entries whose envelope is not shown. Both are complete after the last chunk.
+    """
+
+    def __init__(self, fetch: Fetch, state: Mapping[str, Any], size: int) -> None:
+        self.notes: dict[int, str] = {}
+        self.withheld = 0
+        self._fetch = fetch
+        self._state = state
+        self._size = size
+        self._keys: dict[str, bytes] = {}
+
+    def __iter__(self) -> Iterator[Chunk]:
+        groups = groupby(self._records(), lambda record: record["log_index"] // ENTRIES)
+        number, shown = next(groups, (None, None))
+        for address in tiles.entries_addresses(self._size):
+            at = tiles.parse_tile_number(address.removeprefix("/tile/entries/"))[0]
+            records = {}
+            if number == at and shown is not None:
+                records = {record["log_index"]: record for record in shown}
+                number, shown = next(groups, (None, None))
+            yield self._chunk(at * ENTRIES, address, records)
+
+    def _chunk(self, start: int, address: str, records: dict[int, Record]) -> Chunk:
+        end = min(start + ENTRIES, self._size)
+        signers: set[str] = set()
+        for index, record in records.items():
+            if record["checkpoint"] is not None:
+                self.notes[index] = record["checkpoint"]
+            self.withheld += record["envelope"] is None
+            with suppress(ProtocolError, KeyError, TypeError, ValueError):
+                signers |= self._read_signers(record)
+        entries = self._entries(address, end - start)
+        return Chunk(
+            start=start,
+            end=end,
+            records=records,
+            entries=entries,
+            hashes=[] if entries is None else self._hashes(start, end - start),
+            keys={key_id: self._keys[key_id] for key_id in signers if key_id in self._keys},
+            state=self._state,
+        )
+
+    def _read_signers(self, record: Record) -> set[str]:
+        """The key ids of a result's signatures. The key of a key event is kept for later ones; its
+        id is computed from it."""
+        if record["kind"] == "key_event":
+            opened = envelope.read(strict_json.dumps(record["envelope"]))
+            event = strict_json.loads(opened.payload)
+            if "public_key" in event:
+                key = statement.public_key(event["public_key"])
+                self._keys[keys.key_id(key)] = key.public_bytes_raw()
+        if record["kind"] != "result" or record["envelope"] is None:
+            return set()
+        return {signature["keyid"] for signature in record["envelope"]["signatures"]}
+
+    def _records(self) -> Iterator[Record]:
+        start: int | None = 0
+        newest = -1
+        while start is not None and newest < self._size - 1:
+            page = json.loads(self._fetch(f"/api/v1/log/entries?start={start}"))
+            for record in page["records"]:
+                if record["log_index"] <= newest:
+                    raise InvalidProof("the entries are not shown in the order of the log")
+                newest = record["log_index"]
+                if newest < self._size:
+                    yield record
+            start = page["next_start"]
+
+    def _entries(self, address: str, count: int) -> list[bytes] | None:
+        """The leaves of a chunk; None if they cannot be read."""
+        try:
+            entries = tiles.decode_entries(self._fetch(address))
+        except (ProtocolError, OSError):
+            return None
+        return entries if len(entries) == count else None
+
+    def _hashes(self, start: int, count: int) -> list[bytes]:
+        tile = self._fetch(tiles.tile_address(0, start // ENTRIES, self._size))
+        width = merkle.HASH_BYTES
+        hashes = [tile[at : at + width] for at in range(0, len(tile), width)]
+        return hashes if len(hashes) == count else []

@@ -1,0 +1,128 @@
+"""Old payloads in object storage: nothing shown changes, and withdrawing erases them there."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import LargeBinary, select, type_coerce
+from tests.fakes import said
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from typer.testing import CliRunner
+
+from bench_server.answers import log_entries
+from bench_server.audit.verify import audit
+from bench_server.cli.main import main as cli
+from bench_server.db import archive, backup, migrate
+from bench_server.db.archive import ArchiveProblem
+from bench_server.db.store import Store
+from bench_server.db.tables import Submission
+from bench_server.ingest import archiving
+from bench_server.projection import reindex
+
+fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+FAR = timedelta(days=365)
+
+
+@pytest.fixture(params=["file", "memory"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The address of an archive."""
+    if request.param == "file":
+        yield f"file://{tmp_path / 'archive'}"
+    else:
+        yield "memory://payloads"
+        fsspec.filesystem("memory").store.clear()
+
+
+def stored(store: Store) -> dict[str, bytes]:
+    """What the column holds, by the result's id."""
+    with store.reading() as session:
+        query = select(Submission.id, type_coerce(Submission.payload, LargeBinary))  # type: ignore[call-overload]
+        return dict(session.execute(query).all())
+
+
+def answers(post: Poster, ids: list[str]) -> list[Any]:
+    addresses = ["/api/v1/leaderboard", "/api/v1/log/entries"]
+    addresses += [f"/api/v1/results/{id}{part}" for id in ids for part in ("", "/envelope")]
+    return [post.http.get(address).json() for address in addresses]
+
+
+def test_moved_payloads_are_read_where_they_are(post: Poster, store: Store, place: str) -> None:
+    ids = [post.made() for _ in range(3)]
+    before, whole = answers(post, ids), stored(store)
+    with store.reading() as session:
+        times = {row.id: row.received_at for row in session.scalars(select(Submission))}
+    moved = archiving.move(store, place, times[ids[2]])
+    assert moved == (2, len(whole[ids[0]]) + len(whole[ids[1]]), 0)
+    assert [archive.address_in(stored(store)[id]) is None for id in ids] == [False, False, True]
+    assert archiving.move(store, place, times[ids[2]]).payloads == 0
+    assert archiving.move(store, place, times[ids[2]] + FAR).payloads == 1
+    assert answers(post, ids) == before
+    reindex.reindex(store)
+    assert answers(post, ids) == before
+    with store.reading() as session:
+        assert audit(log_entries.fetch_from(session, AUTHORITY, "none")).faults == ()
+
+
+def test_withdrawing_erases_the_object(post: Poster, store: Store, place: str) -> None:
+    identity, other = post.made(), post.made()
+    with store.reading() as session:
+        (newest,) = session.execute(select(Submission.received_at).where(Submission.id == other))  # type: ignore[call-overload]
+    archiving.move(store, place, newest[0] + FAR)
+    addresses = {id: str(archive.address_in(value)) for id, value in stored(store).items()}
+    payload = archive.get(addresses[identity])
+    assert said.act(post, "withdraw", result=identity).status_code == 200
+    with pytest.raises(ArchiveProblem, match="cannot be read"):
+        archive.get(addresses[identity])
+    archive.put(place, payload)  # as if the archive had failed
+    assert archiving.move(store, place, newest[0]).erased == 1
+    assert archive.get(addresses[other])
+    with pytest.raises(ArchiveProblem):
+        archive.get(addresses[identity])
+
+
+def test_a_changed_object_is_not_shown(post: Poster, store: Store, tmp_path: Path) -> None:
+    identity = post.made()
+    (payload,) = stored(store).values()
+    with store.reading() as session:
+        (at,) = session.scalars(select(Submission.received_at))  # type: ignore[call-overload]
+    archiving.move(store, f"file://{tmp_path}", at + FAR)
+    (found,) = (path for path in tmp_path.glob("*/*") if path.read_bytes() == payload)
+    found.write_bytes(payload + b" ")
+    answer = post.http.get(f"/api/v1/results/{identity}/envelope")
+    assert (answer.status_code, answer.json()["code"]) == (503, "archive_unavailable")
+
+
+def test_a_backup_has_the_addresses(
+    post: Poster, store: Store, empty_database_url: str, tmp_path: Path
+) -> None:
+    post.made()
+    with store.reading() as session:
+        (at,) = session.scalars(select(Submission.received_at))  # type: ignore[call-overload]
+    archiving.move(store, f"file://{tmp_path / 'archive'}", at + FAR)
+    backup.backup(store.engine, tmp_path / "backup.db")
+    other = Store(empty_database_url)
+    migrate.migrate(other.engine)
+    backup.restore(other.engine, tmp_path / "backup.db")
+    assert stored(other) == stored(store)
+    assert all(archive.address_in(value) for value in stored(other).values())
+    other.close()
+
+
+def test_where_a_payload_cannot_go_it_stays(
+    post: Poster, store: Store, database_url: str, tmp_path: Path
+) -> None:
+    post.made()
+    before = stored(store)
+    (tmp_path / "taken").write_text("a file")
+    for place, says in (
+        (f"file://{tmp_path / 'taken'}", "cannot be written"),
+        ("payloads", "is no address"),
+        ("nothing://payloads", "cannot be used"),
+    ):
+        command = ["archive", "--to", place, "--older-than-days", "1"]
+        done = CliRunner().invoke(cli, [*command, "--database-url", database_url])
+        assert (done.exit_code, says in done.output) == (2, True), done.output
+    assert stored(store) == before
