@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..db.store import Store
 from ..projection import position
 from ..recompute import jobs
+from ..webhooks import delivery
 from .replica import Replica, replica_lag
 
 router = APIRouter(tags=["health"])
@@ -90,6 +91,7 @@ class ProjectionCollector(Collector):
             with self.store().reading() as session:
                 lag = position.lag(session)
                 waiting = jobs.pending(session)
+                failing = delivery.failing(session)
             copy = replica_lag(self.replica(), self.store())
         except SQLAlchemyError:
             return
@@ -104,6 +106,7 @@ class ProjectionCollector(Collector):
             ("log_entries", "Entries of the log", lag.size),
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
             ("recompute_pending", "Jobs that nothing was stated about", waiting),
+            ("webhooks_failing", "Webhooks that nothing can be delivered to", failing),
             (
                 "projection_stopped",
                 "1 if an entry cannot be projected",
