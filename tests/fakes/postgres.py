@@ -109,6 +109,24 @@ class Cluster:
             check=True,
         )
 
+    def standby(self) -> "Cluster":
+        """Make and start a streaming replica of this cluster."""
+        folder = _folder()
+        _run(
+            self.bin / "pg_basebackup", "-h", self.folder, "-U", self.user, "-D", folder / "data",
+            "-c", "fast", "-R", "--no-sync",
+        )  # fmt: skip
+        replica = Cluster(folder, self.bin, self.user)
+        replica._start("")
+        return replica
+
+    def _start(self, options: str) -> None:
+        """Start it on its socket, with further options, which win."""
+        _run(
+            *(self.bin / "pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log"),
+            *("-o", f"-c listen_addresses= -k {self.folder} {options}", "-w", "start"),
+        )
+
     def stop(self) -> None:
         _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -120,22 +138,24 @@ def start(*, durable: bool = False, port: int | None = None) -> Cluster:
     Args:
         port: of loopback, where roles need their passwords; without one it has the socket only.
     """
-    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
-    if "user" in _as_user():
-        shutil.chown(folder, _as_user()["user"])
+    folder = _folder()
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark", port or 5432)
     data = folder / "data"
     _run(
         cluster.bin / "initdb", "-D", data, "-U", cluster.user, "-E", "UTF8", "--locale=C",
         "--auth-local=trust", "--auth-host=scram-sha-256", "--no-sync",
     )  # fmt: skip
-    options = f"-c listen_addresses= -k {folder}"
-    if port is not None:
-        options = f"-c listen_addresses=127.0.0.1 -c port={port} -k {folder}"
-    if not durable:
-        options += " -F -c synchronous_commit=off"
-    _run(cluster.bin / "pg_ctl", "-D", data, "-l", folder / "log", "-o", options, "-w", "start")
+    options = "" if port is None else f"-c listen_addresses=127.0.0.1 -c port={port}"
+    cluster._start(options if durable else f"{options} -F -c synchronous_commit=off")
     return cluster
+
+
+def _folder() -> Path:
+    """A new folder that the account of the programs may write to."""
+    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
+    if "user" in _as_user():
+        shutil.chown(folder, _as_user()["user"])
+    return folder
 
 
 def _as_user() -> dict[str, Any]:

@@ -144,9 +144,14 @@ def test_kills_lose_and_double_nothing(
     check(begun, tmp_path, acknowledged)
 
 
-def check(store: Store, home: Path, acknowledged: list[tuple[bytes, dict[str, Any]]]) -> None:
+def check(
+    store: Store,
+    home: Path,
+    acknowledged: list[tuple[bytes, dict[str, Any]]],
+    origin: str = "trainmark.localhost",
+) -> None:
     """Each once, every receipt verifies, rows equal a reindex, and the log passes its audit."""
-    authority = load_authority("trainmark.localhost", home / "server-keys")
+    authority = load_authority(origin, home / "server-keys")
     with store.reading() as session:
         stored = {row.id: row.payload_sha256 for row in session.scalars(select(Submission))}
     assert len({answer["id"] for _, answer in acknowledged}) == len(acknowledged)

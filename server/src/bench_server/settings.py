@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import limits
 import platformdirs
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -18,6 +18,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError
 
 from .price_list import PriceList, read
 
@@ -49,6 +50,20 @@ def _folder(path: Path | None) -> Path | None:
     return path
 
 
+def _replica(url: str | None, info: ValidationInfo) -> str | None:
+    if url is None:
+        return None
+    # Neither address may be quoted: both can hold a password.
+    for name, address in (("", url), (f"{PREFIX}DATABASE_URL", info.data.get("database_url", ""))):
+        try:
+            postgresql = make_url(address).drivername == "postgresql+psycopg"
+        except ArgumentError:
+            postgresql = False
+        if not postgresql:
+            raise ValueError(f"{name or 'this'} is no address of PostgreSQL")
+    return url
+
+
 def _prices(value: object) -> object:
     return read(value) if isinstance(value, str | Path) else value
 
@@ -59,6 +74,7 @@ def _existing(path: Path | None) -> Path | None:
     return path
 
 
+ReplicaUrl = Annotated[str | None, AfterValidator(_replica)]
 RateLimit = Annotated[str, AfterValidator(_rate)]
 Proxies = Annotated[str, AfterValidator(_proxies)]
 Prices = Annotated[PriceList | None, BeforeValidator(_prices)]
@@ -79,6 +95,11 @@ class Settings(BaseSettings):
         default_factory=default_database_url,
         repr=False,  # may hold a password
         description="SQLAlchemy address: sqlite:///PATH, or postgresql+psycopg://USER@HOST/NAME",
+    )
+    read_database_url: ReplicaUrl = Field(
+        default=None,
+        description="a streaming replica of the PostgreSQL database, postgresql+psycopg://"
+        "USER@HOST/NAME, from which pages and the API read; without it they read from the database",
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(
@@ -218,6 +239,12 @@ class Settings(BaseSettings):
         description="witnesses (C2SP tlog-witness) that cosign the daily checkpoint: a verifier "
         "key and an address in turn, separated by spaces",
     )
+    webhook_hosts: str = Field(
+        default="",
+        pattern=r"^[A-Za-z0-9.:, _-]*$",
+        description="hosts that webhooks may reach at private addresses, with commas: "
+        "receiver.lan, 10.0.0.7",
+    )
     prices: Prices = Field(
         default=None,
         description="TOML file with currency, date, [hardware] prices by slug and energy_per_kwh",
@@ -255,6 +282,11 @@ class Settings(BaseSettings):
         """The networks of the trusted proxies."""
         parts = filter(None, map(str.strip, self.trusted_proxies.split(",")))
         return tuple(ipaddress.ip_network(part) for part in parts)
+
+    @property
+    def private_webhook_hosts(self) -> frozenset[str]:
+        """The hosts of webhooks that may have private addresses, in lower case."""
+        return frozenset(filter(None, map(str.strip, self.webhook_hosts.lower().split(","))))
 
     @property
     def recomputes(self) -> bool:

@@ -105,12 +105,28 @@ def history(session: Session, machine_id: str, filters: HistoryFilters) -> Histo
     )
 
 
+def changes_with(session: Session, machine_id: str, result_id: str) -> tuple[Change, ...]:
+    """The changes that a machine's history of one cell has with a result and not without it, as of
+    the result's log entry. A known change that only moves to another run is none."""
+    entry = session.get_one(Measurement, result_id).log_index
+    _, before = runs_and_changes(session, machine_id, result_id, entry)
+    _, after = runs_and_changes(session, machine_id, result_id, entry + 1)
+    if len(after) <= len(before):
+        return ()
+    known = {change.run_id for change in before}
+    return tuple(change for change in after if change.run_id not in known)
+
+
 def runs_and_changes(
-    session: Session, machine_id: str, result_id: str
+    session: Session, machine_id: str, result_id: str, entries: int | None = None
 ) -> tuple[list["Run"], tuple[Change, ...]]:
     """A machine's newest runs in the cell of a result, oldest first, and the changes of their
-    level."""
-    runs = _runs(session, machine_id, result_id)
+    level.
+
+    Args:
+        entries: of the first entries of the log alone; None for all.
+    """
+    runs = _runs(session, machine_id, result_id, entries)
     times = [_middle(run).ns_per_sample for run in runs]
     places = change_points(times)
     edges = [0, *places, len(runs)]
@@ -156,7 +172,7 @@ class Repeat(NamedTuple):
 Run = list[Repeat]
 
 
-def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
+def _runs(session: Session, machine_id: str, result_id: str, entries: int | None) -> list[Run]:
     """The newest runs with ranked results in the cell of this one and of its timing, oldest
     first."""
     shown = session.get_one(Measurement, result_id)
@@ -171,6 +187,8 @@ def _runs(session: Session, machine_id: str, result_id: str) -> list[Run]:
         .order_by(c.started_at.desc(), c.submission_id)
         .limit(MOST_RESULTS)
     )
+    if entries is not None:
+        query = query.where(c.log_index < entries)
     newest_first = session.connection().execute(query).all()
     runs: dict[str, Run] = {}
     for row in reversed(newest_first):

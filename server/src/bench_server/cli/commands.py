@@ -18,6 +18,7 @@ from . import recompute as recomputing
 from .options import DatabaseUrl, Scheduler
 from .project import progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, shown, stop, workers_of
+from .webhooks import delivering, webhooks
 
 # Join the lines of a paragraph, as the group of these commands does.
 others = typer.Typer(rich_markup_mode="markdown")
@@ -80,10 +81,12 @@ def project(
     once: Annotated[bool, typer.Option("--once", help="Stop at the end of the log.")] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Apply new log entries to the boards, for servers with BENCH_SERVER_PROJECT=no."""
-    with open_store(database_url) as (store, _):
+    """Apply new log entries to the boards and deliver webhooks, for servers with
+    BENCH_SERVER_PROJECT=no."""
+    with open_store(database_url) as (store, settings):
         if not once:
-            run_until_signal(Projector(store))
+            with delivering(store, settings):
+                run_until_signal(Projector(store))
             return
         count = Projector(store).catch_up()
     print(f"the boards follow from all {count:,} log entries")
@@ -126,6 +129,7 @@ def import_published(database_url: DatabaseUrl = None) -> None:
 others.add_typer(operator.keys, name="keys")
 others.add_typer(operator.owners, name="owners")
 others.add_typer(operator.results, name="results")
+others.add_typer(webhooks, name="webhooks")
 others.command()(data_commands.export)
 others.command()(data_commands.backup)
 others.command()(data_commands.archive)

@@ -20,6 +20,14 @@ if sys.platform != "win32":
 
 BUSY_TIMEOUT_MS = 10_000
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
+# In UTC the driver can read back every moment that was stored, the year 1 included.
+POSTGRESQL = "-c timezone=utc"
+# A read replica writes nothing, and its readers do not wait long for one that is away.
+REPLICA = {
+    "options": f"{POSTGRESQL} -c default_transaction_read_only=on",
+    "connect_timeout": 2,
+    "tcp_user_timeout": 5000,
+}
 
 
 class UnknownDatabase(ValueError):
@@ -29,8 +37,8 @@ class UnknownDatabase(ValueError):
 class Store:
     """Hands out sessions: ``reading()`` and ``writing()``."""
 
-    def __init__(self, database_url: str) -> None:
-        self.engine = open_engine(database_url)
+    def __init__(self, database_url: str, replica: bool = False) -> None:
+        self.engine = open_engine(database_url, replica)
         self._writer = self.engine.execution_options(write=True)
         # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         sqlite = self.engine.dialect.name == "sqlite"
@@ -104,8 +112,11 @@ class Store:
         self.engine.dispose()
 
 
-def open_engine(database_url: str) -> Engine:
+def open_engine(database_url: str, replica: bool = False) -> Engine:
     """Make the engine for an address; for SQLite also the folder of the file.
+
+    Args:
+        replica: of PostgreSQL, from which this program only reads.
 
     Raises:
         UnknownDatabase: the address is of another kind of database, or of another driver.
@@ -119,14 +130,9 @@ def open_engine(database_url: str) -> Engine:
             "postgresql+psycopg://USER@HOST/NAME"
         )
     if url.get_backend_name() != "sqlite":
-        # In UTC the driver can read back every moment that was stored, the year 1 included.
+        arguments = REPLICA if replica else {"options": POSTGRESQL}
         # Errors name no parameters: a log must not keep what a withdrawal erases.
-        return create_engine(
-            url,
-            pool_pre_ping=True,
-            hide_parameters=True,
-            connect_args={"options": "-c timezone=utc"},
-        )
+        return create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments)
     if url.database and url.database != ":memory:":
         # Hidden results are in it, so a new folder is closed to other users.
         Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)

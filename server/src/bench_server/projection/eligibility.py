@@ -10,9 +10,11 @@ from typing import NamedTuple
 
 from ..ingest.verdicts import CheckVerdict
 
+# How the reason of a quarantined result begins, by a check or by the operator.
+HELD_BACK = "held back"
 MODERATED = {
     "flagged": "flagged by the operator",
-    "quarantined": "held back by the operator for review",
+    "quarantined": f"{HELD_BACK} by the operator for review",
     "hidden": "hidden by its sender",
 }
 
@@ -76,7 +78,7 @@ def _unranked_reason(
             return verdict.sentence
     for verdict in failed:
         if verdict.effect == "quarantined" and moderation.state != "restored":
-            return f"held back for review: {verdict.sentence}"
+            return f"{HELD_BACK} for review: {verdict.sentence}"
     for verdict in failed:
         if verdict.effect == "stale":
             return f"trust level 1: {verdict.sentence}"

@@ -25,14 +25,19 @@ STATE_MAX_BYTES = speed_run.state_bytes() + 1024
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
 
 
-async def _store(request: Request) -> Store:
-    store: Store = request.app.state.store
+def _chosen(request: Request) -> Store:
+    """The database that was chosen for this question (:class:`..response_cache.AsOf`); the primary
+    for everything else."""
+    store: Store = getattr(request.state, "store", request.app.state.store)
     return store
 
 
+async def _store(request: Request) -> Store:
+    return _chosen(request)
+
+
 def _reading(request: Request) -> Iterator[Session]:
-    store: Store = request.app.state.store
-    with store.reading() as session:
+    with _chosen(request).reading() as session:
         yield session
 
 

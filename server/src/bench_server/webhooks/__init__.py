@@ -1,0 +1,1 @@
+"""Webhooks: signed messages about new results, changes and ranks to registered addresses."""
