@@ -82,7 +82,7 @@ QUIET, HOURLY = Noise(0.0, 0.02), Noise(0.02, 0.01)
 YEAR = 57  # five runs and a year of weekly ones
 ROWS: dict[str, tuple[History, Noise]] = {
     "a year, nothing changes": (History(YEAR), QUIET),
-    "a year, nothing changes, 8 cells": (History(YEAR, cells=8), QUIET),
+    "a year, a driver without effect at start 26": (History(YEAR, change=26), QUIET),
     "a driver without effect": (History(10, change=5), QUIET),
     "a driver without effect, 8 cells": (History(10, change=5, cells=8), QUIET),
     "the same, 5 runs in each of 2 starts (--now)": (History(2, runs=5, change=1), HOURLY),
@@ -90,8 +90,8 @@ ROWS: dict[str, tuple[History, Noise]] = {
     "a driver that costs 5 %": (History(10, change=5, factor=1.05), QUIET),
     "a driver that costs 10 %": (History(10, change=5, factor=1.1), QUIET),
     "a driver that costs 10 %, 8 cells": (History(10, change=5, factor=1.1, cells=8), QUIET),
-    "5 % lost in week 20 of 40, nothing changed": (History(40, silent=20, factor=1.05), QUIET),
-    "5 % lost in week 20 of 40, 8 cells": (History(40, silent=20, factor=1.05, cells=8), QUIET),
+    "5 % lost at start 20 of 40, nothing changed": (History(40, silent=20, factor=1.05), QUIET),
+    "a year, nothing changes, 8 cells": (History(YEAR, cells=8), QUIET),
 }
 
 
@@ -102,4 +102,4 @@ def main(count: int) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)

@@ -124,7 +124,7 @@ def test_a_busy_machine_is_not_measured(lab: Lab) -> None:
     lab.conditions = BUSY
     said = lab.watch()
     assert said.exit_code == 4
-    assert said.stdout.startswith("not measured to the end: the processor was 80 % busy before")
+    assert said.stdout.startswith("the machine is not idle: the processor was 80 % busy before")
     assert lab.stored() == 0
     assert journal.unfinished(lab.home) is None
     assert lab.document()["not_idle"] == "the processor was 80 % busy before the start"

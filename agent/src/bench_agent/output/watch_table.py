@@ -157,7 +157,7 @@ def sentence(watched: Watched) -> str:
     if len(moved) > 1:
         parts.append(f"{len(moved) - 1} more moved")
     if watched.not_idle:
-        parts.append(f"not measured to the end: {watched.not_idle}")
+        parts.append(f"the machine is not idle: {watched.not_idle}")
     elif not watched.reasons:
         parts.append(f"nothing is due: {_no_reason(watched)}")
     if watched.runs or watched.not_idle:
@@ -197,7 +197,7 @@ def _others(watched: Watched) -> list[str]:
             ),
         ),
         (
-            lambda f: f.state in ("baseline", "no_runs") and f.since <= needed,
+            lambda f: f.state in ("nothing_before", "no_runs") and f.since <= needed,
             lambda f: f"nothing to compare with yet, {f.since} of {needed} runs",
         ),
         (lambda f: True, lambda f: "no new change"),

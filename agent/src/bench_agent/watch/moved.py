@@ -29,12 +29,12 @@ from .due import runs_since_change
 from .history import CellRun, counted, times
 
 # The probability of a change in one search of histories without any, those of all cells together.
-SEARCH_SIGNIFICANCE = 0.005
+SEARCH_SIGNIFICANCE = 0.003
 # A verdict compares with at most this many runs before the change.
 MOST_COMPARED = 10
 
 Key = TypeVar("Key")
-State = Literal["no_runs", "baseline", "open", "decided"]
+State = Literal["no_runs", "nothing_before", "open", "decided"]
 Direction = Literal["failed", "slower", "faster"]
 
 
@@ -53,12 +53,12 @@ class Change:
 class Finding:
     """What the history of one cell says.
 
-    ``state``: ``baseline`` without runs to compare with, ``open`` while the runs since the newest
-    change of environment are too few for a verdict, else ``decided``. ``before`` and ``since``:
-    runs with a figure on each side of that change; ``ns_before`` and ``ns_since``: their medians,
-    nanoseconds a sample; ``changed``: what differs. ``left_out``: disturbed or failed runs.
-    ``p_value``: of the verdict, corrected. ``failed``: why the newest run has no figure, if that
-    was not reported before. ``new``: the verdict was not reported before.
+    ``state``: ``nothing_before`` without runs to compare with, ``open`` while the runs since the
+    newest change of environment are too few for a verdict, else ``decided``. ``before`` and
+    ``since``: runs with a figure on each side of that change; ``ns_before`` and ``ns_since``:
+    medians of the compared ones, nanoseconds a sample; ``changed``: what differs. ``left_out``:
+    disturbed or failed runs. ``p_value``: of the verdict, corrected. ``failed``: why the newest run
+    has no figure, if that was not reported before. ``new``: the verdict was not reported before.
     """
 
     state: State
@@ -120,7 +120,7 @@ def _finding(runs: Sequence[CellRun], needed: int, reported: str, significance: 
     old, new = _compared(runs[: len(runs) - len(since)]), counted(since)[:needed]
     decided = bool(old) and len(new) == needed
     return Finding(
-        state="decided" if decided else "open" if old else "baseline",
+        state="decided" if decided else "open" if old else "nothing_before",
         before=len(old),
         since=len(counted(since)),
         left_out=len(runs) - len(counted(runs)),
