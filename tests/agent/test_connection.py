@@ -142,3 +142,19 @@ def test_a_failure_is_one_plain_sentence(status: int) -> None:
     with pytest.raises(ServerUnreachable) as error:
         made.content("/checkpoint")
     assert str(error.value) == f"http://bench.test/checkpoint answered {status}"
+
+
+def test_a_request_names_the_most_entries_that_were_seen() -> None:
+    """So that no answer is of fewer log entries than an earlier one."""
+    wanted = []
+    given = iter(["7", "5", "nonsense", None, "9", "9" * 30])
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        wanted.append(request.headers.get("Trainmark-At-Least"))
+        as_of = next(given)
+        return httpx.Response(200, headers={} if as_of is None else {"Trainmark-As-Of": as_of})
+
+    made, _, _ = connection(answer)
+    for _ in range(6):
+        made.request("GET", "/")
+    assert wanted == [None, "7", "7", "7", "7", "9"]

@@ -1,6 +1,7 @@
 """Four server processes on one PostgreSQL: one gapless log, and one projector at a time."""
 
 import itertools
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +27,7 @@ from bench_server.projection import position, projector
 SERVERS = 4
 CLIENTS = 16
 LINES = 4
-LONG_KILLS = 20
+LONG_KILLS = int(os.environ.get("KILLS", "20"))
 PATIENCE_SECONDS = 120
 SETTINGS = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL")}
 SETTINGS["BENCH_SERVER_ORIGIN"] = ORIGIN

@@ -149,6 +149,7 @@ def test_a_message_verifies_as_the_document_says(
     assert set(httpx.Response(200, content=data[1]).json()["data"]) == set(message.data)
 
 
+@ON_SQLITE
 def test_a_webhook_of_a_machine_is_told_about_it_alone(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
 ) -> None:
@@ -183,6 +184,7 @@ def test_a_change_of_speed_is_told_once(
     ]
 
 
+@ON_SQLITE
 def test_ranks_that_changed(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
 ) -> None:
@@ -200,6 +202,7 @@ def test_ranks_that_changed(
     assert sorted(moved, key=len) == [[down], [up, down]]
 
 
+@ON_SQLITE
 def test_what_is_withheld_and_what_is_hidden(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
 ) -> None:
@@ -250,6 +253,7 @@ def test_a_failed_message_is_sent_again_later_and_before_the_next(
     assert (hook.attempts, hook.failing_since, hook.last_error) == (0, None, None)
 
 
+@ON_SQLITE
 def test_a_webhook_that_fails_for_days_is_disabled(
     post: Poster,
     store: Store,
@@ -286,6 +290,7 @@ def test_a_webhook_that_fails_for_days_is_disabled(
     assert receiver.received[3].id == receiver.received[0].id
 
 
+@ON_SQLITE
 def test_a_receiver_that_is_gone_is_left_alone(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer, clock_of_attempts: Clock
 ) -> None:
@@ -335,6 +340,7 @@ def test_a_kill_repeats_one_message_at_most_and_loses_none(
     assert [message.data["result_id"] for message in told[doubled:]] == ids
 
 
+@ON_SQLITE
 def test_a_removed_webhook_is_sent_nothing_more(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
 ) -> None:
