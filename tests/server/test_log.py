@@ -227,6 +227,17 @@ def test_servers_that_start_together_have_the_same_keys(
     assert len([*(tmp_path / "keys").iterdir()]) == 3
 
 
+@pytest.mark.parametrize("name", ["challenge", "operator"])
+def test_a_lost_key_is_not_replaced_by_another(tmp_path: Path, name: str) -> None:
+    """Past challenges and acts would verify no more, and nobody would notice until an audit."""
+    load_authority(ORIGIN, tmp_path / "keys")
+    lost = tmp_path / "keys" / f"{name}.pem"
+    lost.unlink()
+    with pytest.raises(KeysProblem, match=f"{name}.pem is missing; restore it"):
+        load_authority(ORIGIN, tmp_path / "keys")
+    assert not lost.exists()
+
+
 def test_keys_are_made_once_and_kept_private(tmp_path: Path) -> None:
     folder = tmp_path / "keys"
     made = load_authority(ORIGIN, folder)

@@ -67,14 +67,19 @@ def new_authority(origin: str) -> Authority:
 
 
 def load_authority(origin: str, folder: Path) -> Authority:
-    """Read the keys. The first start makes them with mode 0600 in a folder of mode 0700.
+    """Read the keys. The first start makes them with mode 0600 in a folder of mode 0700, the log's
+    last: where it is, one that is missing was lost, and another one would not verify the past.
 
     Raises:
-        KeysProblem: others may read them, or they cannot be read or made.
+        KeysProblem: others may read them, one is missing, or they cannot be read or made.
     """
+    paths = {name: folder / f"{name}.pem" for name in NAMES}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return Authority(origin, *(_load_or_make(folder / f"{name}.pem") for name in NAMES))
+        if not paths["log"].exists():
+            for name in reversed(NAMES):
+                _make(paths[name])
+        return Authority(origin, *map(_load, paths.values()))
     except OSError as error:
         raise KeysProblem(
             f"cannot use {error.filename}: {error.strerror}; choose another folder with "
@@ -82,20 +87,21 @@ def load_authority(origin: str, folder: Path) -> Authority:
         ) from None
 
 
-def _load_or_make(path: Path) -> Ed25519PrivateKey:
-    if not path.exists():
-        key = Ed25519PrivateKey.generate()
-        # The file appears complete: another server may start on this folder at the same time.
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as file:  # mode 0600
-            file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-            file.flush()
-            os.fsync(file.fileno())
-            with suppress(FileExistsError):
-                os.link(file.name, path)
-    return _load(path)
+def _make(path: Path) -> None:
+    """Make a key, unless there is one."""
+    key = Ed25519PrivateKey.generate()
+    # The file appears complete: another server may start on this folder at the same time.
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name) as file:  # mode 0600
+        file.write(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+        file.flush()
+        os.fsync(file.fileno())
+        with suppress(FileExistsError):
+            os.link(file.name, path)
 
 
 def _load(path: Path) -> Ed25519PrivateKey:
+    if not path.exists():
+        raise KeysProblem(f"{path} is missing; restore it from your copy of the keys (keys.tar)")
     for place in (path, path.parent):
         mode = stat.S_IMODE(place.stat().st_mode)
         if os.name == "posix" and mode & 0o077:
