@@ -9,6 +9,8 @@ behind in PostgreSQL, until they are vacuumed.
 
 import argparse
 import hashlib
+import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -43,6 +45,8 @@ SELECT t.relname, i.relname, pg_relation_size(i.oid) FROM pg_index x
 JOIN pg_class i ON i.oid = x.indexrelid JOIN pg_class t ON t.oid = x.indrelid
 WHERE t.relnamespace = 'public'::regnamespace
 """
+# A table or index with a smaller share of all bytes is shown with the rest.
+SMALL_SHARE = 0.002
 Part = tuple[str, str]
 
 
@@ -188,6 +192,8 @@ def main() -> None:
     parser.add_argument("--at", type=int, default=50_000_000, help="extrapolate to this many")
     parser.add_argument("--check", type=int, help="also measure this many, beside the prediction")
     options = parser.parse_args()
+    # Databases are stopped and removed however it ends.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     kinds = options.databases.split(",")
     began = state()
     with databases(kinds) as made:
@@ -206,13 +212,17 @@ def _table(
     counts = [count for count, _ in at]
     parts = sorted({part for _, sizes in at for part in sizes})
     found = {part: [sizes.get(part, 0) for _, sizes in at] for part in parts}
-    found["all", ""] = [sum(sizes.values()) for _, sizes in at]
-    fits = {part: fit(counts, sizes) for part, sizes in found.items()}
-    shown = sorted(fits, key=lambda part: (part[0] == "all", -fits[part].at(target)))
+    all_, rest = ("all", ""), ("the rest", "")
+    found[all_] = [sum(sizes.values()) for _, sizes in at]
+    least = SMALL_SHARE * found[all_][-1]
+    small = {part for part in parts if found[part][-1] < least}
+    found[rest] = [sum(sizes.get(part, 0) for part in small) for _, sizes in at]
+    fits = {part: fit(counts, sizes) for part, sizes in found.items() if part not in small}
+    shown = sorted(fits, key=lambda part: (part in (rest, all_), -fits[part].at(target)))
     heads = ["table", "index", "bytes a result", f"GB at {target:,}, extrapolated", "residual"]
     if check:
         heads.append(f"GB at {check[0]:,}: predicted, measured")
-    lines = [" | ".join(heads), "|".join(["---"] * len(heads))]
+    lines = [" | ".join(heads), " | ".join(["---"] * len(heads))]
     for part in shown:
         one = fits[part]
         cells = [
@@ -222,7 +232,8 @@ def _table(
             f"{one.residual:.1%}",
         ]
         if check:
-            really = sum(check[1].values()) if part[0] == "all" else check[1].get(part, 0)
+            summed = check[1].keys() if part == all_ else small if part == rest else {part}
+            really = sum(check[1].get(name, 0) for name in summed)
             cells.append(f"{one.at(check[0]) / 1e9:.3f}, {really / 1e9:.3f}")
         lines.append(" | ".join(cells))
     return "\n".join(f"| {line} |" for line in lines)

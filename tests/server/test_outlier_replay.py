@@ -12,7 +12,7 @@ from tests.fakes.client import Poster
 from typer.testing import CliRunner
 
 from bench_server.answers import log_entries
-from bench_server.audit import archive
+from bench_server.audit import dump
 from bench_server.audit import verify as audit
 from bench_server.cli.main import main as cli
 from bench_server.db import backup, migrate
@@ -117,10 +117,10 @@ def test_a_dump_of_the_log_carries_it_and_its_audit_uses_it(
     monkeypatch.setattr(changes, "apply", noted)
     with store.reading() as session:
         fetch = log_entries.fetch_from(session, AUTHORITY, "CC-BY-4.0")
-        with archive.keeping(fetch, tmp_path / "dump.zip") as fetch_and_store:
+        with dump.keeping(fetch, tmp_path / "dump.zip") as fetch_and_store:
             assert audit.audit(fetch_and_store).faults == ()
     replayed.clear()
-    with archive.reading(tmp_path / "dump.zip") as fetch:
+    with dump.reading(tmp_path / "dump.zip") as fetch:
         assert audit.audit(fetch).faults == ()
     assert finding(replayed[outlier]) == before
 

@@ -15,7 +15,7 @@ from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
 from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
 from bench_protocol.witness import Window, Witness
-from bench_server.ingest import result_checks, submission_checks
+from bench_server.ingest import columns, result_checks, submission_checks
 from bench_server.ingest import verdicts as check_verdicts
 from bench_server.projection import outliers
 from bench_server.projection.eligibility import eligibility
@@ -135,7 +135,8 @@ def verdicts_of(
     of_result = result_checks.of_result(result, invented_known(result), fresh)
     facts = submission_checks.SubmissionFacts(**fields)
     of_submission = submission_checks.of_submission(result, facts)
-    of_outlier = outliers.verdicts(outliers.finding(result, others))
+    rate = columns.of_result(result)["samples_per_second"]
+    of_outlier = outliers.verdicts(outliers.finding(rate, others))
     return {verdict.check: verdict for verdict in (*of_result, *of_submission, *of_outlier)}
 
 

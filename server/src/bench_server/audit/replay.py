@@ -2,18 +2,24 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from itertools import groupby
+from typing import Any
 
 from pydantic import TypeAdapter
+from sqlalchemy import insert, select
 from sqlmodel import Session
 
-from bench_protocol import acts, speed_run
+from bench_protocol import speed_run
+from bench_protocol.acts import ChallengeIssued
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import ProtocolError
 
 from ..answers import leaderboard_sql
 from ..answers.filters import BoardFilters
+from ..db.lists import among
 from ..db.store import Store
-from ..db.tables import Challenge, LogEntry, Submission, Table
+from ..db.tables import Challenge, LogEntry, SigningKey, Submission, Table, table_of
+from ..db.upsert import insert_new
 from ..ingest import key_events, key_registry, moderation
 from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
@@ -33,6 +39,7 @@ class Replay:
         self._store = Store("sqlite:///:memory:")
         Table.metadata.create_all(self._store.engine)
         self._speeds: dict[str, float] | None = None
+        self._challenges: dict[str, ChallengeIssued] = {}
 
     def accept(self, entries: Sequence[Verified]) -> list[Fault]:
         """Accept entries; the faults are of those that should not be in the log."""
@@ -67,11 +74,57 @@ class Replay:
 
     def _accepted(self, entries: Sequence[Verified]) -> Iterator[Fault]:
         with self._store.writing() as session:
-            for item in entries:
-                try:
-                    _accept(session, self._identity, item)
-                except (ProtocolError, KeyError, ValueError) as error:
-                    yield Fault(item.record["log_index"], f"it should not be there: {error}")
+            for are_results, group in groupby(entries, lambda item: bool(item.row)):
+                if are_results:
+                    yield from self._accept_results(session, list(group))
+                    continue
+                for item in group:
+                    try:
+                        _accept(session, self._identity, item)
+                    except (ProtocolError, KeyError, ValueError) as error:
+                        yield _fault(item, error)
+
+    def _accept_results(self, session: Session, items: Sequence[Verified]) -> Iterator[Fault]:
+        """Accept results that follow each other."""
+        connection = session.connection()
+        signers = {item.row["key_id"] for item in items}
+        enrolled = set(connection.scalars(ENROLLED, {"ids": sorted(signers)}))
+        challenges, submissions = [], []
+        for item in items:
+            try:
+                if item.row["key_id"] not in enrolled:
+                    raise key_registry.unknown_key(item.row["key_id"])
+                issued = item.challenge
+                if issued is not None and self._is_new(issued):
+                    challenges.append(_challenge_row(issued))
+                submissions.append(_submission_row(item))
+            except (ProtocolError, KeyError, ValueError) as error:
+                yield _fault(item, error)
+        if challenges:
+            connection.execute(insert(_CHALLENGES), challenges)
+        stored = insert_new(connection, _SUBMISSIONS, submissions)
+        taken = {row["id"] for row in submissions}
+        entries = [_entry(item) for item in items if item.record["result_id"] in stored]
+        if entries:
+            connection.execute(insert(_ENTRIES), entries)
+        for item in items:
+            if item.record["result_id"] in taken - stored:
+                yield _fault(item, ValueError("another entry has its payload, repeat or id"))
+
+    def _is_new(self, issued: ChallengeIssued) -> bool:
+        """Whether a challenge was not shown before.
+
+        Raises:
+            ValueError: another one of its id was.
+        """
+        shown = self._challenges.setdefault(issued.id, issued)
+        if (shown.nonce, shown.key_id) != (issued.nonce, issued.key_id):
+            raise ValueError("its challenge is of another result")
+        return shown is issued
+
+
+def _fault(item: Verified, error: Exception) -> Fault:
+    return Fault(item.record["log_index"], f"it should not be there: {error}")
 
 
 def set_up_name(row: Record, workload: str) -> str:
@@ -81,64 +134,53 @@ def set_up_name(row: Record, workload: str) -> str:
 
 
 def _accept(session: Session, identity: Identity, item: Verified) -> None:
-    """Do with an entry what its acceptance did, and store what the projector reads."""
+    """Do with an entry that is no result what its acceptance did."""
     record, opened = item.record, item.opened
-    at = datetime.fromisoformat(record["logged_at"])
-    kind = record["kind"]
-    if kind == "key_event":
+    if record["kind"] == "key_event":
+        at = datetime.fromisoformat(record["logged_at"])
         if key_events.apply(session, identity, opened, at) is None:
             raise ValueError("the key was enrolled before")
-    elif kind == "act":
+    elif record["kind"] == "act":
         act = moderation.verified(session, identity, opened)
         moderation.require_possible(session, act)
         moderation.change_keys(session, act)
-    elif kind == "speed_run":
+    elif record["kind"] == "speed_run":
         key_registry.key_with_id(session, speed_run.parse(opened.payload).key_id)
-    elif kind == "result":
-        _accept_result(session, item, at)
-    session.add(
-        LogEntry(
-            log_index=record["log_index"],
-            kind=kind,
-            commitment=bytes.fromhex(record["commitment"]),
-            envelope=None if kind == "result" else item.raw,
-            submission_id=record["result_id"],
-            logged_at=at,
-        )
-    )
     session.flush()
+    session.connection().execute(insert(_ENTRIES), [_entry(item)])
 
 
-def _accept_result(session: Session, item: Verified, at: datetime) -> None:
-    key_registry.key_with_id(session, item.row["key_id"])  # enrolled before
-    if item.challenge is not None:
-        _store_challenge(session, item.challenge)
-    session.add(
-        Submission(
-            **item.row,
-            id=item.record["result_id"],
-            received_at=at,
-            outlier=_outlier(item.record),
-        )
-    )
-    session.flush()
+def _entry(item: Verified) -> dict[str, Any]:
+    """The row of an entry, as far as the projector reads it."""
+    record = item.record
+    return {
+        "log_index": record["log_index"],
+        "kind": record["kind"],
+        "commitment": bytes.fromhex(record["commitment"]),
+        "envelope": None if item.row else item.raw,
+        "submission_id": record["result_id"],
+        "logged_at": datetime.fromisoformat(record["logged_at"]),
+    }
 
 
-def _store_challenge(session: Session, issued: acts.ChallengeIssued) -> None:
-    stored = session.get(Challenge, issued.id)
-    if stored is None:
-        session.add(
-            Challenge(
-                id=issued.id,
-                nonce=issued.nonce,
-                key_id=issued.key_id,
-                issued_at=datetime.fromisoformat(issued.issued_at),
-                expires_at=datetime.fromisoformat(issued.expires_at),
-            )
-        )
-        session.flush()
-    elif (stored.nonce, stored.key_id) != (issued.nonce, issued.key_id):
-        raise ValueError("its challenge is of another result")
+def _submission_row(item: Verified) -> dict[str, Any]:
+    return {
+        **item.row,
+        "id": item.record["result_id"],
+        "received_at": datetime.fromisoformat(item.record["logged_at"]),
+        "outlier": _outlier(item.record),
+    }
+
+
+def _challenge_row(issued: ChallengeIssued) -> dict[str, Any]:
+    return {
+        "id": issued.id,
+        "nonce": issued.nonce,
+        "key_id": issued.key_id,
+        "issued_at": datetime.fromisoformat(issued.issued_at),
+        "expires_at": datetime.fromisoformat(issued.expires_at),
+        "used": True,
+    }
 
 
 def _outlier(record: Record) -> str | None:
@@ -146,3 +188,9 @@ def _outlier(record: Record) -> str | None:
     result back, and cannot be repeated: results of other owners may be withdrawn since."""
     finding = record.get("outlier")
     return None if finding is None else FINDING.validate_python(finding).as_text()
+
+
+# Statements, built once.
+_ENTRIES, _SUBMISSIONS, _CHALLENGES = map(table_of, (LogEntry, Submission, Challenge))
+_KEYS = table_of(SigningKey)
+ENROLLED = select(_KEYS.c.key_id).where(among(_KEYS.c.key_id, "ids"))

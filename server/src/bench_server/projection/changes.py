@@ -10,7 +10,6 @@ from sqlalchemy import Connection, Row, bindparam, delete, insert, select, updat
 from bench_protocol import acts, envelope
 from bench_protocol.acts import Act, Revocation
 
-from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import (
     EnvironmentRow,
@@ -63,6 +62,11 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
     changes.finish()
 
 
+def add_environments(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Add the environments that are not there yet."""
+    insert_new(connection, _ENVIRONMENTS, rows)
+
+
 class Changes:
     """The changes of one batch: the aggregates to compute again, the set-ups whose trust levels may
     have changed, and the subjects of new trusted results."""
@@ -92,7 +96,6 @@ class Changes:
             )
             for entry in entries
         ]
-        self._add_environments(entries)
         self._connection.execute(NEW_MEASUREMENTS, rows)
         jobs.add(self._connection, [job for entry in entries for job in entry.jobs])
         for entry, row in zip(entries, rows, strict=True):
@@ -218,7 +221,11 @@ class Changes:
         findings = {
             entry.submission_id: finding
             for entry in entries
-            if (finding := outliers.finding(entry.result, others[places[entry.submission_id]]))
+            if (
+                finding := outliers.finding(
+                    entry.columns["samples_per_second"], others[places[entry.submission_id]]
+                )
+            )
         }
         if findings:
             rows = [{"of": id, "outlier": finding.as_text()} for id, finding in findings.items()]
@@ -235,7 +242,7 @@ class Changes:
             entry.submission_id: ask_id
             for entry in entries
             if entry.ask_id is None
-            and (asked := entry.result.asked) is not None
+            and (asked := entry.asked) is not None
             and (ask_id := asks.answered(self._connection, asked, entry.subject))
         }
         if found:
@@ -261,11 +268,6 @@ class Changes:
             if sum(ids[label] in existing for label in confirmed if label in ids)
             >= reproduced.OWNERS_TO_REPRODUCE
         }
-
-    def _add_environments(self, entries: Sequence[ResultEntry]) -> None:
-        results = {entry.columns["environment_id"]: entry.result for entry in entries}
-        rows = [environment_row(result).model_dump() for result in results.values()]
-        insert_new(self._connection, _ENVIRONMENTS, rows)
 
 
 def _independent(

@@ -1,6 +1,6 @@
 """Read the log's entries for the projector, and derive what needs no other result."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from bench_protocol.recomputation import Known, Recomputation
 from bench_protocol.result import Result
 from bench_protocol.speed_run import SpeedRun
 
+from ..db.environments import environment_row
 from ..db.lists import among
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, table_of
 from ..ingest import challenges, columns, result_checks, submission_checks
@@ -56,9 +57,11 @@ Entry = KeyEventEntry | ActEntry | RecomputationEntry | SpeedRunEntry | ResultEn
 
 @dataclass(frozen=True)
 class Batch:
-    """Entries in their order, and the index after the last one. Erased results have none."""
+    """Entries in their order, and the index after the last one. Erased results have none.
+    ``environments``: rows of the results' environments."""
 
     entries: tuple[Entry, ...]
+    environments: tuple[Mapping[str, Any], ...]
     next_index: int
 
 
@@ -95,7 +98,16 @@ def read_batch(connection: Connection, start: int, limit: int) -> Batch:
             result, challenge = opened[row.log_index], bound.get(row.challenge_id)
             known = jobs.before(stated, row.log_index)
             entries.append(_result(row, keys[row.key_id], challenge, result, known))
-    return Batch(tuple(entries), rows[-1].log_index + 1 if rows else start)
+    environments = {
+        entry.columns["environment_id"]: opened[entry.log_index]
+        for entry in entries
+        if isinstance(entry, ResultEntry)
+    }
+    return Batch(
+        tuple(entries),
+        tuple(environment_row(result).model_dump() for result in environments.values()),
+        rows[-1].log_index + 1 if rows else start,
+    )
 
 
 def _result(

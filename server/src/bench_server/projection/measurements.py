@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Row
 
+from bench_protocol.evidence import Asked
 from bench_protocol.result import Result
 
 from ..ingest import columns, result_checks
@@ -21,19 +22,22 @@ from .eligibility import Eligibility, Revocation, eligibility
 
 @dataclass(frozen=True)
 class ResultEntry:
-    """A logged result and what follows from it and its key alone.
+    """What follows from a logged result and its key alone, without the result itself: another
+    process may have read it (:mod:`.ahead`).
 
     ``columns`` are those of the payload and the key, ``subject`` is what its figure describes, at
     the level ``run``. ``verdicts`` are of all checks but the outlier check, whose finding
     by an earlier projection is ``outlier``, and ``ask_id`` the ask that one found. ``jobs``: rows
-    of what the server recomputes of it.
+    of what the server recomputes of it. ``failure``: why it is no measurement; ``asked``: the ask
+    that it names.
     """
 
     log_index: int
     submission_id: str
     received_at: datetime
     challenge_id: str | None
-    result: Result
+    failure: str | None
+    asked: Asked | None
     revocation: Revocation
     columns: Mapping[str, Any]
     subject: Subject
@@ -47,7 +51,7 @@ class ResultEntry:
         return eligibility(
             (*self.verdicts, *outliers.verdicts(outlier)),
             self.log_index,
-            failure=result_checks.failure(self.result),
+            failure=self.failure,
             revocation=self.revocation,
         )
 
@@ -96,7 +100,8 @@ def result_entry(
         entry.submission_id,
         entry.received_at,
         entry.challenge_id,
-        result,
+        result_checks.failure(result),
+        result.asked,
         Revocation(key.compromised_since, key.revoked_reason),
         known_columns,
         subject_of(known_columns),

@@ -11,9 +11,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Integer, bindparam, func, select
 
-from bench_protocol import figures
-from bench_protocol.result import Result
-
 from ..ingest.verdicts import CheckVerdict, Effect, Finding
 from ..ranking.owners import ESTABLISHED, NEW, OwnerCounts
 from ..ranking.rows import TABLE
@@ -59,18 +56,18 @@ class OtherOwners(NamedTuple):
 NONE = OtherOwners(0, 0.0, 0.0)
 
 
-def finding(result: Result, others: OtherOwners) -> Finding | None:
+def finding(samples_per_second: float | None, others: OtherOwners) -> Finding | None:
     """How far a time is from the median of other owners' times, in logarithms. None where nothing
     was measured."""
-    measured = result.measurement
-    if measured is None:
+    if samples_per_second is None:
         return None
     if others.owners < OWNERS_FOR_OUTLIERS:
         sentence = f"{others.owners} other owners are too few to tell an outlier"
         return Finding(True, sentence, {"owners": others.owners}, checked=False)
-    rate = figures.samples_per_second(measured, result.cell.batch_size)
-    away = (math.log(1e9 / rate) - others.middle) / max(others.deviation, LEAST_DEVIATION)
-    ratio = math.exp(others.middle) * rate / 1e9
+    away = (math.log(1e9 / samples_per_second) - others.middle) / max(
+        others.deviation, LEAST_DEVIATION
+    )
+    ratio = math.exp(others.middle) * samples_per_second / 1e9
     return Finding(
         abs(away) <= OUTLIER_DEVIATIONS,
         f"{ratio:,.3g} times the median speed of {others.owners} other owners, "

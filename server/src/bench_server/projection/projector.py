@@ -144,6 +144,7 @@ class Projector:
                 return 0  # a reindex began meanwhile
             if day := asks.next_day(connection, start):
                 asks.draw(connection, day, start)
+            changes.add_environments(connection, batch.environments)
             changes.apply(connection, batch.entries)
             position.write(connection, batch.next_index)
         return batch.next_index - start
