@@ -16,7 +16,8 @@ from bench_protocol import asks
 from bench_protocol.asks import WantedSetup
 from bench_protocol.evidence import Asked
 from bench_server.db.store import Store
-from bench_server.db.tables import Ask, AskDay, Measurement
+from bench_server.db.tables import Ask, AskDay, Measurement, Owner
+from bench_server.projection import asks as projected_asks
 from bench_server.projection import reindex
 from bench_server.projection.projector import Projector
 
@@ -149,6 +150,37 @@ def test_a_batch_ends_where_a_day_does(app: FastAPI, post: Poster, store: Store)
     with store.reading() as session:
         (day,) = session.scalars(select(AskDay))
     assert (day.day, day.size) == ("2026-11-22", 3)
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_draw_keeps_no_writer_waiting(
+    app: FastAPI, post: Poster, store: Store, monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
+    """Results are accepted while it reads, for seconds on a large log."""
+    post.made()
+    project(store)
+    written: list[bool] = []
+    changes = projected_asks._changes
+
+    def meanwhile(*arguments: Any) -> Any:
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        writer.join(10)
+        written.append(not writer.is_alive())
+        return changes(*arguments)
+
+    def write() -> None:
+        with store.writing() as session:
+            session.add(Owner(label="meanwhile"))
+
+    monkeypatch.setattr(projected_asks, "_changes", meanwhile)
+    if quiet:
+        Projector(store).draw(DAY.date())
+    else:
+        at(app, DAY)
+        post.enroll(OTHER)
+    assert written == [True]
+    assert wanted(post)["day"] == "2026-11-22"
 
 
 def test_the_projector_draws_when_a_day_begins(post: Poster, store: Store) -> None:

@@ -11,12 +11,13 @@ from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
+from tests.fakes.said import rotated
+from tests.fakes.speed_runs import JSON, PATH, SEGMENTS, Run
 
-from bench_agent.remote import witnessed
-from bench_agent.worker.speed_run import States
-from bench_protocol import acts, envelope, keys, speed_run
+from bench_agent.remote import verify, witnessed
+from bench_protocol import envelope, keys, speed_run
 from bench_protocol.errors import BadSignature, ProtocolError
-from bench_protocol.speed_run import OpenedState, SpeedRunRoot, SpeedRunStart
+from bench_protocol.speed_run import OpenedState
 from bench_server.answers.log_entries import fetch_from
 from bench_server.audit.verify import audit
 from bench_server.db.store import Store
@@ -28,75 +29,6 @@ from bench_server.settings import Settings
 NOW = datetime(2026, 11, 21, 4, 30, tzinfo=UTC)
 KEY = results.private_key()
 KEY_ID = keys.key_id(KEY.public_key())
-PATH = "/api/v1/speed-runs"
-BINARY = {"Content-Type": "application/octet-stream"}
-SEGMENTS = 5
-
-
-class Run:
-    """One witnessed run of the test key, whose states are invented: the judge's distances are."""
-
-    def __init__(self, http: TestClient) -> None:
-        self.http = http
-        answer = http.post("/api/v1/challenges", json={"key_id": KEY_ID}).json()
-        self.id, self.nonce = answer["id"], answer["nonce"]
-        self.states = States()
-        for segment in range(SEGMENTS):
-            self.states.add(bytes([segment]) * speed_run.state_bytes())
-
-    def start(self, **changes: object) -> bytes:
-        said = SpeedRunStart(
-            challenge=self.id, nonce=self.nonce, key_id=KEY_ID, server_origin=AUTHORITY.origin
-        ).model_copy(update=changes)
-        return envelope.seal(speed_run.START_PAYLOAD_TYPE, acts.payload(said), KEY)
-
-    def begin(self) -> dict[str, str]:
-        answer = self.http.post(PATH, content=self.start(), headers=JSON)
-        assert answer.status_code == 201, answer.text
-        self.begun: dict[str, str] = answer.json()
-        return self.begun
-
-    def root(self, **changes: object) -> bytes:
-        said = SpeedRunRoot(
-            challenge=self.id,
-            beacon=self.begun["beacon"],
-            key_id=KEY_ID,
-            server_origin=AUTHORITY.origin,
-            root=self.states.root.hex(),
-            segments=SEGMENTS,
-            framework="torch",
-            device="cpu",
-            machine_hash=results.make_machine().machine_hash,
-            training_ns=5_000_000_000,
-        ).model_copy(update=changes)
-        return envelope.seal(speed_run.ROOT_PAYLOAD_TYPE, acts.payload(said), KEY)
-
-    def commit(self) -> dict[str, object]:
-        answer = self.http.post(f"{PATH}/root", content=self.root(), headers=JSON)
-        assert answer.status_code == 200, answer.text
-        self.committed: dict[str, object] = answer.json()
-        return self.committed
-
-    def put(self, segment: int, body: bytes | None = None) -> object:
-        body = self.states.opened(segment).body if body is None else body
-        return self.http.put(f"{PATH}/{self.id}/segments/{segment}", content=body, headers=BINARY)
-
-    @property
-    def opened(self) -> list[int]:
-        return list(self.committed["segments_to_open"])  # type: ignore[call-overload]
-
-    def whole(self) -> "Run":
-        self.begin()
-        self.commit()
-        for segment in self.opened:
-            assert self.put(segment).status_code == 200  # type: ignore[attr-defined]
-        return self
-
-    def state(self) -> str:
-        return str(self.http.get(f"{PATH}/{self.id}").json()["state"])
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture
@@ -169,6 +101,32 @@ def test_the_agent_verifies_the_statements_of_a_results_machine(
     log_of_another = log | {"challenge_key": log["operator_key"]}
     with pytest.raises(ProtocolError):
         witnessed.sentences(result_id, {KEY_ID}, read, log_of_another)
+
+
+def test_statements_about_every_key_of_the_rotations_are_accepted(
+    store: Store, post: Poster, http: TestClient
+) -> None:
+    """The machine is witnessed under each of three keys in turn; results are of the first and the
+    last."""
+    ids = [post.made()]
+    for seed in (1, 2, 3):
+        Run(http, results.private_key(seed)).whole()
+        assert judge(store)
+        if seed < 3:
+            assert rotated(post, seed, seed + 1).status_code == 201
+    ids.append(post.made(key=results.private_key(3)))
+    project(store)
+
+    def read(path: str) -> dict[str, object]:
+        document: dict[str, object] = http.get(path).json()
+        return document
+
+    for result_id in ids:
+        bundle = verify.fetch_bundle(result_id, read)
+        verified = verify.verify(bundle)
+        sentences = witnessed.sentences(result_id, verified.key_ids, read, bundle["log"])
+        named = [results.key_id(results.private_key(seed)) for seed in (3, 2, 1)]
+        assert [sentence.split()[1] for sentence in sentences] == named
 
 
 def test_a_replay_needs_no_recomputation(store: Store, run: Run) -> None:

@@ -18,6 +18,7 @@ CLIENT = Path(__file__).parents[2] / "docs" / "stranger.py"
 def test_it_uses_none_of_our_packages() -> None:
     imported = re.findall(r"^(?:from|import) (\w+)", CLIENT.read_text(), re.MULTILINE)
     assert set(imported) - set(sys.stdlib_module_names) == {"cryptography", "numpy"}
+    assert len(CLIENT.read_text().splitlines()) < 300
 
 
 def test_it_enrolls_sends_and_verifies(tmp_path: Path) -> None:

@@ -163,18 +163,12 @@ def _check(what: str, home: Home) -> Checked:
             bundle = fetch_bundle(result_id, client.read)
             trusted = client.witness.meet().key if client.witness else None
             verified = verify_bundle(bundle, trusted)
-            keys = {verified.key_id, *_chain(bundle)}
-            said = witnessed.sentences(result_id, keys, client.read, bundle["log"])
+            said = witnessed.sentences(result_id, verified.key_ids, client.read, bundle["log"])
         return replace(verified, sentences=(*verified.sentences, *said)), bundle, trusted
     content = read_file(Path(what))
     if isinstance(content, Entry):
         return _outbox_entry(content, home)
     return verify_bundle(content), content, None
-
-
-def _chain(bundle: dict[str, Any]) -> set[str]:
-    """The first key of the rotations that the result's key belongs to."""
-    return {str(bundle["key"].get("first_key_id"))}
 
 
 def _outbox_entry(entry: Entry, home: Home) -> Checked:

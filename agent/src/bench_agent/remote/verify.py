@@ -36,6 +36,7 @@ Read = Callable[[str], dict[str, Any]]
 @dataclass(frozen=True)
 class Verified:
     """A verified result. ``log_index`` is None without a receipt; ``payload``: what was signed.
+    ``key_ids``: the keys of the rotations that ``key_id`` belongs to, whose machine it is.
 
     ``timing``: what its beats say; None where their signatures could not be checked.
     """
@@ -44,6 +45,7 @@ class Verified:
     log_index: int | None
     sentences: tuple[str, ...]
     payload: bytes
+    key_ids: frozenset[str] = frozenset()
     timing: str | None = None
 
 
@@ -143,7 +145,9 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     events = f"{count} event{'s' * (count != 1)}: {', '.join(history.kinds)}"
     history_words = f"key history ({events})"
     timing = _timing(statement.parse_result(opened.payload), trusted.name, challenge_key)
-    return Verified(key_id, receipt.index, (history_words, signed, logged), opened.payload, timing)
+    said = (history_words, signed, logged)
+    chain = history.chain(key_id)
+    return Verified(key_id, receipt.index, said, opened.payload, chain, timing)
 
 
 def verify_own(

@@ -1,5 +1,6 @@
 """The witnessed speeds of a result's machine, each verified: signature, derivation, log entry."""
 
+from collections.abc import Set
 from typing import Any
 
 from bench_protocol import envelope, note, receipts, speed_run, statement, strict_json
@@ -8,11 +9,11 @@ from bench_protocol.errors import BadSignature, InvalidProof
 from .verify import Read, parse_receipt
 
 
-def sentences(result_id: str, key_ids: set[str], read: Read, log: dict[str, Any]) -> list[str]:
+def sentences(result_id: str, key_ids: Set[str], read: Read, log: dict[str, Any]) -> list[str]:
     """What the server states about the machine, a sentence each.
 
     Args:
-        key_ids: the keys of the result's chain, whose machine it is.
+        key_ids: the keys of the rotations whose machine it is.
         log: the server's log document, whose key is trusted.
 
     Raises:

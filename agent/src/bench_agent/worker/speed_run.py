@@ -58,6 +58,9 @@ class States:
         self._nodes |= dict(self._frontier.add(leaf))
         return leaf
 
+    def __len__(self) -> int:
+        return len(self._states)
+
     @property
     def root(self) -> bytes:
         return self._frontier.root

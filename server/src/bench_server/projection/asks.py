@@ -1,14 +1,15 @@
 """Asks: the set-ups that are wanted again, drawn when the projection reaches a new day (UTC).
 
 The draw of a day is made from the rows that follow from all entries before the day's first one, and
-stored, because those rows may be erased later. Which ask a result answers is found once and stored
+stored, because those rows may be erased later. It reads for seconds on a large log, so it is made
+before the transaction that stores it. Which ask a result answers is found once and stored
 with its submission, for the same reason. Asks are kept for a week.
 """
 
 import base64
 from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
@@ -46,9 +47,19 @@ def entries_of_day(connection: Connection, start: int, limit: int) -> int:
     return limit if first is None else first - start
 
 
-def draw(connection: Connection, day: date, size: int) -> None:
-    """Draw and store the asks of a day, from the present rows; nothing where they are drawn
-    already, or before the first entry.
+class DayDraw(NamedTuple):
+    """The asks of a day, drawn from the ``root`` of the first ``size`` entries; ``rows``: of the
+    table ``ask``."""
+
+    day: date
+    root: str
+    size: int
+    rows: list[dict[str, Any]]
+
+
+def draw(connection: Connection, day: date, size: int) -> DayDraw | None:
+    """Draw the asks of a day from the present rows; None where they are drawn already, and before
+    the first entry.
 
     Args:
         size: entries that the rows follow from; their root is what is drawn from.
@@ -56,13 +67,20 @@ def draw(connection: Connection, day: date, size: int) -> None:
     note = connection.scalar(NOTE, {"size": size})
     # An audit has no checkpoints.
     if size == 0 or note is None or not _is_new(connection, day):
-        return
+        return None
     root = base64.b64decode(note.splitlines()[2]).hex()
-    rows = _drawn(connection, day, root)
-    connection.execute(insert(_DAYS), {"day": day.isoformat(), "root": root, "size": size})
-    if rows:
-        connection.execute(insert(_ASKS), rows)
-    old = {"day": (day - timedelta(DAYS_KEPT)).isoformat()}
+    return DayDraw(day, root, size, _drawn(connection, day, root))
+
+
+def store(connection: Connection, drawn: DayDraw) -> None:
+    """Store the asks of a day, unless another projector has; delete those of a week ago."""
+    if not _is_new(connection, drawn.day):
+        return
+    day = drawn.day.isoformat()
+    connection.execute(insert(_DAYS), {"day": day, "root": drawn.root, "size": drawn.size})
+    if drawn.rows:
+        connection.execute(insert(_ASKS), drawn.rows)
+    old = {"day": (drawn.day - timedelta(DAYS_KEPT)).isoformat()}
     connection.execute(delete(_ASKS).where(_ASKS.c.day < bindparam("day")), old)
 
 

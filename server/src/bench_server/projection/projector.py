@@ -104,12 +104,15 @@ class Projector:
 
     def draw(self, today: date) -> None:
         """Draw the asks of a day that no entry began, if all entries are applied."""
-        if self._lag().entries:
+        with self.store.reading() as session:
+            lag = position.lag(session)
+            drawn = None if lag.entries else asks.draw(session.connection(), today, lag.position)
+        if drawn is None:
             return
         with self.store.writing_in_turn() as session:
             connection = session.connection()
-            if (start := position.take(connection).next_index) == reader.size(session):
-                asks.draw(connection, today, start)
+            if position.take(connection).next_index == reader.size(session) == drawn.size:
+                asks.store(connection, drawn)
 
     def _drew(self, today: date) -> bool:
         try:
@@ -138,12 +141,15 @@ class Projector:
         """
         if batch.next_index == start:
             return 0
+        with self.store.reading() as session:
+            day = asks.next_day(session.connection(), start)
+            drawn = asks.draw(session.connection(), day, start) if day else None
         with self.store.writing_in_turn() as session:
             connection = session.connection()
             if position.take(connection).next_index != start:
                 return 0  # a reindex began meanwhile
-            if day := asks.next_day(connection, start):
-                asks.draw(connection, day, start)
+            if drawn:
+                asks.store(connection, drawn)
             changes.add_environments(connection, batch.environments)
             changes.apply(connection, batch.entries)
             position.write(connection, batch.next_index)
