@@ -30,8 +30,24 @@ def test_help_names_no_types_and_no_ranges(name: str) -> None:
     for subcommand in getattr(load(name), "commands", {}):
         text += CliRunner().invoke(app, [name, subcommand, "--help"]).stdout
     assert "--help" in text
-    for noise in ("<bool>", "<int", "<float", "x>=", "<=x"):
+    for noise in ("<bool>", "<int", "<float", "<str", "<path", "list[", "x>=", "<=x"):
         assert noise not in text
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (["verify"], "RESULT"),
+        (["results", "hide"], "RESULT_ID"),
+        (["results", "export"], "FILE"),
+        (["data", "fetch"], "NAME"),
+        (["environments", "add"], "PATH"),
+    ],
+)
+def test_an_argument_is_named_by_what_it_is(command: list[str], named: str) -> None:
+    text = CliRunner().invoke(app, [*command, "--help"], env={"COLUMNS": "80"}).stdout
+    panel = text.partition("Arguments")[2]
+    assert named in panel.split()
 
 
 def test_values_are_still_checked() -> None:

@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
+from tests.fakes import results
+from tests.fakes.outboxes import put
 from tests.fakes.runs import a_run
+from tests.pages.conftest import Site
+from typer.testing import CliRunner
 
+from bench_agent.cli.main import app
 from bench_agent.output.report import page
 from bench_agent.output.report.figures import report_of
+from bench_agent.remote.outbox import Outbox
+from bench_protocol.matrix import Device
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -33,3 +40,19 @@ def test_a_browser_shows_it_without_scrolling_sideways(
     assert longest is not None
     assert longest["width"] > 100
     shown.close()
+
+
+def test_with_a_server_it_has_the_rank_and_the_hardware_above_and_below(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BENCH_HOME", str(tmp_path))
+    outbox = Outbox(tmp_path / "outbox")
+    cell = results.make_cell("fashion-mlp", device=Device(kind="metal"))
+    machine = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
+    entry = put(outbox, results.make_result(cell=cell, machine=machine, step_ns=240_000))
+    outbox.mark_sent(entry, {"id": site.measured})
+    answer = CliRunner().invoke(app, ["report", "--server", site.address, "--output", "-"])
+    assert answer.exit_code == 0, answer.stderr
+    assert "This machine is 2nd of 4 on fashion-mlp. Its page: <code>http://" in answer.stdout
+    assert "1st: NVIDIA H200, tensorflow tuned" in answer.stdout
+    assert "3rd: Intel Xeon Platinum 8481C" in answer.stdout

@@ -28,8 +28,11 @@ def test_differences_are_by_dotted_names() -> None:
             Difference("machine.gpus.1.driver", "570.1", "580.2"),
             "driver of GPU 1 570.1 became 580.2",
         ),
-        (Difference("environment.libraries.xla", None, "1.2"), "xla added: 1.2"),
-        (Difference("environment.settings.XLA_FLAGS", "a", None), "settings XLA_FLAGS a removed"),
+        (Difference("environment.libraries.xla", None, "1.2"), "xla 1.2 was added"),
+        (
+            Difference("environment.settings.XLA_FLAGS", "a", None),
+            "settings XLA_FLAGS a was removed",
+        ),
         (Difference("agent.version", "0.1.0", "0.2.0"), "agent version 0.1.0 became 0.2.0"),
     ],
 )

@@ -19,13 +19,21 @@ def test_ordinals(number: int, words: str) -> None:
 @pytest.mark.parametrize(
     ("value", "column", "alone"),
     [
-        (1.644, "1.64×", "1.64× faster"),
-        (0.41, "0.410×", "2.44× slower"),
-        (1 / 21.8, "1/21.8×", "21.8× slower"),
-        (1.02, "1.02×", "1.020× faster"),
-        (17.33, "17.3×", "17.3× faster"),
-        (1.0, "1.00×", "equal"),
+        (1.644, "1.64×", "1.64 times as fast"),
+        (0.41, "0.410×", "takes 2.44 times as long"),
+        (1 / 21.8, "1/21.8×", "takes 21.8 times as long"),
+        (1.02, "1.02×", "1.020 times as fast"),
+        (17.33, "17.3×", "17.3 times as fast"),
+        (1.0, "1.00×", "1.000 times as fast"),
     ],
 )
 def test_speed_ups(value: float, column: str, alone: str) -> None:
     assert (people.ratio(value), people.faster(value)) == (column, alone)
+
+
+def test_a_speed_up_between_two_names_and_its_bounds() -> None:
+    assert people.faster_than(1.644) == "is 1.64 times as fast as"
+    assert people.faster_than(1.644, "trains") == "trains 1.64 times as fast as"
+    assert people.faster_than(0.41) == "takes 2.44 times as long as"
+    assert people.bounds(1.644, 1.59, 2.01) == "1.59 to 2.01"
+    assert people.bounds(0.5, 0.4, 0.6) == "1.67 to 2.50"

@@ -378,7 +378,7 @@ def test_a_browser_gets_a_page(http: TestClient, address: str) -> None:
     answer = http.get(address, headers={"Accept": "text/html"})
     assert answer.status_code in (404, 422)
     assert answer.headers["content-type"].startswith("text/html")
-    assert "Back to the leaderboard" in answer.text
+    assert ">Leaderboard</a>" in answer.text.partition("<main")[2]
     assert "/api/" not in answer.text
 
 

@@ -64,7 +64,7 @@ def test_a_machines_feed_has_its_results_and_changes(post: Poster, changed: str)
         assert len(found) == 11
         assert all("NVIDIA H200" in title for title, _, _ in found)
         ((title, link, summary),) = [one for one in found if one[2]]
-        assert "25.0 % faster since " in title
+        assert "1.25 times as fast since " in title
         assert "mnist-cnn, tensorflow naive on cuda" in title
         assert link == f"http://testserver/results/{changed}"
         assert "driver 550.9 to 560.35" in summary

@@ -142,6 +142,9 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert change["speed_up"] == pytest.approx(update["held"]["speed_up"], rel=1e-9)
     assert [line["machine_id"] for line in answer["machines"]] == [machine]
     page = " ".join(http.get("/trends").text.split())
+    assert (
+        "<h1>tensorflow 2.18.1 is 1.10 times as fast as the one before, on 1 machine</h1>" in page
+    )
     assert '1.10×</span> <span class="quiet">on 1 machine; an interval needs 3' in page
     assert '<span class="held faster"><span class="strong">1.10×</span>' in page
     assert "4 machines have one version only" in page
@@ -169,7 +172,9 @@ def test_three_machines_with_both_versions_have_an_interval(http: TestClient, po
     assert (held["n"], held["unit"]) == (4, "machines")
     assert (update["only_one"], update["machines"]) == (1, [])
     assert held["verdict"].startswith("1.22 times as fast on 4 machines (95 % CI ")
-    assert "on 4 machines with both versions" in http.get("/trends").text
+    page = http.get("/trends").text
+    assert "<h1>tensorflow 2.18.1 is 1.22 times as fast as the one before</h1>" in page
+    assert "on 4 machines with both versions" in page
 
 
 def test_versions_of_different_machines_say_nothing_of_the_version(

@@ -50,7 +50,7 @@ def differences(before: Facts, after: Facts) -> tuple[Difference, ...]:
 
 
 def in_words(difference: Difference, system: str) -> str:
-    """``macOS 14.6 became 15.5``, ``driver of GPU 0 550.9 became 560.35``, ``xla added: 1.2``.
+    """``macOS 14.6 became 15.5``, ``driver of GPU 0 550.9 became 560.35``, ``xla 1.2 was added``.
 
     Args:
         system: the operating system's name on the wire.
@@ -59,9 +59,9 @@ def in_words(difference: Difference, system: str) -> str:
     name = SYSTEMS.get(system, system) if name == "os.version" else name.replace(".", " ")
     name = GPU.sub(r"\2 of GPU \1", name)
     if difference.before is None:
-        return f"{name} added: {difference.after}"
+        return f"{name} {difference.after} was added"
     if difference.after is None:
-        return f"{name} {difference.before} removed"
+        return f"{name} {difference.before} was removed"
     return f"{name} {difference.before} became {difference.after}"
 
 

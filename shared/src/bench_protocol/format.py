@@ -44,15 +44,31 @@ def ratio(value: float) -> str:
 
 
 def faster(value: float) -> str:
-    """A speed-up that stands alone: ``1.64× faster``, ``2.44× slower``, ``equal``."""
-    if 0.9995 <= value < 1.0005:
-        return "equal"
-    return f"{times(value)}× faster" if value > 1 else f"{times(1 / value)}× slower"
+    """A speed-up that stands alone: ``1.64 times as fast``, ``takes 2.44 times as long``."""
+    if value < 0.9995:
+        return f"takes {times(1 / value)} times as long"
+    return f"{times(value)} times as fast"
+
+
+def faster_than(value: float, verb: str = "is") -> str:
+    """A speed-up between two names: ``is 1.64 times as fast as``, ``takes 2.44 times as long as``.
+
+    Args:
+        verb: comes before "1.64 times as fast as".
+    """
+    return f"{faster(value)} as" if value < 0.9995 else f"{verb} {faster(value)} as"
+
+
+def bounds(value: float, low: float, high: float) -> str:
+    """The interval of a speed-up, in the direction of :func:`faster`: ``1.59 to 2.01``."""
+    if value < 0.9995:
+        low, high = 1 / high, 1 / low
+    return f"{times(low)} to {times(high)}"
 
 
 def times(value: float) -> str:
-    """A ratio of at least one without a sign, for words: ``1.64``, ``12.3``, ``1,733``. The third
-    decimal shows near one, where ``1.00`` would say that there is no difference."""
+    """A ratio without a sign, for words: ``1.64``, ``12.3``, ``1,733``. The third decimal shows
+    near one, where ``1.00`` would say that there is no difference."""
     return f"{value:.3f}" if value < 1.0995 else _three(value)
 
 

@@ -21,7 +21,8 @@ app = typer.Typer(
 )
 
 Names = Annotated[
-    list[str] | None, typer.Argument(help="mnist, fashion-mnist or cifar-100; all by default.")
+    list[str] | None,
+    typer.Argument(metavar="NAME", help="mnist, fashion-mnist or cifar-100; all by default."),
 ]
 
 

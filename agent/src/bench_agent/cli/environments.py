@@ -21,7 +21,10 @@ app = typer.Typer(
 )
 
 Place = Annotated[
-    Path, typer.Argument(help="A Python interpreter, or the folder of a virtual environment.")
+    Path,
+    typer.Argument(
+        metavar="PATH", help="A Python interpreter, or the folder of a virtual environment."
+    ),
 ]
 
 

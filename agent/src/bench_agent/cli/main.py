@@ -28,7 +28,7 @@ COMMANDS = {
     "fleet": ("fleet:fleet", "Run the same measurements on several machines."),
     "report": (
         "report:report",
-        "Write the last run as one self-contained HTML file, or otherwise.",
+        "Write the last run as one self-contained HTML file, or in another format.",
     ),
     "conformance": ("conformance:conformance", "Check that every framework trains the same."),
     "submit": ("submit:submit", "Post the pending results in the outbox, each once."),
@@ -36,7 +36,7 @@ COMMANDS = {
     "enroll": ("submit:enroll", "Make this machine's key known to a server."),
     "witness": (
         "witness:witness",
-        "Train some seconds for a server that takes the time itself: a least speed.",
+        "Train for a few seconds while the server keeps the time: a lower bound of the speed.",
     ),
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
@@ -107,6 +107,8 @@ def _without_types(command: Any) -> None:
     """Leave types and ranges out of ``--help``: the words of an option say what it takes. Values
     are checked as before."""
     for option in command.get_params(command.make_context("", [], resilient_parsing=True)):
+        if option.param_type_name == "argument":
+            option.display_type_rich = lambda ctx: None
         option.min = option.max = None
         if getattr(option, "is_flag", False):
             option.metavar = ""

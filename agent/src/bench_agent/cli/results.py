@@ -18,7 +18,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode="markdown",
 )
-ResultId = Annotated[str, typer.Argument(help="The result's id.")]
+ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
 
 
 @app.command("list")
@@ -40,7 +40,11 @@ def list_results(server: Server = None, as_json: Json = False) -> None:
 @app.command()
 def export(
     file: Annotated[
-        Path, typer.Argument(help="File for the results, a JSON line each: envelope and receipt.")
+        Path,
+        typer.Argument(
+            metavar="FILE",
+            help="File for the results, a JSON line each: envelope and receipt.",
+        ),
     ],
     server: Server = None,
 ) -> None:

@@ -96,8 +96,8 @@ Witness = Annotated[
     bool | None,
     typer.Option(
         "--witness/--no-witness",
-        help="At the end, let the server take a speed by its own clock where that takes less than "
-        "30 s; without either, ask.",
+        help="At the end, let the server time this machine by its own clock, if that takes less "
+        "than 30 s. Without either option, ask.",
     ),
 ]
 

@@ -48,12 +48,14 @@ def verify(
     what: Annotated[
         str,
         typer.Argument(
+            metavar="RESULT",
             help="A result's address, a bundle in a file, or a file of the outbox; with "
-            "--recompute also a server's statement in a file."
+            "--recompute also a server's statement in a file.",
         ),
     ],
     save: Annotated[
-        Path | None, typer.Option("--save", help="Save the bundle, to verify it offline.")
+        Path | None,
+        typer.Option("--save", metavar="FILE", help="Save the bundle, to verify it offline."),
     ] = None,
     recompute: Annotated[
         bool,

@@ -1,4 +1,4 @@
-"""``witness``: a least speed of this machine that a server states."""
+"""``witness``: a lower bound of this machine's speed, by a server's clock."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ def witness(
     yes: Agree = False,
     as_json: Json = False,
 ) -> None:
-    """Train some seconds for a server that takes the time itself: a least speed."""
+    """Train for a few seconds while the server keeps the time: a lower bound of the speed."""
     home = open_home()
     planned = choose(home, tuple(framework), tuple(device))
     client = open_client(server, home)
@@ -124,9 +124,11 @@ def offer(
     if wanted is None:
         command = home.command(f"witness --server {server}")
         if not typer.get_text_stream("stdin").isatty():
-            typer.echo(f"A speed by the server's own clock: {command}", err=True)
+            typer.echo(
+                f"To have the server time this machine by its own clock: {command}", err=True
+            )
             return
-        if not typer.confirm("Have the server take a speed by its own clock (15 s)?", err=True):
+        if not typer.confirm("Let the server time this machine by its own clock (15 s)?", err=True):
             return
     client = open_client(server, home)
     with exchange(client):

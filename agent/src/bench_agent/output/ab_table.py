@@ -18,7 +18,6 @@ from ..base.messages import WorkerEvent
 from ..run.ab import Pair, Side
 from .console import GOOD, WARNING, say
 from .names import short_name
-from .report.headline import in_words
 from .report.remarks import fix_of, worst_lines
 
 Document = dict[str, Any]
@@ -135,14 +134,12 @@ def verdict_line(answer: Document) -> str:
     a, b = (people.rate(geometric_mean(answer[side]["samples_per_second"])) for side in ("a", "b"))
     speeds = f"{b} against {a} samples/s"
     ratio, low, high = answer["speed_up"], answer["speed_up_low"], answer["speed_up_high"]
+    finding = f"B {people.faster_than(ratio)} A"
     if low is None:
-        return f"B is {in_words(ratio)} A, which is no verdict: {answer['verdict']} ({speeds})"
+        return f"{finding}, which is no verdict: {answer['verdict']} ({speeds})"
     if answer["verdict_kind"] == "no_difference":
         return (
             "No clear difference: the speed of B is between "
             f"{low:.3f} and {high:.3f} times that of A (95 % CI): {speeds}"
         )
-    if answer["verdict_kind"] == "slower":
-        low, high = 1 / high, 1 / low
-    interval = f"95 % CI {people.times(low)} to {people.times(high)}"
-    return f"B is {in_words(ratio)} A ({interval}): {speeds}"
+    return f"{finding} (95 % CI {people.bounds(ratio, low, high)}): {speeds}"

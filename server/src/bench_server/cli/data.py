@@ -19,7 +19,9 @@ from .setup import open_store, stop
 
 
 def export(
-    to: Annotated[Path | None, typer.Argument(help="FILE.csv, FILE.jsonl or FILE.parquet")] = None,
+    to: Annotated[
+        Path | None, typer.Argument(metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet")
+    ] = None,
     daily: Annotated[
         Path | None, typer.Option(help="Folder for today's dump in all three formats.")
     ] = None,
@@ -46,7 +48,7 @@ def export(
 
 def backup(
     to: Annotated[
-        Path | None, typer.Argument(help="New file; the server may keep running.")
+        Path | None, typer.Argument(metavar="FILE", help="New file; the server may keep running.")
     ] = None,
     daily: Annotated[Path | None, typer.Option(help="Folder for today's backup.")] = None,
     keep_days: Annotated[int, typer.Option(min=1, help="Daily backups to keep.")] = 30,
@@ -87,7 +89,9 @@ def archive(
 
 
 def restore(
-    backup: Annotated[Path, typer.Argument(help="A file that bench-server backup made.")],
+    backup: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A file that bench-server backup made.")
+    ],
     database_url: DatabaseUrl = None,
 ) -> None:
     """Copy a backup into an empty, migrated database of either kind."""

@@ -37,9 +37,9 @@ from .setup import open_store, stop, workers_of
 keys = typer.Typer(help="Keys: list, approve, revoke.", no_args_is_help=True)
 owners = typer.Typer(help="Owners: list, assign keys, confirm, doubt.", no_args_is_help=True)
 results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_args_is_help=True)
-KeyId = Annotated[str, typer.Argument(help="The key's id, 64 hex digits.")]
-Label = Annotated[str, typer.Argument(help="The owner's label.")]
-ResultId = Annotated[str, typer.Argument(help="The result's id.")]
+KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
+Label = Annotated[str, typer.Argument(metavar="OWNER", help="The owner's label.")]
+ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
 Reason = Annotated[str, typer.Option(help="Shown to everyone.")]
 
 
@@ -157,7 +157,8 @@ def verify_log(
     what: Annotated[
         str | None,
         typer.Argument(
-            help="A server's address, or a dump that --save made; without it, the database."
+            metavar="LOG",
+            help="A server's address, or a dump that --save made; without it, the database.",
         ),
     ] = None,
     save: Annotated[

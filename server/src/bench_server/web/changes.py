@@ -11,8 +11,6 @@ from bench_protocol import format as people
 from ..answers.history import Change
 
 MOST_CAUSES = 8
-# From this speed-up on, and below its inverse, "times as fast" reads better than a percentage.
-TIMES_FROM = 2.0
 
 
 @dataclass(frozen=True)
@@ -40,40 +38,15 @@ def in_words(change: Change, machine: Mapping[str, Any]) -> ChangeWords:
     system = str((machine.get("os") or {}).get("name") or "system")
     interval = None
     if change.speed_up_low is not None and change.speed_up_high is not None:
-        interval = _interval(change.speed_up, change.speed_up_low, change.speed_up_high)
+        bounds = people.bounds(change.speed_up, change.speed_up_low, change.speed_up_high)
+        interval = f"95 % CI {bounds}"
     return ChangeWords(
         kind="faster" if change.speed_up >= 1 else "slower",
-        label=_label(change.speed_up),
-        words=amount(change.speed_up),
+        label=people.ratio(change.speed_up),
+        words=people.faster(change.speed_up),
         interval=interval,
         started_at=change.started_at,
         result_id=change.result_id,
         causes=tuple(differences.in_words(one, system) for one in change.changed[:MOST_CAUSES]),
         more=max(0, len(change.changed) - MOST_CAUSES),
     )
-
-
-def amount(speed_up: float) -> str:
-    """``6.1 % slower``, ``12.0 % faster``, ``2.40× as fast``."""
-    if speed_up >= TIMES_FROM:
-        return f"{people.ratio(speed_up)} as fast"
-    if speed_up <= 1 / TIMES_FROM:
-        return f"{people.ratio(1 / speed_up)} slower"
-    return f"{people.percent(abs(speed_up - 1))} {'faster' if speed_up >= 1 else 'slower'}"
-
-
-def _label(speed_up: float) -> str:
-    """``−6.1 %``, ``+12.0 %``, ``2.40×``: short, because marks are close to each other."""
-    if not 1 / TIMES_FROM < speed_up < TIMES_FROM:
-        return people.ratio(speed_up)
-    return f"{100 * (speed_up - 1):+.1f} %".replace("-", "\N{MINUS SIGN}")
-
-
-def _interval(speed_up: float, low: float, high: float) -> str:
-    """The interval in the words of :func:`amount`; as ratios if it holds both slower and faster."""
-    if low < 1 < high or not 1 / TIMES_FROM < speed_up < TIMES_FROM:
-        if speed_up <= 1 / TIMES_FROM:
-            low, high = 1 / high, 1 / low
-        return f"95 % CI {people.ratio(low)} to {people.ratio(high)}"
-    near, far = sorted((abs(low - 1), abs(high - 1)))
-    return f"95 % CI {100 * near:.1f} to {100 * far:.1f} %"

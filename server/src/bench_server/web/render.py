@@ -54,6 +54,7 @@ def environment() -> Environment:
         rate=people.rate,
         ratio=people.ratio,
         faster=people.faster,
+        bounds=people.bounds,
         ordinal=people.ordinal,
         percent=people.percent,
         size=people.size,

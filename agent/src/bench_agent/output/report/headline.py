@@ -24,7 +24,7 @@ def headline(report: Report, rates: bool = True) -> str:
         return "no set-up could be measured"
     sentence = _listed(best, rates) if len(best) <= MOST_LISTED else _counted(best)
     worth = tuned_over_naive(report)
-    return f"{sentence}; tuned is {in_words(worth)} naive" if worth else sentence
+    return f"{sentence}; tuned {people.faster_than(worth)} naive" if worth else sentence
 
 
 def tuned_over_naive(report: Report) -> float | None:
@@ -46,13 +46,6 @@ def naive_of(report: Report, figures: CellFigures) -> CellFigures | None:
     if base is None or base is figures or base.slowed or figures.slowed:
         return None
     return base
-
-
-def in_words(ratio: float) -> str:
-    """``1.79 times as fast as``, or ``1.02 times as slow as``."""
-    if ratio < 0.9995:
-        return f"{people.times(1 / ratio)} times as slow as"
-    return f"{people.times(ratio)} times as fast as"
 
 
 def _listed(best: list[CellFigures], rates: bool) -> str:

@@ -24,7 +24,7 @@ from ...export import daily
 from ...log.server_keys import Authority
 from ...settings import Settings
 
-NEWEST_ENTRIES = 25
+ENTRIES = 25
 NEWEST_DAYS = 3
 
 
@@ -86,13 +86,16 @@ class SubmitPage:
 
 @dataclass(frozen=True)
 class LogPage:
-    """``/log``: how large is the log, what did it sign, and how is it verified? ``records`` are
-    the newest entries, newest first; ``countersigned``: what others signed in the last days."""
+    """``/log``: how large is the log, what did it sign, and how is it verified? ``records``:
+    a page of entries, newest first, with the addresses of the pages beside it;
+    ``countersigned``: what others signed in the last days."""
 
     title: str
     json_href: str
     answer: LogAnswer
     records: tuple[LogRecord, ...]
+    older_href: str | None
+    newer_href: str | None
     countersigned: tuple[CountersignedCheckpoint, ...]
 
 
@@ -137,12 +140,31 @@ def submit_page(server: str, settings: Settings) -> SubmitPage:
     return SubmitPage("Submit", "/openapi.json", server, settings.enrollment, settings.license)
 
 
-def log_page(session: Session, authority: Authority, license: str) -> LogPage:
+def log_page(
+    session: Session, authority: Authority, license: str, before: int | None = None
+) -> LogPage:
+    """Fill the context.
+
+    Args:
+        before: show the entries before this index; the newest ones without it.
+    """
     answer = log_entries.state(session, authority, license)
-    newest = max(answer.size - NEWEST_ENTRIES, 0)
-    records = log_entries.page(session, authority, newest, NEWEST_ENTRIES).records
-    signed = log_entries.countersigned(session, NEWEST_DAYS).checkpoints
-    return LogPage("The log", "/api/v1/log", answer, records[::-1], signed)
+    end = min(before or answer.size, answer.size)
+    start = max(end - ENTRIES, 0)
+    newer = end + ENTRIES
+    return LogPage(
+        title="The log",
+        json_href="/api/v1/log",
+        answer=answer,
+        records=log_entries.page(session, authority, start, end - start).records[::-1],
+        older_href=f"/log?before={start}#entries" if start else None,
+        newer_href=None
+        if end == answer.size
+        else "/log#entries"
+        if newer >= answer.size
+        else f"/log?before={newer}#entries",
+        countersigned=log_entries.countersigned(session, NEWEST_DAYS).checkpoints,
+    )
 
 
 def dumps_page(folder: Path | None) -> DumpsPage:

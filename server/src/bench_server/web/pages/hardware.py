@@ -51,6 +51,7 @@ class SourcedFact:
 @dataclass(frozen=True)
 class HardwarePage:
     """``/hardware/{slug}``: how fast does this hardware train, and in which set-up fastest?
+    ``rank``: its place on a board in words, empty without one;
     ``properties``: what it is and what it costs, each with its source; ``charts``: its speed by
     price and by energy, where there are any; ``price`` and ``energy_price``: as entered;
     ``sources``: the sources of published figures; ``feed_href``: its Atom feed."""
@@ -61,6 +62,7 @@ class HardwarePage:
     image_href: str
     feed_href: str
     answer: hardware.HardwareAnswer
+    rank: str
     properties: tuple[SourcedFact, ...]
     charts: tuple[Scatter, ...]
     price: str
@@ -122,6 +124,7 @@ def hardware_page(
         image_href=f"/hardware/{slug}/card.png",
         feed_href=f"/hardware/{slug}/feed.atom",
         answer=answer,
+        rank=_rank(session, answer),
         properties=tuple(_properties(answer)),
         charts=worth.of_hardware(session, answer, prices),
         price="" if own_price is None else f"{own_price:g}",
@@ -129,6 +132,17 @@ def hardware_page(
         groups=_groups(answer.figures),
         sources=_sources(session, slug) if answer.published else (),
     )
+
+
+def _rank(session: Session, answer: hardware.HardwareAnswer) -> str:
+    """``15th of 47 on mnist-cnn``: its rank on the first board that it is on."""
+    if answer.place is None or answer.published:
+        return ""
+    workload = workload_named(answer.place.workload)
+    filters = BoardFilters.model_validate({"hardware": answer.slug})
+    board = leaderboard.board(session, workload, filters)
+    rank = next((row.rank for row in board.rows), None)
+    return f"{people.ordinal(rank)} of {board.ranked_count} on {workload.name}" if rank else ""
 
 
 def machine_page(

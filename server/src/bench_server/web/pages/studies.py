@@ -174,7 +174,7 @@ def _which_pays(answer: studies.PairAnswer) -> str:
         return f"{answer.cpu} is faster than {answer.gpu}, even in the largest workload"
     if answer.pays_from_flops == answer.rows[0].flops_per_step:
         return f"{answer.gpu} is faster in every workload"
-    return f"{answer.gpu} is faster from {flops(answer.pays_from_flops)} a training step on"
+    return f"{answer.gpu} is faster from {flops(answer.pays_from_flops)} per training step"
 
 
 def _gain_of_batches(answer: studies.BatchAnswer) -> str:
@@ -190,8 +190,8 @@ def _gain_of_batches(answer: studies.BatchAnswer) -> str:
     if gain <= 1:
         return "Does a larger batch train faster?"
     return (
-        f"Batch {large:,} trains up to {people.times(gain)} times as fast as batch {small:,} "
-        f"({workload}, {answer.hardware})"
+        f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
+        f"on {answer.hardware}"
     )
 
 
@@ -202,16 +202,15 @@ def _newest_update(answer: studies.TrendsAnswer) -> str:
     held = newest.update.held if newest and newest.update else None
     if newest is None or held is None:
         return f"What did the newest {words} change?"
-    if held.verdict_kind in ("faster", "slower"):
-        times = people.times(max(held.speed_up, 1 / held.speed_up))
-        return (
-            f"{words} {newest.version} is {times} times {_as(held.verdict_kind)} as the one before"
-        )
-    return f"No clear change with {words} {newest.version}"
-
-
-def _as(kind: str) -> str:
-    return "as fast" if kind == "faster" else "as slow"
+    name = words[:1].upper() + words[1:]
+    if answer.by == "framework_version" and answer.setup:
+        name = answer.setup["framework"]
+    version = f"{name} {newest.version}"
+    if held.verdict_kind == "no_difference":
+        return f"{version} brings no clear change"
+    few = held.verdict_kind == "too_few_runs"
+    where = f", on {held.n} machine{'s' * (held.n != 1)}" if few else ""
+    return f"{version} {people.faster_than(held.speed_up)} the one before{where}"
 
 
 def _twin(name: str, choice: studies.HardwareChoice | studies.PairChoice) -> str:

@@ -146,9 +146,13 @@ def trends(
 
 @router.get("/log")
 def log(
-    request: Request, session: Reading, authority: AuthorityDep, settings: SettingsDep
+    request: Request,
+    session: Reading,
+    authority: AuthorityDep,
+    settings: SettingsDep,
+    before: Annotated[int | None, Query(ge=1, le=2**53)] = None,
 ) -> HTMLResponse:
-    context = guides.log_page(session, authority, settings.license)
+    context = guides.log_page(session, authority, settings.license, before)
     return render.page(request, "log.html", context)
 
 

@@ -1,0 +1,138 @@
+"""Links of the leaderboard: metrics, heads that sort, chips that filter. Each keeps the rest of the
+address.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ...answers.facets import Facet
+from ...answers.families import FAMILIES
+from ...answers.filters import BoardFilters
+from ..heads import HEADS
+from .common import address
+
+# Parameters that are fields of the form; the form has the others as hidden fields.
+FIELDS = frozenset(
+    ("q", "device", "framework", "recipe", "batch_size", "precision", "data", "timing", "baseline")
+)
+# Parameters that say which board is shown and how, not which results: "clear" keeps them.
+VIEW = frozenset(("workload", "group", "baseline", "rank_by", "sort", "energy_scope", "limit"))
+# Parameters whose chips are facets, with counts.
+FACETS = frozenset(("family", "framework", "recipe"))
+# The head of a row's columns; the metric's and the one beside it are between.
+BEFORE, BETWEEN, AFTER = ("rank", "hardware"), ("speed-up",), ("spread", "evidence")
+
+
+class Metric(NamedTuple):
+    """A metric of a board: the value of ``rank_by`` and the head of its column, the label of its
+    link, the field that sets the length of bars, the head of the next column, and what the first of
+    the board does."""
+
+    value: str
+    label: str
+    bar: str
+    beside: str
+    first: str
+
+
+SPEED = "fastest_samples_per_second"
+METRICS = {
+    "throughput": Metric("throughput", "Throughput", SPEED, "time", "trains {} fastest"),
+    "time": Metric("time", "Time", SPEED, "throughput", "trains {} fastest"),
+    "energy": Metric(
+        "energy", "Energy", "joules_per_epoch", "throughput", "trains {} with the least energy"
+    ),
+    "mfu": Metric("mfu", "MFU", "mfu", "throughput", "uses most of its peak on {}"),
+}
+# Accuracy has no column of its own.
+ACCURACY = METRICS["throughput"]._replace(first="trains {} to the highest accuracy")
+
+
+class SortHead(NamedTuple):
+    """A head of a board: its key in :data:`..heads.HEADS`; the address of the board sorted by it,
+    in the other direction if it already is; and how the rows are sorted by it (``aria-sort``)."""
+
+    key: str
+    href: str
+    direction: str
+
+
+class Chip(NamedTuple):
+    """A filter as a link: it adds the filter, or removes a ``chosen`` one. ``hardware``: how many
+    hardware it leaves, null where that is not counted."""
+
+    href: str
+    label: str
+    hardware: int | None
+    chosen: bool
+
+
+def heads(filters: BoardFilters, metric: Metric, chosen: dict[str, Any]) -> Iterator[SortHead]:
+    """The heads of a board's columns, left to right."""
+    by_rank = "-accuracy" if metric is ACCURACY else HEADS[metric.value].sort
+    current = filters.sort or by_rank
+    for key in (*BEFORE, metric.value, *BETWEEN, metric.beside, *AFTER):
+        sort = HEADS[key].sort
+        if not sort or filters.group == "result":
+            yield SortHead(key, "", "")
+            continue
+        sorted_by = current.removeprefix("-") == sort.removeprefix("-")
+        direction = ("descending" if current[0] == "-" else "ascending") if sorted_by else ""
+        other = sort.removeprefix("-") if sort[0] == "-" else f"-{sort}"
+        wanted = other if current == sort else sort
+        href = with_value(chosen, "sort", "" if wanted == by_rank else wanted)
+        yield SortHead(key, href, direction)
+
+
+def chips(chosen: dict[str, Any], counted: Sequence[Facet]) -> Iterator[tuple[Chip, ...]]:
+    """The chosen filters that no facet has, then the facets."""
+    yield tuple(
+        Chip(_without(chosen, name, one), _chip_label(name, one), None, True)
+        for name, value in chosen.items()
+        if name not in FACETS | VIEW | {"cursor"}
+        for one in (value if isinstance(value, list) else [value])
+    )
+    for facet in counted:
+        current = chosen.get(facet.name)
+        values = facet.counts if current is None else {current: 0} | facet.counts
+        yield tuple(
+            Chip(
+                with_value(chosen, facet.name, "" if value == current else value),
+                FAMILIES[value].label if facet.name == "family" else value,
+                count,
+                value == current,
+            )
+            for value, count in values.items()
+            if len(values) > 1 or value == current
+        )
+
+
+def _chip_label(name: str, value: Any) -> str:
+    words = name.replace("_", " ")
+    return str(value) if name == "where" else f"{words}: {value}"
+
+
+def hidden_fields(chosen: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Names and values for hidden fields. A filter starts at the first row again."""
+    for name, value in chosen.items():
+        if name not in FIELDS and name != "cursor":
+            for one in value if isinstance(value, list) else [value]:
+                yield name, str(one)
+
+
+def _without(chosen: dict[str, Any], name: str, value: Any) -> str:
+    """The address of this page without one value of a parameter."""
+    rest = [one for one in chosen[name] if one != value] if isinstance(chosen[name], list) else []
+    return address(
+        "/",
+        {key: chosen[key] for key in chosen if key not in (name, "cursor")}
+        | ({name: rest} if rest else {}),
+    )
+
+
+def with_value(chosen: dict[str, Any], name: str, value: str) -> str:
+    """The address of this page with one changed parameter, at its first row. Another metric has
+    other columns, so it is not sorted as before."""
+    dropped = (name, "cursor", *(("sort",) if name == "rank_by" else ()))
+    others = {key: item for key, item in chosen.items() if key not in dropped}
+    return address("/", others | ({name: value} if value else {}))

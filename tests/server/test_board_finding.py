@@ -1,0 +1,56 @@
+"""The heading of the leaderboard."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from bench_server.answers.filters import BoardFilters
+from bench_server.answers.types import HardwareScore
+from bench_server.ranking.owners import Tier
+from bench_server.ranking.score import Score
+from bench_server.web.pages.board_finding import finding
+from bench_server.web.pages.board_links import METRICS
+
+SCORE = Score(3, 31.0, None, None, "Intel Core i7-8700", "i7", "several", 5, 5, ())
+BEST = HardwareScore("NVIDIA H200", "h200", published=False, rank=1, score=SCORE)
+BASE = HardwareScore("Intel Core i7-8700", "i7", published=False, rank=2, score=SCORE)
+
+
+def heading(*scores: HardwareScore, **filters: Any) -> str:
+    return finding(BoardFilters.model_validate(filters), METRICS["throughput"], (), scores)
+
+
+def unranked(tier: Tier | None, **changes: Any) -> HardwareScore:
+    return replace(BEST, rank=None, score=replace(SCORE, tier=tier, **changes))
+
+
+def test_the_best_score_is_the_finding() -> None:
+    assert heading(BEST, BASE) == "NVIDIA H200 trains 31.0 times as fast as Intel Core i7-8700"
+    found = heading(BEST, BASE, family="data-centre")
+    assert found.startswith("Data-centre GPUs: NVIDIA H200 trains 31.0 times as fast as")
+
+
+@pytest.mark.parametrize(
+    ("best", "ends"),
+    [
+        (unranked("provisional"), "as fast as Intel Core i7-8700, provisionally"),
+        (
+            unranked("several", covered=3, missing=("a", "b")),
+            "as fast as Intel Core i7-8700, in 3 of 5 workloads",
+        ),
+        (replace(unranked(None), published=True), "as fast as Intel Core i7-8700, as published"),
+        (
+            unranked("new", value=0.5),
+            "NVIDIA H200 takes 2.00 times as long as Intel Core i7-8700, provisionally",
+        ),
+    ],
+)
+def test_without_a_rank_by_score_it_is_a_finding_too(best: HardwareScore, ends: str) -> None:
+    assert heading(best, BASE).endswith(ends)
+
+
+def test_the_baseline_itself() -> None:
+    assert heading(BASE, BEST) == "Intel Core i7-8700 is the fastest so far"
+    assert heading(BASE) == "Intel Core i7-8700 is the first so far"
+    assert heading() == "How fast does it train?"
