@@ -27,7 +27,8 @@ from . import nginx
 from .services import COMPOSE, ROOT, Site, free_port
 
 NAME = "localhost"
-WAIT_SECONDS = 60
+# The recomputation has the lowest priority: on a busy machine it waits.
+WAIT_SECONDS = 300
 PAGES = ("/checkpoint", "/api/v1/leaderboard", "/api/v1/results", "/api/v1/machines")
 RESULTS = 10
 BURST = 400

@@ -52,8 +52,8 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An empty, migrated database; PostgreSQL's as a site's server has it, with the role that owns
-    no table."""
+    """An empty, migrated database, as the role that owns its tables: some tests tamper with them.
+    test_database_roles.py has the server's."""
     if request.param == "sqlite":
         path = tmp_path / "server.db"
         shutil.copy(request.getfixturevalue("migrated_file"), path)
@@ -65,7 +65,7 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         for table in reversed(Table.metadata.sorted_tables):
             connection.execute(table.delete())
     engine.dispose()
-    return cluster.url("trainmark", postgres.SERVER)
+    return cluster.url("trainmark", postgres.OWNER)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

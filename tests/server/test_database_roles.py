@@ -10,6 +10,7 @@ from tests.fakes.client import Poster
 from tests.fakes.live import running_server
 from typer.testing import CliRunner
 
+from bench_protocol.result import Challenge
 from bench_server.cli.main import main as cli
 from bench_server.db.privileges import PRIVILEGES
 from bench_server.db.tables import Table
@@ -34,6 +35,7 @@ REFUSED = (
     ),
     *(f"DELETE FROM {table}" for table in ("signing_key", "owner", "invite", "countersignature")),
 )
+KEY = results.key_id(results.private_key())
 A_COLUMN = {"log_node": "level", "log_checkpoint": "size", "withdrawn": "log_index"}
 
 
@@ -44,7 +46,8 @@ def test_the_server_works_and_cannot_change_a_table(
     owner, server = (cluster.url("roles", role) for role in (postgres.OWNER, postgres.SERVER))
 
     def run(url: str, *arguments: str) -> str:
-        done = CliRunner().invoke(cli, [*arguments, "--database-url", url])
+        environment = {"BENCH_SERVER_KEYS_DIR": str(tmp_path / "server-keys")}
+        done = CliRunner().invoke(cli, [*arguments, "--database-url", url], env=environment)
         assert done.exit_code == 0, done.output
         return done.output
 
@@ -52,10 +55,24 @@ def test_the_server_works_and_cannot_change_a_table(
     with running_server(server, tmp_path) as address, httpx.Client(base_url=address) as http:
         post = Poster(http)
         post.enroll()
-        identity = post(results.make_result())
-        assert http.get(f"/api/v1/results/{identity}?wait=10").status_code == 200
+        kept, withdrawn = post(results.make_result()), post(results.make_result())
+        asked = http.post("/api/v1/challenges", json={"key_id": KEY})
+        given = {name: asked.json()[name] for name in Challenge.model_fields}
+        last = post(results.make_result(challenge=Challenge(**given)))
+        assert http.get(f"/api/v1/results/{last}?wait=10").status_code == 200
+        for decision in (
+            ("results", "flag", kept, "--reason", "a test"),
+            ("results", "withdraw", withdrawn, "--yes"),
+            ("owners", "assign", KEY, "lab"),
+            ("owners", "confirm", "lab"),
+            ("keys", "revoke", KEY, "--reason", "a test", "--since", "3"),
+        ):
+            assert "logged as entry" in run(server, *decision)
+        run(server, "create-invite")
+    run(server, "recompute", "--once")
     run(server, "import-published")
-    assert "projected 2 " in run(server, "reindex")
+    assert "projected " in run(server, "reindex")
+    run(server, "verify-log")
     assert "rows" in run(server, "backup", str(tmp_path / "backup.db"))
     with psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection:
         for statement in REFUSED:

@@ -11,7 +11,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
@@ -203,7 +203,8 @@ def install(app: FastAPI) -> None:
         return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
 
     @app.exception_handler(OperationalError)
-    def _database(request: Request, _error: OperationalError) -> Response:
+    @app.exception_handler(InternalError)  # PostgreSQL's, where it can only be read
+    def _database(request: Request, _error: DBAPIError) -> Response:
         document = problem(
             503, "database_unavailable", "the database does not answer", hint="try again later"
         )
