@@ -38,12 +38,20 @@ def upgrade() -> None:
         sa.Column("webhook_id", sa.String(16), nullable=False),
         sa.Column("number", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("id", sa.String(40), nullable=False),
+        sa.Column("submission_id", sa.String(16), nullable=True),
         sa.Column("body", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(
             ["webhook_id"], ["webhook.id"], name="fk_webhook_message_webhook_id_webhook"
         ),
+        sa.ForeignKeyConstraint(
+            ["submission_id"],
+            ["submission.id"],
+            name="fk_webhook_message_submission_id_submission",
+            ondelete="CASCADE",
+        ),
         sa.PrimaryKeyConstraint("webhook_id", "number", name="pk_webhook_message"),
     )
+    op.create_index("ix_webhook_message_submission_id", "webhook_message", ["submission_id"])
 
 
 def downgrade() -> None:

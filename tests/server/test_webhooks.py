@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlmodel import select
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster
@@ -24,8 +25,9 @@ from typer.testing import CliRunner
 from bench_protocol.matrix import Device
 from bench_server.cli.main import main as cli
 from bench_server.db.store import Store
+from bench_server.db.tables import WebhookMessage
 from bench_server.ingest import moderation
-from bench_server.webhooks import delivery, registry, sending, signature
+from bench_server.webhooks import delivery, events, registry, sending, signature
 from bench_server.webhooks.delivery import Deliverer
 
 PROTOCOL = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"
@@ -357,6 +359,47 @@ def test_a_removed_webhook_is_sent_nothing_more(
     assert len(receiver.received) >= 1
     with store.reading() as session:
         assert registry.all_of(session) == []
+
+
+def test_a_pending_message_about_a_withdrawn_result_is_erased(
+    post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
+) -> None:
+    add(store, receiver, machine=machine_of(post, post.made()))
+    gone, stays, early = post.made(), post.made(), post.made()
+    deliverer.step()  # collects
+    with store.reading() as session:
+        pending = session.exec(select(WebhookMessage)).all()
+    assert [message.submission_id for message in pending] == [gone, stays, early]
+    assert said.act(post, "withdraw", result=gone).status_code == 200
+    delivered(deliverer)
+    told = [message.data.get("result_id") for message in receiver.received]
+    assert (gone in told, stays in told, early in told) == (False, True, True)
+    assert not any(gone in message.body.decode() for message in receiver.received)
+
+
+def test_a_result_that_is_withdrawn_while_it_is_collected(
+    post: Poster,
+    store: Store,
+    receiver: Receiver,
+    deliverer: Deliverer,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add(store, receiver, machine=machine_of(post, post.made()))
+    gone, stays = post.made(), post.made()
+    collect = events.collect
+    withdrawn: list[int] = []
+
+    def withdrawing(*arguments: Any) -> Any:
+        collected = collect(*arguments)
+        if not withdrawn:
+            withdrawn.append(said.act(post, "withdraw", result=gone).status_code)
+        return collected
+
+    monkeypatch.setattr(events, "collect", withdrawing)
+    deliverer.step()
+    delivered(deliverer)
+    told = [m.data["result_id"] for m in receiver.received if m.type == "result.new"]
+    assert (withdrawn, told) == ([200], [stays])
 
 
 @ON_SQLITE

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import func, update
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import IntegrityError, OperationalError
 from sqlmodel import Session, col, delete, select
 
 from ..db.store import Store
@@ -61,16 +61,15 @@ class Deliverer:
 
     def run(self, stop: Event) -> None:
         """Deliver until ``stop`` is set. Only one process of a database does; others wait for their
-        turn. Without any webhook this is one query every two seconds."""
-        while not stop.wait(LOOK_SECONDS):
+        turn."""
+        while not stop.is_set():
             try:
-                if not self._enabled():
-                    continue
                 with self.store.exclusive(LOCK) as mine:
                     while mine and not stop.is_set():
                         stop.wait(0 if self.step() else LOOK_SECONDS)
             except OperationalError as error:
                 logger.warning("webhooks wait for the database: %s", type(error.orig).__name__)
+            stop.wait(LOOK_SECONDS)
 
     def step(self) -> bool:
         """One turn of each webhook.
@@ -109,13 +108,17 @@ class Deliverer:
         with self.store.reading() as session:
             collected = events.collect(session, hook, lag, self.origin)
         values = {"position": collected.position, "ranks": events.dump_ranks(collected.ranks)}
-        with self.store.writing_in_turn() as session:
-            if not _change(session, hook, **values):
-                return False
-            session.add_all(
-                WebhookMessage(webhook_id=hook.id, number=number, id=message.id, body=message.body)
-                for number, message in enumerate(collected.messages)
-            )
+        rows = [
+            WebhookMessage(webhook_id=hook.id, number=number, **message._asdict())
+            for number, message in enumerate(collected.messages)
+        ]
+        try:
+            with self.store.writing_in_turn() as session:
+                if not _change(session, hook, **values):
+                    return False
+                session.add_all(rows)
+        except IntegrityError:
+            return False  # a result was withdrawn meanwhile: the next turn collects without it
         return True
 
     def _deliver(self, hook: Webhook, message: WebhookMessage) -> bool:

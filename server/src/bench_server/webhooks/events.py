@@ -38,10 +38,11 @@ SETUP = ("workload", "framework", "device", "recipe", "batch_size", "precision",
 
 
 class Message(NamedTuple):
-    """A message to a webhook; ``body`` is JSON."""
+    """A message to a webhook; ``body`` is JSON. ``submission_id``: the result that it is about."""
 
     id: str
     body: str
+    submission_id: str | None
 
 
 class Collected(NamedTuple):
@@ -188,7 +189,9 @@ def _message(
 ) -> Message:
     digest = hashlib.sha256(f"{hook.id} {kind} {about}".encode()).hexdigest()
     document = {"type": kind, "timestamp": _utc(at), "data": data}
-    return Message(f"msg_{digest[:32]}", strict_json.dumps(document).decode())
+    return Message(
+        f"msg_{digest[:32]}", strict_json.dumps(document).decode(), data.get("result_id")
+    )
 
 
 def _utc(moment: datetime) -> str:

@@ -38,11 +38,15 @@ class Webhook(Table, table=True):
 
 class WebhookMessage(Table, table=True):
     """A message that a webhook's receiver has not accepted yet. ``number``: its place among those
-    of its webhook. ``body``: JSON, as it is signed."""
+    of its webhook. ``body``: JSON, as it is signed. ``submission_id``: the result that it is about;
+    a withdrawal erases the message with it."""
 
     __tablename__ = "webhook_message"
 
     webhook_id: str = Field(primary_key=True, max_length=16, foreign_key="webhook.id")
     number: int = Field(primary_key=True, sa_column_kwargs={"autoincrement": False})
     id: str = Field(max_length=40)
+    submission_id: str | None = Field(
+        default=None, max_length=16, foreign_key="submission.id", ondelete="CASCADE", index=True
+    )
     body: str = Field(sa_type=Text)
