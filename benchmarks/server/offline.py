@@ -6,13 +6,15 @@ What this process still pays beside workers bounds what any number of them can g
 
 import argparse
 import os
+import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from distributed import LocalCluster
 from tests.fakes import results
 
 from bench_protocol import acts, keys
@@ -34,6 +36,14 @@ from . import world
 from .lines import state
 
 MACHINES = 64
+CLUSTER = """
+import sys
+from distributed import LocalCluster
+if __name__ == "__main__":
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as local:
+        print(local.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
 
 
 def main() -> None:
@@ -85,10 +95,7 @@ def _compare(store: Store, authority: Authority) -> None:
         "audit": _seconds(lambda: audited(in_process)),
         "reindex": _seconds(lambda: reindex.reindex(store)),
     }
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
-        workers_at(local.scheduler_address) as workers,
-    ):
+    with _scheduler() as address, workers_at(address) as workers:
         list(workers.map(abs, range(8)))
         beside = {
             "audit": _seconds(lambda: audited(workers.map)),
@@ -97,6 +104,17 @@ def _compare(store: Store, authority: Authority) -> None:
     for name, seconds in alone.items():
         bound = seconds / beside[name]
         print(f"{name}: alone {seconds:.2f} s, beside workers {beside[name]:.2f} s, {bound:.2f}")
+
+
+@contextmanager
+def _scheduler() -> Iterator[str]:
+    """The address of a scheduler with two workers, all in processes of their own."""
+    with subprocess.Popen(
+        [sys.executable, "-c", CLUSTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate("")
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 import pytest
-from benchmarks.server import seed, world
+from benchmarks.server import seed, sizes, world
 from sqlalchemy import func, inspect, select
 from sqlmodel import Session
 from tests.fakes.authority import AUTHORITY
@@ -12,7 +12,14 @@ from tests.fakes.authority import AUTHORITY
 from bench_protocol import merkle
 from bench_protocol.receipts import Checkpoint
 from bench_server.db.store import Store
-from bench_server.db.tables import Aggregate, LogEntry, Measurement, Submission, Table
+from bench_server.db.tables import (
+    Aggregate,
+    LogCheckpoint,
+    LogEntry,
+    Measurement,
+    Submission,
+    Table,
+)
 from bench_server.log import reader
 from bench_server.ranking import aggregates
 from bench_server.ranking.aggregates import Touched
@@ -76,3 +83,27 @@ def test_the_seeded_log_is_what_its_checkpoint_signs(seeded: Store) -> None:
         checkpoint = Checkpoint(AUTHORITY.origin, frontier.size, frontier.root)
         assert reader.size(session) == frontier.size == MACHINES * world.RUN
         assert reader.newest_checkpoint(session).note == checkpoint.signed(AUTHORITY.log)
+
+
+def test_the_line_through_sizes_weighs_each_alike() -> None:
+    exact = sizes.fit([10, 20, 1000], [105, 205, 10_005])
+    assert exact.at(50) == pytest.approx(505)
+    assert exact.residual == pytest.approx(0, abs=1e-9)
+    bent = sizes.fit([10, 20, 1000], [105, 205, 20_010])
+    assert bent.residual > 0.1
+
+
+def test_a_simulated_run_has_all_that_a_run_leaves(store: Store) -> None:
+    """A payload, an entry and a checkpoint for each result, and the statements of its jobs."""
+    assert sizes.fill(store, AUTHORITY, 1) == world.RUN
+    with store.reading() as session:
+        payloads = session.scalars(select(Submission.payload)).all()  # type: ignore[call-overload]
+        statements = session.scalar(
+            select(func.count()).where(LogEntry.kind == "recomputation")  # type: ignore[arg-type]
+        )
+        entries = session.scalar(select(func.count()).select_from(LogEntry))
+        notes = session.scalar(select(func.count()).select_from(LogCheckpoint))
+    assert len(payloads) == world.RUN
+    assert min(map(len, payloads)) > 3000
+    assert entries == world.RUN + 1 + statements == notes - 1
+    assert statements > 2 * len(world.CATALOGUE)

@@ -84,6 +84,8 @@ class Workers:
         self._client.close()
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        if self._client.status != "running":
+            raise SchedulerProblem("the connection to the scheduler is closed")
         # In the scheduler's hands, arguments outlive a worker; "pure" would hash them all.
         return self._client.submit(function, *arguments, pure=False)
 
@@ -107,6 +109,10 @@ class Workers:
                 ) from None
             except (CancelledError, OSError) as error:
                 raise SchedulerProblem(f"the scheduler is lost: {error}") from error
+            except RuntimeError:  # of a closed client, else the task's own
+                if self._client.status == "running":
+                    raise
+                raise SchedulerProblem("the connection to the scheduler is closed") from None
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from ..answers import log_entries
 from ..app import utc_now
 from ..audit import countersigned, dump
 from ..audit import verify as audit
+from ..audit.chunks import Fetch
 from ..cluster import in_process
 from ..db.store import Store
 from ..db.tables import Owner, SigningKey
@@ -220,7 +221,7 @@ def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigne
     return countersigned.Trusted(keys, roots)
 
 
-def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> dump.Fetch:
+def _fetch(opened: ExitStack, what: str | None, database_url: str | None) -> Fetch:
     """The fetch function of an audit: server, dump or database. The stack closes it."""
     if what is None:
         store, authority = opened.enter_context(_acting(database_url))

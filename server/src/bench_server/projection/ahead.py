@@ -5,6 +5,7 @@ before it. Workers read the database that their own environment names; its addre
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
@@ -24,7 +25,7 @@ from ..recompute import jobs
 from ..settings import Settings
 from . import asks, position
 from .entries import Batch, read_batch
-from .projector import Projector
+from .projector import PAUSE_SECONDS, Projector
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,8 @@ def project(projector: Projector, mapped: Map, progress: Callable[[int], None]) 
     _note_statements(projector.store)
     for start, batch in mapped(read, _ranges(projector)):
         while (at := _position(projector.store)) < start:
-            projector.step()
+            if not projector.step():
+                time.sleep(PAUSE_SECONDS)
         if at == start:
             _apply(projector, start, batch)
         progress(start)
