@@ -2,9 +2,8 @@
 
 Starts a real server on loopback with a database of its own, submits from three keys, sends what
 must not be believed, then tampers with copies of the database behind the server's back and lets
-``verify-log`` look for it. Then come the groups of ``deploy/attacks``: forged traces, fresh owners,
-and as many mutated envelopes as ``MUTATIONS`` says (10,000); arguments name some of the groups.
-Exit code 1 if anything passes unseen.
+``verify-log`` look for it. Then come the groups of ``deploy/attacks``; arguments name some of them.
+``MUTATIONS``: the number of mutated envelopes (10,000). Exit code 1 if anything passes unseen.
 """
 
 import base64
@@ -14,7 +13,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -27,9 +26,13 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from deploy.attacks import Group, Line  # noqa: E402
+from deploy.attacks.asks import asks  # noqa: E402
+from deploy.attacks.beats import beats  # noqa: E402
 from deploy.attacks.forged import forged  # noqa: E402
 from deploy.attacks.mutations import mutations  # noqa: E402
 from deploy.attacks.owners import fresh_owners  # noqa: E402
+from deploy.attacks.reproduction import reproduction  # noqa: E402
+from deploy.attacks.witnessed import witnessed  # noqa: E402
 from tests.fakes import results  # noqa: E402
 from tests.fakes.client import bind  # noqa: E402
 from tests.fakes.live import running_server  # noqa: E402
@@ -47,11 +50,19 @@ from bench_server.log.server_keys import load_authority  # noqa: E402
 JSON = {"Content-Type": "application/json"}
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
 ORIGIN = "trainmark.localhost"
+# Of the column of attacks.
+WIDTH = 64
+# Keys that an address may enroll in a day (docs/operating.md).
+A_DAY = 20
 MUTATIONS = int(os.environ.get("MUTATIONS", "10000"))
 # Each runs in a folder of its own. Add a group of attacks here.
 GROUPS: dict[str, Group] = {
     "forged": forged,
     "owners": fresh_owners,
+    "beats": beats,
+    "witnessed": witnessed,
+    "reproduction": reproduction,
+    "asks": asks,
     "mutations": partial(mutations, count=MUTATIONS),
 }
 
@@ -152,6 +163,15 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
     late = results.sealed(results.make_result(key=KEYS[2]), KEYS[2])
     yield refused("a revoked key", submit(http, late), "key_not_active")
+
+    fresh = [results.enrollment(results.private_key(seed)) for seed in range(100, 121)]
+    answers = [http.post("/api/v1/keys", content=body, headers=JSON) for body in fresh]
+    enrolled = len(KEYS) + sum(answer.status_code == 201 for answer in answers)
+    yield Line(
+        "24 keys of one address in a day",
+        f"{enrolled} enrolled, then {answers[-1].status_code} {answers[-1].json()['code']}",
+        enrolled == A_DAY and answers[-1].status_code == 429,
+    )
 
 
 Tamper = Callable[[sqlite3.Connection], int | None]
@@ -254,37 +274,54 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="trainmark-audit-") as folder:
         scratch = Path(folder)
         database = scratch / "server.db"
-        engine = open_engine(f"sqlite:///{database}")
-        migrate.migrate(engine)
-        engine.dispose()
-        with running_server(f"sqlite:///{database}", scratch) as address:
-            store = Store(f"sqlite:///{database}")
-            with httpx.Client(base_url=address, timeout=60) as http:
-                for key in KEYS:
-                    http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
-                    for step_ns in (1_000_000, 1_100_000):
-                        made = results.make_result(key=key, step_ns=step_ns)
-                        fresh = bind(store, made, datetime.now(UTC), ORIGIN)
-                        submit(http, results.sealed(fresh, key)).raise_for_status()
-                lines += live_attacks(http)
-            store.close()
-            report = audit(partial(get, address))
-        whole = f"{report.size} entries, {report.results} results, {len(report.faults)} faults"
-        lines.append(Line("none: verify-log on the server as it is", whole, not report.faults))
-        lines += [Line(f.detail, "", False) for f in report.faults]
-        with sqlite3.connect(database) as db:
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        lines += tampering(database, scratch / "server-keys", scratch)
+        lines += _shown("what a stranger sends", _live(database, scratch))
+        keys = scratch / "server-keys"
+        lines += _shown("tampering with the database", tampering(database, keys, scratch))
         for name in sys.argv[1:] or GROUPS:
             own = scratch / name
             own.mkdir()
-            lines += GROUPS[name](own)
-    width = max(len(line.attack) for line in lines)
-    for line in lines:
-        print(f"{'found ' if line.found else 'MISSED'}  {line.attack:{width}}  {line.outcome}")
+            lines += _shown(name, GROUPS[name](own))
     missed = sum(not line.found for line in lines)
-    print(f"\n{len(lines) - missed} of {len(lines)} as they must be")
+    open_ones = sum(not line.defended for line in lines)
+    print(f"\n{len(lines) - missed} of {len(lines)} as they must be, {open_ones} not defended")
     return 1 if missed else 0
+
+
+def _shown(part: str, lines: Iterable[Line]) -> list[Line]:
+    """Print a part of the table, each line as it comes."""
+    print(f"{part}:", flush=True)
+    shown = []
+    for line in lines:
+        word = "MISSED" if not line.found else "found " if line.defended else "open  "
+        print(f"{word}  {line.attack:{WIDTH}}  {line.outcome}", flush=True)
+        shown.append(line)
+    return shown
+
+
+def _live(database: Path, scratch: Path) -> list[Line]:
+    """Attacks on a running server, and its log as it is after them."""
+    engine = open_engine(f"sqlite:///{database}")
+    migrate.migrate(engine)
+    engine.dispose()
+    lines: list[Line] = []
+    with running_server(f"sqlite:///{database}", scratch) as address:
+        store = Store(f"sqlite:///{database}")
+        with httpx.Client(base_url=address, timeout=60) as http:
+            for key in KEYS:
+                http.post("/api/v1/keys", content=results.enrollment(key), headers=JSON)
+                for step_ns in (1_000_000, 1_100_000):
+                    made = results.make_result(key=key, step_ns=step_ns)
+                    fresh = bind(store, made, datetime.now(UTC), ORIGIN)
+                    submit(http, results.sealed(fresh, key)).raise_for_status()
+            lines += live_attacks(http)
+        store.close()
+        report = audit(partial(get, address))
+    whole = f"{report.size} entries, {report.results} results, {len(report.faults)} faults"
+    lines.append(Line("none: verify-log on the server as it is", whole, not report.faults))
+    lines += [Line(f.detail, "", False) for f in report.faults]
+    with sqlite3.connect(database) as db:
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return lines
 
 
 if __name__ == "__main__":

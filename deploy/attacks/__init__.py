@@ -1,5 +1,5 @@
-"""Attacks of ``make audit``, in groups. A new attack is one entry of :data:`GROUPS` or of the table
-of its group.
+"""Attacks of ``make audit``, in groups. A new attack is a line of its group; a new group is an
+entry of ``GROUPS`` in ``deploy/audit.py``.
 """
 
 from collections.abc import Callable, Iterator
@@ -8,11 +8,15 @@ from typing import NamedTuple
 
 
 class Line(NamedTuple):
-    """One attack: what was tried, what came of it, and whether that is as it must be."""
+    """One attack: what was tried, what came of it, and whether that is as it must be.
+
+    ``defended``: False where nothing protects against it, and the server says so.
+    """
 
     attack: str
     outcome: str
     found: bool
+    defended: bool = True
 
 
 # Makes its attacks, with files of its own in an empty folder.

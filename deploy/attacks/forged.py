@@ -1,16 +1,15 @@
-"""Forged results: traces and witness that are copied, replayed or precomputed. The server
-recomputes in earnest; each must stay below trust level 3.
+"""Forged results: traces that are copied, replayed or precomputed, in ways that are counted, and
+what else a result can forge. The server recomputes in earnest; each must stay below trust level 3.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.forgeries import FORGERIES, KEY, OTHER_KEY, Scene
+from tests.fakes.forgeries import KEY, OTHER_KEY, OTHERS, WAYS, Forgery, Scene
 from tests.fakes.trusted import BEGAN
 
-from bench_protocol.result import Result
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import key_events
@@ -33,15 +32,18 @@ def forged(folder: Path) -> Iterator[Line]:
     scene = Scene(store)
     level, _ = scene.judged(scene.honest())
     yield Line("none: an honest result", f"level {level}", level == TRUSTED)
-    for forge in FORGERIES:
-        yield _sent(scene, forge)
+    ways = [(origin, forge) for origin, forgeries in WAYS.items() for forge in forgeries]
+    for number, (origin, forge) in enumerate(ways, 1):
+        yield _sent(scene, f"way {number} of {len(ways)}, {origin} traces", forge)
+    for forge in OTHERS:
+        yield _sent(scene, "forged", forge)
     store.close()
 
 
-def _sent(scene: Scene, forge: Callable[[Scene], Result]) -> Line:
+def _sent(scene: Scene, what: str, forge: Forgery) -> Line:
     level, verdicts = scene.judged(forge(scene))
     return Line(
-        f"forged: {forge.__name__.replace('_', ' ')}",
+        f"{what}: {forge.__name__.replace('_', ' ')}",
         f"level {level}: {_why(verdicts)}",
         level < TRUSTED,
     )

@@ -1,74 +1,82 @@
-"""Fresh owners: many keys of one person against owners whom the operator has confirmed."""
+"""Fresh owners: many keys of one person, beside older owners and alone."""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from tests.fakes import results, trusted
-from tests.fakes.authority import AUTHORITY
-from tests.fakes.projected import project
+from tests.fakes import loopback, results
+from tests.fakes.crowds import bounds, crowd
+from tests.fakes.loopback import Scene
 
-from bench_protocol import acts
-from bench_server.answers import leaderboard
-from bench_server.answers.filters import BoardFilters
-from bench_server.db import migrate
-from bench_server.db.store import Store
-from bench_server.db.tables import Measurement
-from bench_server.ingest import key_events, moderation
-from bench_server.log import writer
+from bench_server.ranking.owners import ESTABLISHED_AFTER
 
 from . import Line
 
-HONEST_NS = 1_000_000
-FRESH_OWNERS = 40
-# Times of the fresh owners: within twice the confirmed speed, so that no outlier check holds them.
-FRESH_NS = 600_000
+HONEST_NS = 10_000_000
+# Within twice the honest speed, so that no outlier check holds it.
+FAST_NS = 6_000_000
+OLD = tuple(results.private_key(seed) for seed in (1, 2))
+# The seeds of 20 fresh owners, and of 80 more.
+CROWDS = {20: range(100, 120), 100: range(120, 200)}
 
 
 def fresh_owners(folder: Path) -> Iterator[Line]:
-    """Forty fresh keys claim a speed against two confirmed owners, and one another's level 4."""
-    store = Store(f"sqlite:///{folder / 'owners.db'}")
-    migrate.migrate(store.engine)
-    with store.writing() as session:
-        writer.begin(session, AUTHORITY)
-    for number in (1, 2):
-        _sends(store, number, HONEST_NS)
-        owner = acts.first_owner(results.key_id(results.private_key(number)))
-        moderation.decide(store, AUTHORITY, trusted.BEGAN, "confirm", owner=owner)
-    project(store)
-    before = _figure(store)
-    sent = [_sends(store, 10 + number, FRESH_NS) for number in range(FRESH_OWNERS)]
-    after = _figure(store)
-    yield Line(
-        f"{FRESH_OWNERS} fresh owners beside two confirmed ones",
-        f"{before:,.0f} samples/s before and {after:,.0f} after: confirmed owners alone count",
-        before == after,
+    """Crowds beside confirmed owners, beside an established one, and beside fresh ones."""
+    with loopback.scene(f"sqlite:///{folder / 'confirmed.db'}") as scene:
+        scene.enroll(*OLD)
+        for key in OLD:
+            scene.measure(key, HONEST_NS)
+        scene.confirm(*OLD)
+        yield from _beside(scene, "two confirmed owners")
+    with loopback.scene(f"sqlite:///{folder / 'established.db'}") as scene:
+        scene.enroll(OLD[0])
+        scene.measure(OLD[0], HONEST_NS)
+        scene.now += ESTABLISHED_AFTER
+        scene.measure(OLD[0], HONEST_NS)
+        yield from _beside(scene, "an established one")
+    with loopback.scene(f"sqlite:///{folder / 'fresh.db'}") as scene:
+        scene.enroll(*OLD)
+        for key in OLD:
+            scene.measure(key, HONEST_NS)
+        yield _alone(scene)
+
+
+def _beside(scene: Scene, older: str) -> Iterator[Line]:
+    """A crowd of 20, then of 100: place, median and outlier bound stay."""
+    before = _figure(scene), bounds(scene.store)
+    for count, seeds in CROWDS.items():
+        crowd(scene.http, scene.store, seeds, FAST_NS, scene.now)
+        after = _figure(scene), bounds(scene.store)
+        rank, rate = after[0]["rank"], after[0]["samples_per_second"]
+        moved = [name for name in before[0] if before[0][name] != after[0][name]]
+        moved += ["outlier bound"] if before[1] != after[1] else []
+        said = f"moves {', '.join(moved)}" if moved else "no place, median or outlier bound moves"
+        first = scene.board()[0]
+        yield Line(
+            f"{count} fresh owners of one address beside {older}",
+            f"place {rank}, {rate:,.0f} samples/s: {said}",
+            not moved and first["new_owners"] == count,
+        )
+
+
+def _alone(scene: Scene) -> Line:
+    """Where everybody is new, a crowd decides, and the row says that new owners do."""
+    before = _figure(scene)["samples_per_second"]
+    crowd(scene.http, scene.store, CROWDS[20], FAST_NS, scene.now)
+    row = scene.board()[0]
+    after, decides, tier = (
+        row[name] for name in ("samples_per_second", "owners_that_decide", "tier")
     )
-    levels = _levels(store, sent)
-    yield Line(
-        f"{FRESH_OWNERS} fresh owners that reproduce each other",
-        f"level {max(levels)} at most: only confirmed owners reproduce",
-        max(levels) < 4,
+    return Line(
+        "20 fresh owners beside two fresh ones",
+        f"{before:,.0f} samples/s become {after:,.0f}; the row says that {row['new_owners']} new "
+        f"owners decide, and has tier {tier!r}",
+        (decides, tier) == ("new", "new"),
+        defended=False,
     )
-    store.close()
 
 
-def _sends(store: Store, number: int, step_ns: int) -> str:
-    """Enroll a key and send a result that has all that level 3 needs."""
-    key = results.private_key(number)
-    body = results.enrollment(key)
-    key_events.accept(body, store, AUTHORITY, "open", trusted.BEGAN)
-    (identity,) = trusted.send(store, key, [step_ns])
-    return identity
-
-
-def _figure(store: Store) -> float:
-    """The first figure of the board."""
-    with store.reading() as session:
-        filters = BoardFilters.model_validate({"workload": "mnist-cnn"})
-        (board,) = leaderboard.leaderboard(session, filters).boards
-    return board.rows[0].samples_per_second
-
-
-def _levels(store: Store, ids: list[str]) -> list[int]:
-    with store.reading() as session:
-        return [session.get_one(Measurement, one).trust_level or 0 for one in ids]
+def _figure(scene: Scene) -> dict[str, Any]:
+    """The place and the median of the first row."""
+    row = scene.board()[0]
+    return {name: row[name] for name in ("rank", "result_id", "samples_per_second", "tier")}

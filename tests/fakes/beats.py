@@ -1,5 +1,6 @@
 """Beats of made results: honest ones, and agents whose clock runs slow."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,12 @@ from bench_protocol.result import Measurement, Result
 from .authority import AUTHORITY
 
 ROUND_TRIP_NS = 20_000_000
+# Signs the time of a beat: what was signed, and the signature.
+Sign = Callable[[SignedTime], tuple[SignedTime, str]]
+
+
+def signed_here(said: SignedTime) -> tuple[SignedTime, str]:
+    return said, beats.signature(said, AUTHORITY.challenge)
 
 
 def with_beats(
@@ -21,6 +28,7 @@ def with_beats(
     delay_ns: int = 200_000,
     during: tuple[int, ...] = (),
     unanswered: tuple[str, ...] = (),
+    sign: Sign = signed_here,
     **signed: Any,
 ) -> Result:
     """The result with the beats that its agent posted.
@@ -31,6 +39,7 @@ def with_beats(
         delay_ns: from what a beat reports to its sending.
         during: after how many blocks there was another beat.
         unanswered: moments without an answer.
+        sign: the server.
         signed: other members of what the server signed.
     """
     measured = result.measurement
@@ -68,7 +77,7 @@ def with_beats(
             }
             | signed
         )
-        signature = beats.signature(statement, AUTHORITY.challenge)
+        statement, signature = sign(statement)
         made.append(
             Beat.model_validate(
                 {

@@ -223,24 +223,36 @@ def version_1(scene: Scene) -> Result:
     return _plain(witness=False).model_copy(update={"challenge": scene.challenge()})
 
 
-FORGERIES: tuple[Callable[[Scene], Result], ...] = (
-    copied,
-    copied_with_noise,
-    copied_under_the_nonces_seeds,
-    replayed_from_another_challenge,
-    replayed_losses,
-    replayed_movements,
+Forgery = Callable[[Scene], Result]
+# Ways to have traces without training them under the challenge, by where they come from.
+WAYS: dict[str, tuple[Forgery, ...]] = {
+    "copied": (
+        copied,
+        copied_with_noise,
+        copied_under_the_nonces_seeds,
+        both_from_one_optimizer,
+        version_1,
+    ),
+    "replayed": (
+        replayed_from_another_challenge,
+        replayed_losses,
+        replayed_movements,
+        first_loss_only,
+        one_optimizer_only,
+    ),
+    "precomputed": (
+        precomputed_under_an_own_nonce,
+        precomputed_under_a_nonce_in_the_challenges_place,
+        seeds_of_another_nonce,
+    ),
+}
+# Forgeries of something else.
+OTHERS: tuple[Forgery, ...] = (
     no_movements,
-    first_loss_only,
-    one_optimizer_only,
-    both_from_one_optimizer,
-    precomputed_under_an_own_nonce,
-    precomputed_under_a_nonce_in_the_challenges_place,
     challenge_of_another_key,
     smaller_batches,
-    seeds_of_another_nonce,
     public_session,
     copied_witness,
     no_short_traces,
-    version_1,
 )
+FORGERIES = (*(forge for forgeries in WAYS.values() for forge in forgeries), *OTHERS)

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from bench_agent.worker.speed_run import States
 from bench_protocol import seeded, speed_run
 from bench_protocol.recompute.segments import job_of, state_of
 
@@ -78,3 +79,11 @@ class Prover:
                     dz = dx * (values[number] > 0)
         tensors = (t for pair in zip(kernels, biases, strict=True) for t in pair)
         return state_of(tensors)
+
+    def states(self, segments: int, steps: int = speed_run.STEPS, cut: Rounding = exact) -> States:
+        """The states of a whole run."""
+        made, leaf = States(), b""
+        for number in range(segments):
+            start = speed_run.start_seed(self.seed, number, leaf)
+            leaf = made.add(self.segment(start, steps, cut))
+        return made

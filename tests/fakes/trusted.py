@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol import acts
 from bench_protocol.matrix import Cell
-from bench_protocol.result import Challenge, Clocks
+from bench_protocol.result import Challenge, Clocks, Result
 from bench_server.db.store import Store
 from bench_server.ingest import challenges
 from bench_server.ingest.accept import Accepted
@@ -19,6 +20,7 @@ from .projected import settle
 
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 TOOK_NS = 60_000_000_000
+TOOK = timedelta(seconds=TOOK_NS / 1e9)
 
 
 def send(
@@ -33,31 +35,45 @@ def send(
     """Accept a run of a cell that began then, one repeat for each step time; returns the
     results' ids."""
     asked = acts.ChallengeRequest(key_id=results.key_id(key))
-    challenge = challenges.give(acts.payload(asked), store, AUTHORITY, began, 24)
+    given = challenges.give(acts.payload(asked), store, AUTHORITY, began, 24)
+    challenge = Challenge(id=given.id, nonce=given.nonce, server_origin=given.server_origin)
+    sent = made(key, steps_ns, challenge, began=began, cell=cell)
+    raws = [results.sealed(result, key) for result in sent]
+    waiting = Inbox(store, AUTHORITY).accept(raws, began + TOOK)
+    answers = [one.result(30) for one in waiting]
+    assert all(isinstance(answer, Accepted) for answer in answers), answers
+    if projected:
+        settle(store)
+    return [answer.id for answer in answers if isinstance(answer, Accepted)]
+
+
+def made(
+    key: Ed25519PrivateKey,
+    steps_ns: Sequence[int],
+    challenge: Challenge,
+    *,
+    began: datetime = BEGAN,
+    cell: Cell | None = None,
+    **overrides: Any,
+) -> list[Result]:
+    """A run of a cell under a challenge of that time, one repeat for each step time."""
     cell = cell or results.make_cell()
-    finished = began + timedelta(seconds=TOOK_NS / 1e9)
-    began, ended = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (began, finished))
-    bound = Challenge(id=challenge.id, nonce=challenge.nonce, server_origin=challenge.server_origin)
+    start, end = (at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") for at in (began, began + TOOK))
     clocks = Clocks(
-        run_started=began, started=began, finished=ended, signed=ended,
+        run_started=start, started=start, finished=end, signed=end,
         started_ns=0, finished_ns=TOOK_NS, signed_ns=TOOK_NS,
     )  # fmt: skip
-    made = [
+    return [
         results.make_result(
             key=key,
             cell=cell,
             run_id=challenge.id,
             repeat=repeat,
-            challenge=bound,
+            challenge=challenge,
             clocks=clocks,
             measurement=results.make_measurement(cell, step_ns),
             witness=True,
+            **overrides,
         )
         for repeat, step_ns in enumerate(steps_ns, 1)
     ]
-    raws = [results.sealed(result, key) for result in made]
-    answers = [waiting.result(30) for waiting in Inbox(store, AUTHORITY).accept(raws, finished)]
-    assert all(isinstance(answer, Accepted) for answer in answers), answers
-    if projected:
-        settle(store)
-    return [answer.id for answer in answers if isinstance(answer, Accepted)]

@@ -1,14 +1,12 @@
 """Forged results: copied, replayed and precomputed traces stay below trust level 3."""
 
-from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
 from tests.fakes.client import Poster
-from tests.fakes.forgeries import FORGERIES, OTHER_KEY, Scene
+from tests.fakes.forgeries import FORGERIES, OTHER_KEY, WAYS, Forgery, Scene
 from tests.fakes.trusted import BEGAN
 
-from bench_protocol.result import Result
 from bench_server.db.store import Store
 
 
@@ -23,10 +21,15 @@ def test_an_honest_result_reaches_level_3(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
-def test_a_forged_result_stays_below_level_3(
-    scene: Scene, forge: Callable[[Scene], Result]
-) -> None:
+def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> None:
     assert scene.level(forge(scene)) < 3
+
+
+def test_traces_are_forged_in_ten_ways_and_more() -> None:
+    assert set(WAYS) == {"copied", "replayed", "precomputed"}
+    ways = [forge for forgeries in WAYS.values() for forge in forgeries]
+    assert len({forge.__name__ for forge in ways}) == len(ways) == 13
+    assert {*ways} < {*FORGERIES}
 
 
 def test_an_honest_result_after_its_challenge_ended_stays_below_level_3(scene: Scene) -> None:

@@ -3,10 +3,11 @@
 from datetime import timedelta
 
 import pytest
+from fastapi import FastAPI
 from sqlalchemy import select
 from tests.fakes import results, said, trusted
-from tests.fakes.authority import AUTHORITY
-from tests.fakes.client import Poster, bind
+from tests.fakes.client import Poster
+from tests.fakes.crowds import bounds, crowd
 from tests.fakes.projected import project, settle
 from tests.server.test_plans import plan, statements
 from tests.server.test_tiers import decide
@@ -14,11 +15,8 @@ from tests.server.test_tiers import decide
 from bench_protocol import acts
 from bench_server.db.store import Store
 from bench_server.db.tables import Owner
-from bench_server.ingest.accept import Accepted
-from bench_server.ingest.inbox import Inbox
-from bench_server.projection import outliers, reindex
-from bench_server.ranking.owners import ESTABLISHED, ESTABLISHED_AFTER, NEW, establish
-from bench_server.ranking.rows import TABLE
+from bench_server.projection import reindex
+from bench_server.ranking.owners import ESTABLISHED_AFTER, establish
 
 OLD, OTHER = results.private_key(1), results.private_key(2)
 STEP_NS = 10_000_000
@@ -78,26 +76,6 @@ def test_an_owner_is_established_whoever_its_keys_were(post: Poster, store: Stor
     assert established(store) == []
 
 
-def crowd(post: Poster, store: Store, seeds: range) -> None:
-    """A fast result of each of these owners, in three set-ups and on two hardware, in one batch."""
-    brands = ("Intel(R) Core(TM) i7-8700", "Intel(R) Core(TM) i3-8100")
-    raws = []
-    for seed in seeds:
-        key = results.private_key(seed)
-        post.enroll(key)
-        for brand, recipe in ((brands[0], "naive"), (brands[0], "tuned"), (brands[1], "naive")):
-            result = results.make_result(
-                key=key,
-                machine=results.make_machine(brand, seed=seed),
-                cell=results.make_cell(recipe=recipe),
-                step_ns=STEP_NS // 2,
-            )
-            raws.append(results.sealed(bind(store, result, LATER), key))
-    answers = [waiting.result(60) for waiting in Inbox(store, AUTHORITY).accept(raws, LATER)]
-    assert all(isinstance(answer, Accepted) for answer in answers)
-    project(store)
-
-
 def board(post: Poster) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = post.http.get("/api/v1/leaderboard?workload=mnist-cnn").json()[
         "rows"
@@ -105,24 +83,9 @@ def board(post: Poster) -> list[dict[str, object]]:
     return rows
 
 
-def bounds(store: Store) -> list[outliers.OtherOwners]:
-    """What a result of a stranger, and of an established one, is compared with."""
-    with store.reading() as session:
-        connection = session.connection()
-        hardware = select(TABLE.c.id).where(
-            TABLE.c.level == "hardware",
-            TABLE.c.recipe == "naive",
-            TABLE.c.hardware_slug == "intel-core-i7-8700",
-        )
-        id = str(connection.scalar(hardware))
-        places = [outliers.Place(id, "stranger", kind) for kind in (NEW, ESTABLISHED)]
-        found = outliers.others(connection, places)
-        return [found[place] for place in places]
-
-
 @pytest.mark.parametrize("kind", ["established", "confirmed"])
 def test_a_hundred_new_owners_move_no_place_median_or_bound(
-    post: Poster, store: Store, kind: str
+    app: FastAPI, post: Poster, store: Store, kind: str
 ) -> None:
     trusted.send(store, OLD, [STEP_NS])
     if kind == "established":
@@ -131,7 +94,8 @@ def test_a_hundred_new_owners_move_no_place_median_or_bound(
         decide(store, "confirm", owner=label())
     (before,), bound = board(post), bounds(store)
     assert bound[0].owners == 1
-    crowd(post, store, range(100, 200))
+    app.state.clock = lambda: LATER
+    crowd(post.http, store, range(100, 200), STEP_NS // 2, LATER)
     first, *others = board(post)
     counts = ("owners", "new_owners")
     assert [first[name] for name in counts] == [101, 100]

@@ -9,7 +9,6 @@ import base64
 import os
 import secrets
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -23,12 +22,12 @@ from typing import Any
 
 import httpx
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 from tests.agent.test_resume import OPEN, Quiet
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
+from tests.fakes.loopback import Listening
 from tests.fakes.projected import Projected
 
 from bench_agent.base.home import Home
@@ -113,7 +112,7 @@ class Network:
 
 
 class LoopbackServer:
-    """uvicorn in a thread, on a port that stays the same when it restarts."""
+    """A server in a world."""
 
     def __init__(self, database: str) -> None:
         self.world = World()
@@ -125,33 +124,9 @@ class LoopbackServer:
         app = create_app(
             settings, self.store, lambda: self.world.wall(), AUTHORITY, fresh_seconds=0
         )
-        self._app = Network(app, self)
-        self.port = 0
-        self.start()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        config = uvicorn.Config(self._app, port=self.port, log_level="error", lifespan="off")
-        self._server = uvicorn.Server(config)
-        listening = socket.socket()
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listening.bind(("127.0.0.1", self.port))
-        self.port = listening.getsockname()[1]
-        self._thread = threading.Thread(
-            target=self._server.run, kwargs={"sockets": [listening]}, daemon=True
-        )
-        self._thread.start()
-        deadline = time.monotonic() + WAIT_SECONDS
-        while not self._server.started:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
-
-    def stop(self) -> None:
-        self._server.should_exit = self._server.force_exit = True
-        self._thread.join(WAIT_SECONDS)
+        self._listening = Listening(Network(app, self))
+        self.address = self._listening.address
+        self.start, self.stop = self._listening.start, self._listening.stop
 
     def beats_verdict(self, result: Result) -> dict[str, Any]:
         page = httpx.get(f"{self.address}/api/v1/results").json()

@@ -1,0 +1,123 @@
+"""Witnessed runs: provers that leave steps out, compute less precisely, or train something else.
+
+The server recomputes in earnest. Runs have four segments, all of which are opened, unless the
+prover guesses which ones are.
+"""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from secrets import token_hex
+
+import httpx
+from tests.fakes import results
+from tests.fakes.live import running_server
+from tests.fakes.speed_prover import Prover, bfloat16, tf32
+from tests.fakes.speed_runs import Run, invented_states
+
+from bench_agent.worker.speed_run import States
+from bench_protocol import speed_run
+from bench_server.db import migrate
+from bench_server.db.store import open_engine
+
+from . import Line
+
+SETTINGS = {
+    "BENCH_SERVER_RECOMPUTE": "yes",
+    "BENCH_SERVER_WITNESS_RUNS_A_DAY": "100",
+    "BENCH_SERVER_ADDRESS_RATE": "off",
+}
+SEGMENTS = speed_run.LEAST_SEGMENTS
+MANY_SEGMENTS, GUESSED = 20, (3, 7, 12, 18)
+STEPS_LEFT = speed_run.STEPS * 4 // 5
+# The server answers a question about a run after so long at most.
+WAIT_SECONDS, WAITS = 15, 12
+Train = Callable[[Run], States]
+
+
+def witnessed(folder: Path) -> Iterator[Line]:
+    """An honest run, provers that the recomputation refutes, and openings that the root refuses."""
+    database = f"sqlite:///{folder / 'witnessed.db'}"
+    engine = open_engine(database)
+    migrate.migrate(engine)
+    engine.dispose()
+    with (
+        running_server(database, folder, **SETTINGS) as address,
+        httpx.Client(base_url=address, timeout=60) as http,
+    ):
+        key = results.enrollment()
+        http.post("/api/v1/keys", content=key, headers={"Content-Type": "application/json"})
+        honest = _trained(http, lambda run: Prover(run.seed).states(SEGMENTS))
+        said = _judged(honest)
+        yield Line("none: an honest prover in float32", *_outcome(said, "witnessed"))
+        size = http.get("/api/v1/log").json()["size"]
+        for attack, train in _provers(honest.states).items():
+            said = _judged(_trained(http, train))
+            yield Line(attack, *_outcome(said, "refuted"))
+        yield from _other_roots(http, honest)
+        grown = http.get("/api/v1/log").json()["size"] - size
+        yield Line("the same: what the log states", f"{grown} statements", grown == 0)
+
+
+def _provers(of_another_nonce: States) -> dict[str, Train]:
+    """What is trained, by the attack."""
+    return {
+        "a fifth of the steps left out": lambda run: Prover(run.seed).states(SEGMENTS, STEPS_LEFT),
+        "states in TF32": lambda run: Prover(run.seed).states(SEGMENTS, cut=tf32),
+        "states in bfloat16": lambda run: Prover(run.seed).states(SEGMENTS, cut=bfloat16),
+        "states of another nonce": lambda run: of_another_nonce,
+        "states precomputed before the beacon": _precomputed,
+        "only those openings trained that are guessed": _guessed,
+    }
+
+
+def _precomputed(run: Run) -> States:
+    """Trained under this nonce and a beacon that is guessed."""
+    return Prover(speed_run.seed_of(run.nonce, token_hex(32))).states(SEGMENTS)
+
+
+def _guessed(run: Run) -> States:
+    """Four of twenty segments are trained."""
+    prover, states, leaf = Prover(run.seed), States(), b""
+    empty = bytes(speed_run.state_bytes())
+    for number in range(MANY_SEGMENTS):
+        start = speed_run.start_seed(run.seed, number, leaf)
+        leaf = states.add(prover.segment(start) if number in GUESSED else empty)
+    return states
+
+
+def _trained(http: httpx.Client, train: Train) -> Run:
+    """A run that is sent whole."""
+    run = Run(http)
+    run.begin()
+    run.states = train(run)
+    return run.send()
+
+
+def _judged(run: Run) -> dict[str, object]:
+    """The server's answer, once it has recomputed the run."""
+    for _ in range(WAITS):
+        answer = run.answer(WAIT_SECONDS)
+        if answer["state"] != "waiting":
+            break
+    return answer
+
+
+def _outcome(said: dict[str, object], wanted: str) -> tuple[str, bool]:
+    words = said["state"] if said["reason"] is None else f"{said['state']}: {said['reason']}"
+    return str(words), said["state"] == wanted
+
+
+def _other_roots(http: httpx.Client, honest: Run) -> Iterator[Line]:
+    """A run is committed to states that nobody trained; right ones follow."""
+    run = Run(http, states=invented_states(SEGMENTS))
+    run.begin()
+    run.commit()
+    run.states = honest.states
+    second, opened = run.send_root(), run.put(run.opened[0])
+    for attack, answer, status in (
+        ("a second root", second, 409),
+        ("openings of a second root", opened, 422),
+    ):
+        said = answer.json()
+        outcome = f"{answer.status_code} {said['code']}: {said['detail']}"
+        yield Line(attack, outcome, answer.status_code == status)
