@@ -126,6 +126,10 @@ def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -
         "all => all.map(one => one.getBoundingClientRect().height).sort((a, b) => a - b)"
     )
     assert heights[len(heights) // 2] <= 45
+    signs = page.locator("table.ranking thead button.help").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().top)"
+    )
+    assert len(set(signs)) == 1
     page.locator("table.ranking tbody tr").nth(20).evaluate("one => one.scrollIntoView()")
     top = page.get_by_role("columnheader", name="Spread").bounding_box()
     assert top is not None
