@@ -15,11 +15,12 @@ from tests.fakes.results import key_id, make_result, private_key
 
 from bench_agent.base.errors import ServerUnreachable
 from bench_agent.cli import setup
-from bench_agent.cli.submit import _level_1_note
+from bench_agent.cli.submit import _ask_about_disturbed, _level_1_note
 from bench_agent.remote import batch
 from bench_agent.remote.client import LINE_WAIT_SECONDS, Client
 from bench_agent.remote.outbox import Outbox
 from bench_agent.remote.submit import submit
+from bench_protocol.result import Warn
 
 Handler = Callable[[httpx.Request], httpx.Response]
 # Status and document of one line's answer.
@@ -407,6 +408,23 @@ def test_a_question_shows_what_it_is_about_until_it_is_answered(
     with nullcontext() if agrees else pytest.raises(typer.Abort):
         setup.ask("Agree, and send?", False, lambda: shown.append(1))
     assert len(shown) == views
+
+
+def test_disturbed_results_are_asked_about_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(typer, "get_text_stream", lambda name: Terminal())
+    monkeypatch.setattr(typer, "confirm", lambda words, **options: asked.append(words))
+    outbox = outbox_with(tmp_path, 1)
+    _ask_about_disturbed(outbox, False)
+    assert asked == []
+    load = Warn(code="other_load", figures={"busy_cores": 6.0, "cores": 8.0})
+    put(outbox, make_result(key=KEY, warnings=(load,)), KEY)
+    _ask_about_disturbed(outbox, True)
+    assert asked == []
+    _ask_about_disturbed(outbox, False)
+    assert asked[0].startswith("1 of 2 results are not worth sharing: ")
 
 
 class Terminal:

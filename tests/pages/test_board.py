@@ -17,6 +17,9 @@ SMALL = """() => [...document.querySelectorAll('main a, main button, main summar
                      return box.width < 24 || box.height < 24 - 0.01; })
     .map(one => one.outerHTML.slice(0, 120))"""
 
+BOXES_WITHIN_ROWS = """() => [...document.querySelectorAll('tr .pick label')].every(one =>
+    one.getBoundingClientRect().right < one.closest('tr').getBoundingClientRect().right + 0.5)"""
+
 
 def names(page: Page) -> list[str]:
     return page.locator("table.ranking a.name").all_inner_texts()
@@ -126,6 +129,10 @@ def test_rows_are_dense_and_heads_stay_in_view(browser: Browser, fleet: Fleet) -
         "all => all.map(one => one.getBoundingClientRect().height).sort((a, b) => a - b)"
     )
     assert heights[len(heights) // 2] <= 45
+    signs = page.locator("table.ranking thead button.help").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().top)"
+    )
+    assert len(set(signs)) == 1
     page.locator("table.ranking tbody tr").nth(20).evaluate("one => one.scrollIntoView()")
     top = page.get_by_role("columnheader", name="Spread").bounding_box()
     assert top is not None
@@ -139,6 +146,7 @@ def test_what_can_be_pressed_is_large_enough(browser: Browser, fleet: Fleet, wid
     for address in ("/", BOARD, f"/compare?ids={THREE}", "/hardware/nvidia-h200"):
         page.goto(f"{fleet.address}{address}")
         assert not (found := page.evaluate(SMALL)), (address, "\n".join(found))
+        assert page.evaluate(BOXES_WITHIN_ROWS), address
     page.close()
 
 

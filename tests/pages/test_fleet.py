@@ -336,6 +336,8 @@ def test_a_result_shows_its_trace_receipt_and_telemetry(browser: Browser, fleet:
     shown = page.locator("section[aria-labelledby=conformance] table").first.locator("tbody tr")
     expect(shown).to_have_count(len(trace))
     expect(shown.first).to_contain_text(f"{trace[0]:.7f}")
+    section = page.locator("section[aria-labelledby=conformance]")
+    expect(section).to_contain_text("After the timing, the same step trains a small job")
     sensors = answer["result"]["telemetry"]["columns"]
     expect(page.locator(".multiples figure")).to_have_count(len(sensors))
     receipt = httpx.get(f"{fleet.address}/api/v1/results/{fleet.result}/receipt", timeout=30).json()

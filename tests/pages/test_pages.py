@@ -37,6 +37,10 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     expect(page.get_by_role("heading", level=1)).to_have_text(
         re.compile("^NVIDIA H200 trains 2.06 times as fast as Apple M2 Max")
     )
+    expect(page.locator(".things li").nth(1)).to_contain_text("Takes 2.06 times as long")
+    expect(page.locator(".things li").nth(1)).to_contain_text(
+        re.compile(r"95 % CI 1\.7\d to 2\.4\d")
+    )
     page.get_by_text("2 rows as a table").click()
     expect(page.locator("table.comparison").first).to_contain_text("95 % CI 0.412× to 0.573×")
     context.close()

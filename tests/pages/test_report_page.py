@@ -53,6 +53,9 @@ def test_with_a_server_it_has_the_rank_and_the_hardware_above_and_below(
     outbox.mark_sent(entry, {"id": site.measured})
     answer = CliRunner().invoke(app, ["report", "--server", site.address, "--output", "-"])
     assert answer.exit_code == 0, answer.stderr
-    assert "This machine is 2nd of 4 on fashion-mlp. Its page: <code>http://" in answer.stdout
+    assert (
+        f"This machine is 2nd of 5 on mnist-cnn. Its page: <code>{site.address}/machines/"
+        in answer.stdout
+    )
     assert "1st: NVIDIA H200, tensorflow tuned" in answer.stdout
-    assert "3rd: Intel Xeon Platinum 8481C" in answer.stdout
+    assert "3rd: Apple M2 Max (12-core CPU), tensorflow naive" in answer.stdout

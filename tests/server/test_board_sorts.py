@@ -132,3 +132,21 @@ def test_scores_are_those_of_the_family(filled: Poster) -> None:
     answer = filled.http.get("/api/v1/leaderboard?family=apple-m").json()
     assert {one["hardware_slug"].split("-")[0] for one in answer["scores"]} <= {"apple"}
     assert len(answer["scores"]) < len(filled.http.get("/api/v1/leaderboard").json()["scores"])
+
+
+@pytest.mark.parametrize(
+    ("query", "heading"),
+    [
+        ("workload=mnist-cnn", "NVIDIA H200 trains mnist-cnn fastest"),
+        ("group=setup", "NVIDIA H200 trains mnist-cnn fastest"),
+        (
+            "workload=mnist-cnn&family=cpu",
+            "CPUs: Apple M2 Max (12-core CPU) trains mnist-cnn fastest",
+        ),
+        ("workload=mnist-cnn&family=radeon", "Radeon: no ranked results yet"),
+        ("family=radeon", "Radeon: no ranked results yet"),
+        ("workload=fashion-lstm", "Who trains fashion-lstm fastest?"),
+    ],
+)
+def test_the_heading_is_the_finding(filled: Poster, query: str, heading: str) -> None:
+    assert f"<h1>{heading}</h1>" in filled.http.get(f"/?{query}").text

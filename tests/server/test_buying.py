@@ -17,7 +17,7 @@ from bench_protocol.result import Energy
 from bench_server import price_list
 from bench_server.answers import specifications
 from bench_server.settings import Settings
-from bench_server.web.scatter import CHARACTER, NARROW, WIDE, Box, Dot, scatter
+from bench_server.web.scatter import BOLD, CHARACTER, NARROW, WIDE, Box, Dot, scatter
 
 CUDA, METAL = Device(kind="cuda"), Device(kind="metal")
 RTX, OTHER, MAC = "nvidia-geforce-rtx-4090", "nvidia-geforce-rtx-3090", "apple-m2-max-30-core-gpu"
@@ -277,6 +277,18 @@ def test_what_a_scatter_plot_is_about_has_a_label_in_any_case() -> None:
         assert plot.dots[0].dot.own
         assert plot.dots[0].narrow
         assert plot.dots[0].wide
+
+
+def test_what_a_scatter_plot_is_about_stays_within_a_phone() -> None:
+    """Its label fits on neither side of a dot in the middle, and its neighbours are close."""
+    label = "Apple M2 Max (30-core GPU)"
+    crowd = [Dot(10 * 1.5**n, 100 + n % 3, "x", "other", "") for n in range(11)]
+    plot = scatter("t", "x", "y", [*crowd, Dot(75, 101, label, "o", "", True)], str, str)
+    assert plot is not None
+    (own, *_), (width, height) = plot.dots, NARROW
+    assert own.narrow
+    box = own.narrow.box(own.x / 100 * width, own.y / 100 * height, CHARACTER * BOLD * len(label))
+    assert 0 <= box.left < box.right <= width
 
 
 def test_one_dot_is_no_chart() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 import stat
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -259,3 +260,20 @@ def test_keys_are_made_once_and_kept_private(tmp_path: Path) -> None:
     (folder / "log.pem").write_text("nonsense")
     with pytest.raises(KeysProblem, match="not a PEM private key"):
         load_authority(ORIGIN, folder)
+
+
+def test_the_page_of_the_log_goes_back_to_its_first_entry(post: Poster) -> None:
+    post.enroll()
+    for run in range(30):
+        post.made(run_id=f"{run:032x}")
+    size = post.http.get("/api/v1/log").json()["size"]
+    shown: list[int] = []
+    path: str | None = "/log"
+    while path:
+        page = post.http.get(path).text
+        shown += map(int, re.findall(r'<th scope="row" class="number">(\d+)<', page))
+        older = re.search(r'href="(/log[?]before=\d+)#entries" rel="next"', page)
+        path = older[1] if older else None
+    assert shown == list(range(size))[::-1]
+    assert 'href="/log#entries" rel="prev"' in page
+    assert post.http.get("/log?before=0").status_code == 422

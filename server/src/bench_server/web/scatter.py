@@ -15,16 +15,20 @@ FEW_TICKS = 3
 CHARACTER, LINE, GAP, BOLD = 7.2, 15, 9, 1.1
 
 
+# The share of a label that is left of its anchor.
+BEFORE = {"start": 0.0, "middle": 0.5, "end": 1.0}
+
+
 class Label(NamedTuple):
     """Where a label is, in pixels from its dot: its anchor, and its baseline below the dot."""
 
     dx: int
     dy: int
-    anchor: Literal["start", "end"]
+    anchor: Literal["start", "middle", "end"]
 
     def box(self, x: float, y: float, length: float) -> "Box":
         """The label of a dot at x and y."""
-        start = x + self.dx - (length if self.anchor == "end" else 0)
+        start = x + self.dx - length * BEFORE[self.anchor]
         return Box(start, y + self.dy - LINE + 4, start + length, y + self.dy + 4)
 
 
@@ -33,6 +37,7 @@ BESIDE = (Label(GAP, 4, "start"), Label(-GAP, 4, "end"))
 LABELS = (
     *BESIDE,
     *(Label(5, -11, "end"), Label(5, 20, "end"), Label(-5, -11, "start"), Label(-5, 20, "start")),
+    *(Label(0, -11, "middle"), Label(0, 20, "middle")),
 )
 
 
@@ -119,7 +124,8 @@ def _labels(
     dots: Sequence[Dot], places: Sequence[tuple[float, float]], size: tuple[int, int]
 ) -> list[Label | None]:
     """The label of each dot, the first dots first, so that none leaves the plot or covers a dot or
-    another label. What the plot is about has one in any case."""
+    another label. What the plot is about has one in any case: over others if it must, and beyond
+    the plot only where it is too long for it."""
     width, height = size
     centres = [(x / 100 * width, y / 100 * height) for x, y in places]
     taken = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in centres]
@@ -127,9 +133,15 @@ def _labels(
     for number, (dot, (x, y)) in enumerate(zip(dots, centres, strict=True)):
         length = CHARACTER * len(dot.label) * (BOLD if dot.own else 1)
         others = taken[:number] + taken[number + 1 :]
+        beside = BESIDE[x > width / 2] if dot.own else None
         label = next(
-            (one for one in LABELS if _fits(one.box(x, y, length), others, width, height)),
-            BESIDE[x > width / 2] if dot.own else None,
+            (
+                one
+                for covered in ((others, ()) if dot.own else (others,))
+                for one in LABELS
+                if _fits(one.box(x, y, length), covered, width, height)
+            ),
+            beside,
         )
         found.append(label)
         if label is not None:

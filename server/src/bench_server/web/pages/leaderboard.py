@@ -64,7 +64,7 @@ class LeaderboardPage:
     at least two different items that can be selected and compared. ``board_hrefs``: the address of
     each board alone, with these filters; ``next_href``: the next rows of the first one;
     ``sections``: the rows of each board; ``scopes``: scopes of energy, if there is a choice.
-    ``scores`` and ``chart``: all hardware by score, where all workloads are shown; ``searched``:
+    ``chart``: all hardware by score, where all workloads are shown; ``searched``:
     the rows are those of some hardware, with their ranks on the whole board.
     ``figure_asked``: words for a figure that not all results have; ``nobody_yet``: no filter is set
     and there are no results."""
@@ -84,7 +84,6 @@ class LeaderboardPage:
     next_href: str | None
     filters: BoardFilters
     boards: tuple[Board, ...]
-    scores: tuple[HardwareScore, ...]
     chart: DotPlot | None
     sections: tuple[tuple[Section, ...], ...]
     workloads: tuple[Choice, ...]
@@ -146,7 +145,6 @@ def leaderboard_page(
         else None,
         filters=filters,
         boards=shown,
-        scores=scores,
         chart=_chart(scores, filters.q),
         sections=tuple(_sections(board.rows) for board in shown),
         workloads=tuple(
