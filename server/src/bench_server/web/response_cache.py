@@ -11,10 +11,12 @@ from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ..db.store import Store
+from ..db.store import UNAVAILABLE, Store
 from ..projection import position
+from . import problems
 
 AS_OF_HEADER = "trainmark-as-of"
 # Paths whose answers follow from no log entry, or name the entries themselves.
@@ -41,7 +43,11 @@ class AsOf:
         if scope["type"] != "http" or scope["method"] != "GET" or path.startswith(WITHOUT_AS_OF):
             await self.app(scope, receive, send)
             return
-        as_of = await run_in_threadpool(_position, scope["app"].state.store)
+        try:
+            as_of = await run_in_threadpool(_position, scope["app"].state.store)
+        except UNAVAILABLE as error:  # the application's handlers are inside of this middleware
+            await problems.unavailable(Request(scope), error)(scope, receive, send)
+            return
         scope.setdefault("state", {})["as_of"] = as_of
 
         async def with_header(message: Message) -> None:
