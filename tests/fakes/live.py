@@ -1,5 +1,6 @@
 """A real ``bench-server`` process on a free loopback port."""
 
+import importlib
 import multiprocessing
 import os
 import re
@@ -30,7 +31,12 @@ def running_server(database_url: str, home: Path, **settings: str) -> Iterator[s
 
 
 class Program:
-    """``bench-server`` with some arguments in a process of its own."""
+    """``bench-server`` with some arguments in a process of its own.
+
+    ``entry``: the module whose ``main`` is given the arguments.
+    """
+
+    entry = "bench_server.cli.main"
 
     def __init__(self, database_url: str, home: Path, *arguments: str, **settings: str) -> None:
         environment = os.environ | {
@@ -41,9 +47,19 @@ class Program:
         }
         self._log = home / "server.log"
         self._output, out = FORKS.Pipe(duplex=False)
-        self._process = FORKS.Process(target=_run, args=(arguments, environment, out, self._log))
+        self._process = FORKS.Process(
+            target=_run, args=(self.entry, arguments, environment, out, self._log)
+        )
         self._process.start()
         out.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
 
     def lines(self, count: int) -> str:
         """The first lines that it prints."""
@@ -75,10 +91,9 @@ class Program:
 
 
 def _run(
-    arguments: tuple[str, ...], environment: dict[str, str], out: Connection, log: Path
+    entry: str, arguments: tuple[str, ...], environment: dict[str, str], out: Connection, log: Path
 ) -> None:
-    from bench_server.cli.main import main
-
+    main = importlib.import_module(entry).main
     os.environ.clear()
     os.environ.update(environment)
     with Path(os.devnull).open() as nothing, log.open("a") as file:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 # As superuser the programs refuse to run; these accounts exist nearly everywhere.
 UNPRIVILEGED = ("postgres", "nobody")
@@ -64,24 +64,46 @@ class Cluster:
 
     def create(self, database: str) -> None:
         """Make an empty database."""
+        self.execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+
+    def execute(self, statement: str) -> None:
+        """Run a statement as superuser, outside of a transaction."""
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"
         with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f'CREATE DATABASE "{database}" TEMPLATE template0')
+            connection.execute(statement)
+
+    def restart(self, mode: Literal["fast", "immediate"]) -> None:
+        """Stop and start it with the same options; ``immediate`` is a crash. Without a running
+        server only start it."""
+        _run(
+            self.bin / "pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log",
+            "-m", mode, "-w", "restart",
+        )  # fmt: skip
+
+    def ensure_running(self) -> None:
+        """Start it if it has ended, as a crash while its disk is full can end it."""
+        import psycopg
+
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            self.restart("immediate")
 
     def stop(self) -> None:
         _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(*, durable: bool = False, port: int | None = None) -> Cluster:
+def start(*, durable: bool = False, port: int | None = None, folder: Path | None = None) -> Cluster:
     """Make and start a cluster; as durable as tests need, which is not at all, or as it comes.
 
     Args:
         port: of loopback, where roles need their passwords; without one it has the socket only.
+        folder: in which its own folder is made; without one that of temporary files.
     """
-    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-", dir=folder))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark")
