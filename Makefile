@@ -32,7 +32,7 @@ SWITCH := $(if $(COMPLETE),--complete)
 # A test's neighbours stay with it, and what they share is made once for them.
 PYTEST := $(BIN)/python -m pytest --numprocesses $(JOBS) --dist worksteal $(SWITCH)
 
-.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks
+.PHONY: help install frameworks demo test test-all test-deploy lint types audit audit-dependencies faults serve migrate screenshots check-pins check-mac release-check clean benchmark-accuracy benchmark-fidelity benchmark-recipes benchmark-server benchmark-sizes benchmark-beats benchmark-asks test-faults test-soak
 
 help: ## Show the targets.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-20s%s\n", $$1, $$2}' Makefile
@@ -89,6 +89,12 @@ audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin 
 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
 	@MUTATIONS=$(or $(MUTATIONS),10000) $(BIN)/python deploy/audit.py $(ARGS)
+
+test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (15 minutes; KILLS=1000; ARGS="--only proxy").
+	@PYTHONPATH=. $(BIN)/python -m deploy.check_outages $(ARGS)
+
+test-soak: $(VENV)/installed-dev ## Mixed load for MINUTES=30: is the memory of server and agent flat (ARGS="--database postgresql")?
+	@PYTHONPATH=. $(BIN)/python -m deploy.check_outages.soak $(ARGS)
 
 faults: $(VENV)/installed-dev frameworks ## Plant faults in the agent, and show which check detects each (a quarter of an hour; ARGS="--only B1,B17").
 	@PYTHONPATH=. nice $(BIN)/python -m benchmarks.faults $(ARGS)

@@ -1,5 +1,6 @@
 """A real ``bench-server`` process on a free loopback port."""
 
+import importlib
 import logging
 import multiprocessing
 import os
@@ -34,8 +35,13 @@ def running_server(
 
 
 class Program:
-    """``bench-server`` with some arguments in a process of its own. ``log_level``: of every logger
-    of the process, which writes to ``server.log``; None leaves the program's."""
+    """``bench-server`` with some arguments in a process of its own.
+
+    ``entry``: the module whose ``main`` is given the arguments. ``log_level``: of every logger of
+    the process, which writes to ``server.log``; None leaves the program's.
+    """
+
+    entry = "bench_server.cli.main"
 
     def __init__(
         self,
@@ -55,10 +61,18 @@ class Program:
         self._log = home / "server.log"
         self._output, out = FORKS.Pipe(duplex=False)
         self._process = FORKS.Process(
-            target=_run, args=(arguments, environment, out, self._log, log_level)
+            target=_run, args=(self.entry, arguments, environment, out, self._log, log_level)
         )
         self._process.start()
         out.close()
+
+    @property
+    def pid(self) -> int:
+        assert self._process.pid is not None
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
 
     def lines(self, count: int) -> str:
         """The first lines that it prints."""
@@ -90,14 +104,14 @@ class Program:
 
 
 def _run(
+    entry: str,
     arguments: tuple[str, ...],
     environment: dict[str, str],
     out: Connection,
     log: Path,
     log_level: int | None,
 ) -> None:
-    from bench_server.cli.main import main
-
+    main = importlib.import_module(entry).main
     os.environ.clear()
     os.environ.update(environment)
     with Path(os.devnull).open() as nothing, log.open("a") as file:

@@ -11,7 +11,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 # As superuser the programs refuse to run; these accounts exist nearly everywhere.
 UNPRIVILEGED = ("postgres", "nobody")
@@ -69,13 +69,14 @@ class Cluster:
     def create(self, database: str, owner: str | None = None) -> None:
         """Make an empty database."""
         owner = owner or self.user
-        self._execute(f'CREATE DATABASE "{database}" OWNER {owner} TEMPLATE template0')
+        self.execute(f'CREATE DATABASE "{database}" OWNER {owner} TEMPLATE template0')
 
     def drop(self, database: str) -> None:
         """Remove a database."""
-        self._execute(f'DROP DATABASE "{database}"')
+        self.execute(f'DROP DATABASE "{database}"')
 
-    def _execute(self, statement: str) -> None:
+    def execute(self, statement: str) -> None:
+        """Run a statement as superuser, outside of a transaction."""
         import psycopg
 
         address = f"host={self.folder} user={self.user} dbname=postgres"
@@ -127,18 +128,36 @@ class Cluster:
             *("-o", f"-c listen_addresses= -k {self.folder} {options}", "-w", "start"),
         )
 
+    def restart(self, mode: Literal["fast", "immediate"]) -> None:
+        """Stop and start it with the same options; ``immediate`` is a crash. Without a running
+        server only start it."""
+        _run(
+            self.bin / "pg_ctl", "-D", self.folder / "data", "-l", self.folder / "log",
+            "-m", mode, "-w", "restart",
+        )  # fmt: skip
+
+    def ensure_running(self) -> None:
+        """Start it if it has ended, as a crash while its disk is full can end it."""
+        import psycopg
+
+        try:
+            self.execute("SELECT 1")
+        except psycopg.OperationalError:
+            self.restart("immediate")
+
     def stop(self) -> None:
         _run(self.bin / "pg_ctl", "-D", self.folder / "data", "-m", "immediate", "-w", "stop")
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def start(*, durable: bool = False, port: int | None = None) -> Cluster:
+def start(*, durable: bool = False, port: int | None = None, folder: Path | None = None) -> Cluster:
     """Make and start a cluster; as durable as tests need, which is not at all, or as it comes.
 
     Args:
         port: of loopback, where roles need their passwords; without one it has the socket only.
+        folder: in which its own folder is made; without one that of temporary files.
     """
-    folder = _folder()
+    folder = _folder(folder)
     cluster = Cluster(folder, _programs_for_account(folder), "trainmark", port or 5432)
     data = folder / "data"
     _run(
@@ -150,9 +169,9 @@ def start(*, durable: bool = False, port: int | None = None) -> Cluster:
     return cluster
 
 
-def _folder() -> Path:
+def _folder(parent: Path | None = None) -> Path:
     """A new folder that the account of the programs may write to."""
-    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-"))
+    folder = Path(tempfile.mkdtemp(prefix="trainmark-pg-", dir=parent))
     if "user" in _as_user():
         shutil.chown(folder, _as_user()["user"])
     return folder

@@ -6,10 +6,20 @@ from typing import Any
 
 import httpx
 from fastapi import FastAPI
+from sqlalchemy import select
 from starlette.concurrency import run_in_threadpool
 from starlette.types import Receive, Scope, Send
 
 from bench_server.db.store import Store
+from bench_server.db.tables import (
+    Aggregate,
+    EnvironmentRow,
+    Measurement,
+    Owner,
+    OwnerSpread,
+    SigningKey,
+    Submission,
+)
 from bench_server.projection.projector import Projector
 from bench_server.recompute.worker import Compute, Recomputer
 from bench_server.web.response_cache import FRESH_SECONDS
@@ -18,6 +28,22 @@ from .authority import AUTHORITY
 from .seeding import invented
 
 SETTLED_SECONDS = 30
+PROJECTED = (
+    *(Measurement, Aggregate, OwnerSpread, EnvironmentRow),
+    *(Owner, SigningKey, Submission),
+)
+
+
+def rows(store: Store) -> list[list[dict[str, Any]]]:
+    """Every row of the projected tables, and what the projector stores of submissions."""
+    with store.reading() as session:
+        return [
+            sorted(
+                (row.model_dump() for row in session.scalars(select(table))),
+                key=lambda row: str(row.get("submission_id") or sorted(row.items(), key=str)),
+            )
+            for table in PROJECTED
+        ]
 
 
 def project(store: Store) -> None:

@@ -17,7 +17,7 @@ from sqlalchemy import select
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from tests.fakes.projected import project
+from tests.fakes.projected import project, rows
 from tests.server.test_plans import statements
 from typer.testing import CliRunner
 
@@ -28,12 +28,7 @@ from bench_server.cli.main import main as cli
 from bench_server.cli.project import projecting
 from bench_server.db.store import Store
 from bench_server.db.tables import (
-    Aggregate,
-    EnvironmentRow,
     Measurement,
-    Owner,
-    OwnerSpread,
-    SigningKey,
     Submission,
     Table,
     table_of,
@@ -44,10 +39,6 @@ from bench_server.projection import changes, position, reindex
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
-PROJECTED = (
-    *(Measurement, Aggregate, OwnerSpread, EnvironmentRow),
-    *(Owner, SigningKey, Submission),
-)
 KEYS = [results.private_key(seed) for seed in range(1, 5)]
 IDS = [results.key_id(key) for key in KEYS]
 LOAD = (Warn(code="other_load", figures={"busy_cores": 2.0, "cores": 12.0}),)
@@ -61,18 +52,6 @@ def unprojected(app: FastAPI) -> Poster:
     for key in KEYS:
         post.enroll(key)
     return post
-
-
-def rows(store: Store) -> list[list[dict[str, Any]]]:
-    """Every row of the projected tables, and what the projector stores of submissions."""
-    with store.reading() as session:
-        return [
-            sorted(
-                (row.model_dump() for row in session.scalars(select(table))),
-                key=lambda row: str(row.get("submission_id") or sorted(row.items(), key=str)),
-            )
-            for table in PROJECTED
-        ]
 
 
 # -- the same rows, however they come about --------------------------------------------------------

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
+import time_machine
 from fastapi.testclient import TestClient
 from sqlalchemy import event
 from sqlmodel import select
@@ -40,6 +41,13 @@ def test_an_address_is_held_back(store: Store) -> None:
     assert 1 <= int(refused.headers["retry-after"]) <= 60
     assert refused.headers["x-content-type-options"] == "nosniff"
     assert http.get("/healthz").status_code == 200
+
+
+def test_a_clock_that_is_set_back_keeps_nobody_out(store: Store) -> None:
+    http = client(store, address_rate="3/minute")
+    with time_machine.travel(timedelta(days=1)):
+        assert [http.get("/api/v1/workloads").status_code for _ in range(4)] == [200] * 3 + [429]
+    assert [http.get("/api/v1/workloads").status_code for _ in range(4)] == [200] * 3 + [429]
 
 
 def test_a_key_is_held_back_and_no_other(store: Store) -> None:

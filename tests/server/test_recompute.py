@@ -246,6 +246,14 @@ def test_no_job_is_taken_twice(store: Store, sent: list[str]) -> None:
     assert jobs.take(store, NOW + jobs.LEASE + timedelta(seconds=1)) is not None
 
 
+def test_a_lease_from_before_the_clock_was_set_back_has_ended(
+    store: Store, sent: list[str]
+) -> None:
+    taken = [jobs.take(store, NOW + timedelta(days=1)) for _ in range(3)]
+    assert None not in taken
+    assert jobs.take(store, NOW) is not None
+
+
 def test_a_job_that_another_worker_finished_is_logged_once(store: Store, sent: list[str]) -> None:
     slow = replace(worker(store), compute=lambda *job: (worker_late(), invented(*job))[1])
 

@@ -17,12 +17,15 @@ from tests.fakes import results, said
 from tests.fakes.authority import ORIGIN
 from tests.fakes.client import JSON, Poster
 from tests.fakes.live import Program
-from tests.server.test_server_kills import check
+from tests.fakes.projected import project, rows
 
-from bench_protocol import strict_json
+from bench_protocol import envelope, receipts, strict_json
+from bench_server.answers import log_entries
+from bench_server.audit import verify as audit
 from bench_server.db.store import Store
-from bench_server.db.tables import LogEntry
-from bench_server.projection import position, projector
+from bench_server.db.tables import LogEntry, Submission
+from bench_server.log.server_keys import load_authority
+from bench_server.projection import position, projector, reindex
 
 SERVERS = 4
 CLIENTS = 16
@@ -232,4 +235,30 @@ def test_four_servers_make_one_log_with_one_projector(
         ).one()
     # Each client's enrollment and rotation are entries too.
     assert (first, last + 1, entries) == (0, entries, len(acknowledged) + 2 * CLIENTS)
-    check(store, tmp_path, acknowledged, ORIGIN)
+    check(store, tmp_path, acknowledged)
+
+
+def check(
+    store: Store,
+    home: Path,
+    acknowledged: list[tuple[bytes, dict[str, Any]]],
+) -> None:
+    """Each once, every receipt verifies, rows equal a reindex, and the log passes its audit."""
+    authority = load_authority(ORIGIN, home / "server-keys")
+    with store.reading() as session:
+        stored = {row.id: row.payload_sha256 for row in session.scalars(select(Submission))}
+    assert len({answer["id"] for _, answer in acknowledged}) == len(acknowledged)
+    for body, answer in acknowledged:
+        opened = envelope.read(body)
+        assert stored[answer["id"]] == opened.payload_sha256
+        proof = answer["receipt"]
+        receipt = receipts.parse_proof(bytes.fromhex(proof["salt"]), proof["proof"])
+        receipts.verify_receipt(receipt, opened, authority.log_key)
+    project(store)
+    incremental = rows(store)
+    reindex.reindex(store)
+    assert rows(store) == incremental
+    with store.reading() as session:
+        report = audit.audit(log_entries.fetch_from(session, authority, "CC-BY-4.0"))
+    assert report.faults == ()
+    assert report.results == len(stored)

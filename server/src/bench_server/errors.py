@@ -99,3 +99,4 @@ class NotReady(Refusal):
     """The server cannot do this now: the database needs a migration, or an id was taken."""
 
     code, status = "not_ready", 503
+    retry_after_seconds = 5

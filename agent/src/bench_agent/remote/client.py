@@ -22,7 +22,7 @@ from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from . import batch
 from .batch import LineAnswer
-from .connection import TRANSIENT, Connection, retry_after_seconds
+from .connection import TRANSIENT, Connection, complain, retry_after_seconds
 from .log_witness import LogWitness, ServerState
 
 # A rate-limited line of an answer does not name a time to wait.
@@ -69,9 +69,12 @@ class Client:
         token: str | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
+        say: Callable[[str], None] = complain,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self._connection = Connection(server, token, transport=transport, now=now, sleep=sleep)
+        self._connection = Connection(
+            server, token, transport=transport, now=now, sleep=sleep, say=say
+        )
         self.server = self._connection.server
         self._own_key = key
         self._now = now

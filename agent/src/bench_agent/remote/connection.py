@@ -72,6 +72,11 @@ def headers_of(token: str | None) -> dict[str, str]:
     return agent if token is None else agent | {"Authorization": f"Bearer {token}"}
 
 
+def complain(line: str) -> None:
+    """Print a line to standard error."""
+    print(line, file=sys.stderr, flush=True)
+
+
 class Connection:
     """Requests to one server. Redirects are not followed, so the token is sent only to its origin.
     No answer is of fewer log entries than an earlier one.
@@ -90,7 +95,7 @@ class Connection:
         transport: httpx.BaseTransport | None = None,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
-        say: Callable[[str], None] = lambda line: print(line, file=sys.stderr, flush=True),
+        say: Callable[[str], None] = complain,
         timeout: float = TIMEOUT_SECONDS,
         patience_seconds: float = LONGEST_WAIT_SECONDS,
     ) -> None:

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
+from sqlalchemy.exc import InternalError, OperationalError
 from sqlmodel import Session
 
 if sys.platform != "win32":
@@ -28,6 +29,8 @@ REPLICA = {
     "connect_timeout": 2,
     "tcp_user_timeout": 5000,
 }
+# The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only).
+UNAVAILABLE = (OperationalError, InternalError)
 
 
 class UnknownDatabase(ValueError):
@@ -77,7 +80,7 @@ class Store:
             with self.writing() as session:
                 yield session
             return
-        with Path(f"{self._path}-queue").open("w") as file:
+        with _lock_file(f"{self._path}-queue") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             with self.writing() as session:
                 yield session
@@ -99,7 +102,7 @@ class Store:
         if self._path is None or sys.platform == "win32":
             yield True
             return
-        with Path(f"{self._path}-{name}").open("w") as file:
+        with _lock_file(f"{self._path}-{name}") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
@@ -110,6 +113,18 @@ class Store:
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+
+
+def _lock_file(path: str) -> IO[str]:
+    """An empty file beside the database, to lock.
+
+    Raises:
+        OperationalError: its disk is full, read-only or gone, and so is the database's.
+    """
+    try:
+        return Path(path).open("w")
+    except OSError as error:
+        raise OperationalError(f"open {path}", None, error) from error
 
 
 def open_engine(database_url: str, replica: bool = False) -> Engine:

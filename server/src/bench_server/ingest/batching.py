@@ -11,7 +11,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event
 from typing import Generic, NamedTuple, TypeVar
 
-from sqlalchemy.exc import OperationalError
+from ..db.store import UNAVAILABLE
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -82,7 +82,7 @@ class GroupCommit(Generic[Item, Answer]):
         try:
             answers = self._save_all([waiting.item for waiting in group])
         except Exception as error:
-            if len(group) > 1 and not isinstance(error, OperationalError):
+            if len(group) > 1 and not isinstance(error, UNAVAILABLE):
                 # One of them is the cause. Save each alone, so that only that one fails.
                 for waiting in group:
                     self._save([waiting])

@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from threading import Event
 
-from sqlalchemy.exc import OperationalError
-
-from ..db.store import Store
+from ..db.store import UNAVAILABLE, Store
 from ..log import reader
 from . import asks, changes, position
 from .entries import Batch, read_batch
@@ -51,15 +49,13 @@ class Projector:
 
     def run(self, stop: Event) -> None:
         """Follow the log until ``stop`` is set. Only one projector of a database does; others wait
-        for their turn."""
+        for their turn. After an outage of the database they wait for their turn again, because its
+        lock has ended."""
         while not stop.is_set():
-            with self.store.exclusive(LOCK) as mine:
-                drawn = None
-                while mine and not stop.is_set():
-                    pause = self._pause()
-                    if pause and (today := self.clock().date()) != drawn:
-                        drawn = today if self._drew(today) else drawn
-                    stop.wait(pause)
+            try:
+                self._follow(stop)
+            except UNAVAILABLE:
+                logger.exception("the database does not answer the projector")
             stop.wait(RETRY_SECONDS)
 
     def catch_up(self, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -91,13 +87,13 @@ class Projector:
         """
         try:
             return self._apply(self.batch)
-        except OperationalError:
+        except UNAVAILABLE:
             raise
         except Exception:
             logger.exception("a batch of %d entries could not be applied", self.batch)
         try:
             return self._apply(1)
-        except OperationalError:
+        except UNAVAILABLE:
             raise
         except Exception as error:
             raise self._stopped(error) from error
@@ -114,13 +110,15 @@ class Projector:
             if position.take(connection).next_index == reader.size(session) == drawn.size:
                 asks.store(connection, drawn)
 
-    def _drew(self, today: date) -> bool:
-        try:
-            self.draw(today)
-        except OperationalError:
-            logger.exception("the asks of %s were not drawn", today)
-            return False
-        return True
+    def _follow(self, stop: Event) -> None:
+        with self.store.exclusive(LOCK) as mine:
+            drawn = None
+            while mine and not stop.is_set():
+                pause = self._pause()
+                if pause and (today := self.clock().date()) != drawn:
+                    self.draw(today)
+                    drawn = today
+                stop.wait(pause)
 
     def _lag(self) -> position.Lag:
         with self.store.reading() as session:
@@ -173,8 +171,5 @@ class Projector:
             applied = self.step()
         except ProjectionStopped as stopped:
             logger.error("the projection stopped at %s", stopped)
-            return RETRY_SECONDS
-        except OperationalError:
-            logger.exception("the database does not answer the projector")
             return RETRY_SECONDS
         return 0 if applied >= self.batch else PAUSE_SECONDS

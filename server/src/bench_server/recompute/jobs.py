@@ -149,7 +149,10 @@ def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
 
 def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
     c = _JOBS.c
-    return c.statement_index.is_(None), or_(c.leased_until.is_(None), c.leased_until < now)
+    # A lease that ends later was given before the clock was set back; clocks of two machines may
+    # differ by a lease.
+    is_leased = c.leased_until.between(now, now + 2 * LEASE)
+    return c.statement_index.is_(None), or_(c.leased_until.is_(None), ~is_leased)
 
 
 def _statement(raw: bytes) -> Recomputation:

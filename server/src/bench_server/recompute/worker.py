@@ -23,7 +23,7 @@ from bench_protocol.recomputed import Figures
 from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.workloads import Workload
 
-from ..db.store import Store
+from ..db.store import UNAVAILABLE, Store
 from ..db.tables import LogCheckpoint, RecomputeJob
 from ..log import writer
 from ..log.server_keys import Authority
@@ -32,6 +32,7 @@ from . import jobs, speed_runs
 # Of the jobs beyond a key's budget.
 DRAWN_SHARE = 0.1
 IDLE_SECONDS = 1.0
+RETRY_SECONDS = 5.0
 Compute = Callable[[Workload, Purpose, str, int], Figures]
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,13 @@ class Recomputer:
     def run(self, stop: Event) -> None:
         """Work until ``stop`` is set."""
         while not stop.is_set():
-            if not self.step():
+            try:
+                idle = not self.step()
+            except UNAVAILABLE:
+                logger.exception("the database does not answer the recomputation")
+                stop.wait(RETRY_SECONDS)
+                continue
+            if idle:
                 stop.wait(IDLE_SECONDS)
 
     def drain(self) -> int:

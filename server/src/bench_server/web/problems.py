@@ -11,7 +11,6 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
-from sqlalchemy.exc import DBAPIError, InternalError, OperationalError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match, Mount
@@ -20,6 +19,7 @@ from bench_protocol.errors import ProtocolError
 
 from ..answers.known import hint_of, nearest
 from ..db.archive import ArchiveProblem
+from ..db.store import UNAVAILABLE
 from ..errors import InvalidQuery
 from .canonical import Moved
 from .render import error_page
@@ -115,7 +115,9 @@ def answer(
         hint = document.hint.replace("GET /api/v1/leaderboard", "/").replace("GET /api/v1/", "/")
         hint = LOST if document.status == 404 else hint
         title = TITLES.get(document.status, document.title)
-        return error_page(request, document.status, title, document.detail, hint, near)
+        page = error_page(request, document.status, title, document.detail, hint, near)
+        page.headers.update(headers or {})
+        return page
     return JSONResponse(document.model_dump(), document.status, headers, MEDIA_TYPE)
 
 
@@ -130,6 +132,14 @@ def refusal(request: Request, error: ProtocolError) -> Response:
     wait = getattr(error, "retry_after_seconds", None)
     headers = {"Retry-After": str(wait)} if wait else None
     return answer(request, problem_of(error), headers, _address_near(request, error))
+
+
+def unavailable(request: Request, _error: Exception) -> Response:
+    """The answer while the database cannot serve it."""
+    document = problem(
+        503, "database_unavailable", "the database does not answer", hint="try again later"
+    )
+    return answer(request, document, {"Retry-After": "5"})
 
 
 def _address_near(request: Request, error: ProtocolError) -> str | None:
@@ -202,13 +212,8 @@ def install(app: FastAPI) -> None:
         # Nobody reads it, and nothing is logged: the client left before its body was complete.
         return Response(status_code=HTTPStatus.REQUEST_TIMEOUT)
 
-    @app.exception_handler(OperationalError)
-    @app.exception_handler(InternalError)  # PostgreSQL's, where it can only be read
-    def _database(request: Request, _error: DBAPIError) -> Response:
-        document = problem(
-            503, "database_unavailable", "the database does not answer", hint="try again later"
-        )
-        return answer(request, document, {"Retry-After": "5"})
+    for each in UNAVAILABLE:
+        app.exception_handler(each)(unavailable)
 
     @app.exception_handler(ArchiveProblem)
     def _archive(request: Request, error: ArchiveProblem) -> Response:

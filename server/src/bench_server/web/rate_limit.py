@@ -18,6 +18,8 @@ from .client_networks import host_of, network
 # Paths open without a token, for load balancers, proxies and agents that post.
 OPEN_PATHS = ("/healthz", "/readyz", "/static/")
 READING = ("GET", "HEAD", "OPTIONS")
+# A step that no gradual correction of the clock makes between two requests.
+CLOCK_SET_BACK_SECONDS = 1.0
 
 
 class Rate:
@@ -25,7 +27,8 @@ class Rate:
 
     def __init__(self, limit: str) -> None:
         self._item = None if limit == "off" else parse(limit)
-        self._limiter = MovingWindowRateLimiter(MemoryStorage())
+        self._limiter = _new_windows()
+        self._ahead = _ahead()
 
     def spend(self, who: str, name: str, cost: int = 1) -> None:
         """Count ``cost`` requests of a client.
@@ -33,10 +36,25 @@ class Rate:
         Raises:
             TooManyRequests: the window has no capacity for them.
         """
-        if self._item is None or self._limiter.hit(self._item, who, cost=cost):
+        if self._item is None:
+            return
+        # Times in the future would fill the windows until the clock gets there.
+        if (ahead := _ahead()) < self._ahead - CLOCK_SET_BACK_SECONDS:
+            self._limiter = _new_windows()
+        self._ahead = ahead
+        if self._limiter.hit(self._item, who, cost=cost):
             return
         opens_at = self._limiter.get_window_stats(self._item, who).reset_time
         raise TooManyRequests(name, str(self._item), max(1, math.ceil(opens_at - time.time())))
+
+
+def _new_windows() -> MovingWindowRateLimiter:
+    return MovingWindowRateLimiter(MemoryStorage())
+
+
+def _ahead() -> float:
+    """Seconds by which the wall clock, which windows use, is ahead of the monotonic one."""
+    return time.time() - time.monotonic()
 
 
 class AccessLimits:

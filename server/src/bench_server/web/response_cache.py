@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from . import replica
+from ..db.store import UNAVAILABLE
+from . import problems, replica
 
 AS_OF_HEADER = "trainmark-as-of"
 # A client that has an answer sends its number here, so that no later answer is older.
@@ -52,7 +54,11 @@ class AsOf:
         state = scope["app"].state
         at_least = _number(Headers(scope=scope).get(AT_LEAST_HEADER, ""))
         copy = None if path.startswith(OF_PRIMARY) else state.replica
-        source = await run_in_threadpool(replica.choose, state.store, copy, at_least)
+        try:
+            source = await run_in_threadpool(replica.choose, state.store, copy, at_least)
+        except UNAVAILABLE as error:  # the application's handlers are inside of this middleware
+            await problems.unavailable(Request(scope), error)(scope, receive, send)
+            return
         scope.setdefault("state", {}).update(source._asdict(), at_least=at_least)
 
         async def with_header(message: Message) -> None:

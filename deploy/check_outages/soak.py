@@ -1,0 +1,202 @@
+"""``make test-soak``: half an hour of mixed load; is the memory of server and agent flat?
+
+Agents post, readers open pages and ask questions of the API, and one agent process runs and submits
+in a loop. The end is a table of resident memory by minute and the growth over the second half.
+Exit code 1 if it is more than ``MOST_GROWTH`` of the memory, if an answer is an error, or if a
+result is lost or doubled. ``MINUTES`` (30) is the length.
+"""
+
+import argparse
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import linear_regression, median
+from threading import Event, Thread
+
+import httpx
+import psutil
+
+from . import agents, site
+from .databases import KINDS, database
+from .verdict import judge, settle
+
+DEFAULT_MINUTES = 30
+LEAST_MINUTES = 4
+SAMPLE_SECONDS = 5.0
+POSTERS = 4
+READERS = 2
+MOST_GROWTH = 0.05
+READ_PAUSE_SECONDS = 0.4
+PATHS = (
+    *("/", "/results", "/machines", "/hardware", "/log", "/frameworks", "/trends", "/docs"),
+    *("/api/v1/leaderboard", "/api/v1/results", "/api/v1/machines", "/api/v1/export.csv"),
+    *("/api/v1/results?limit=100", "/feed.atom", "/metrics", "/checkpoint", "/api/v1/workloads"),
+)
+
+
+@dataclass(frozen=True)
+class Minute:
+    """Medians of resident memory in a minute, in MiB, and counts since the start."""
+
+    server_mib: float
+    agent_mib: float
+    results: int
+    answers: int
+
+
+class Readers:
+    """Threads that read pages and ask questions; ``statuses`` counts the answers."""
+
+    def __init__(self, address: str) -> None:
+        self.statuses: Counter[int] = Counter()
+        self._stopped = Event()
+        self._threads = [Thread(target=self._read, args=(address,)) for _ in range(READERS)]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _read(self, address: str) -> None:
+        with httpx.Client(base_url=address, timeout=60) as http:
+            while not self._stopped.wait(random.uniform(0, 2 * READ_PAUSE_SECONDS)):
+                self.statuses[http.get(self._path(http)).status_code] += 1
+
+    def _path(self, http: httpx.Client) -> str:
+        """A page, a list, or one of the newest results or their machines."""
+        if random.random() < 0.6:
+            return random.choice(PATHS)
+        newest = random.choice(http.get("/api/v1/results").json()["results"])
+        kind, identity = random.choice(
+            [("results", newest["id"]), ("machines", newest["machine_id"])]
+        )
+        prefix = random.choice(["", "/api/v1"])
+        return f"{prefix}/{kind}/{identity}"
+
+
+@contextmanager
+def looping_agent(home: Path, address: str) -> Iterator[psutil.Process]:
+    """A process that runs and submits in a loop, until the context ends."""
+    command = [sys.executable, "-m", "deploy.check_outages.looping_agent", str(home), address]
+    with (home.parent / "agent.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def watched(
+    minutes: int, server: psutil.Process, agent: psutil.Process, counts: "Counts"
+) -> Iterator[Minute]:
+    """Memory and counts of each minute, as it ends."""
+    for number in range(1, minutes + 1):
+        samples = []
+        end = time.monotonic() + 60
+        while time.monotonic() < end:
+            time.sleep(SAMPLE_SECONDS)
+            samples.append((_mib(server), _mib(agent)))
+        of_server, of_agent = zip(*samples, strict=True)
+        minute = Minute(median(of_server), median(of_agent), *counts())
+        left = minutes - number
+        print(f"{_row(number, minute)} {left} min left", file=sys.stderr, flush=True)
+        yield minute
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many results were acknowledged and requests answered so far."""
+
+    posting: Sequence[agents.Agent]
+    readers: Readers
+
+    def __call__(self) -> tuple[int, int]:
+        return agents.acknowledged(self.posting), self.readers.statuses.total()
+
+
+def growth(values: Sequence[float]) -> float:
+    """Growth over the second half: the least-squares slope times its length, as a share of its
+    median."""
+    half = values[len(values) // 2 :]
+    slope = linear_regression(range(len(half)), half).slope
+    return slope * (len(half) - 1) / median(half)
+
+
+def table(minutes: Sequence[Minute]) -> str:
+    """The minutes in Markdown."""
+    head = "| minute | server, MiB | agent, MiB | results acknowledged | requests answered |\n"
+    rows = (_row(number, minute) for number, minute in enumerate(minutes, 1))
+    return head + "|---|---|---|---|---|\n" + "\n".join(rows)
+
+
+def _row(number: int, minute: Minute) -> str:
+    return (
+        f"| {number} | {minute.server_mib:.1f} | {minute.agent_mib:.1f} "
+        f"| {minute.results:,} | {minute.answers:,} |"
+    )
+
+
+def _mib(process: psutil.Process) -> float:
+    return float(process.memory_info().rss) / 2**20
+
+
+def soak(kind: str, minutes: int) -> int:
+    """Run the load and print the table.
+
+    Returns:
+        The exit code.
+    """
+    with (
+        tempfile.TemporaryDirectory(prefix="trainmark-soak-") as folder,
+        database(kind, Path(folder)) as made,
+        site.running(made.url, Path(folder)) as here,
+    ):
+        home = Path(folder)
+        posting = agents.start(POSTERS, home, here.address)
+        readers = Readers(here.address)
+        try:
+            with looping_agent(home / "looping", here.address) as agent:
+                server = psutil.Process(here.pid("server"))
+                counts = Counts(posting, readers)
+                rows = list(watched(minutes, server, agent, counts))
+        finally:
+            readers.stop()
+        agents.rest(posting)
+        agents.end(posting)
+        settle(made.url)
+        here.close()
+        verdict = judge(made.url, home, posting)
+    errors = {status: n for status, n in readers.statuses.items() if status >= 400}
+    growths = [growth([m.server_mib for m in rows]), growth([m.agent_mib for m in rows])]
+    print(table(rows))
+    print(
+        f"\nGrowth over the second half (least squares): server {growths[0]:+.1%}, agent "
+        f"{growths[1]:+.1%}; flat is at most {MOST_GROWTH:.0%}.\n{verdict.acknowledged:,} results "
+        f"acknowledged, {verdict.lost} lost, {verdict.doubled} doubled, {verdict.left} left; "
+        f"{readers.statuses.total():,} requests answered, with an error: {errors or 0}."
+    )
+    for words in verdict.wrong:
+        print(f"WRONG: {words}")
+    flat = all(each <= MOST_GROWTH for each in growths)
+    return 0 if flat and verdict.is_right and not errors else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(prog="make test-soak")
+    parser.add_argument("--database", choices=KINDS, default="sqlite")
+    options = parser.parse_args()
+    minutes = int(os.environ.get("MINUTES") or DEFAULT_MINUTES)
+    if minutes < LEAST_MINUTES:
+        parser.error(f"MINUTES is {minutes}; a growth needs {LEAST_MINUTES} or more")
+    sys.exit(soak(options.database, minutes))

@@ -1,0 +1,102 @@
+"""``make test-faults``: a short form of its faults loses nothing, and a loss is noticed."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from deploy.check_outages import __main__ as command
+from deploy.check_outages import agents, scene, site, soak, table
+from deploy.check_outages.databases import KINDS, CannotMount, database
+from deploy.check_outages.faults import FAULTS, KILLS, Fault
+from deploy.check_outages.verdict import Verdict, judge, settle
+from tests.fakes import postgres
+
+from bench_server.db.store import Store
+
+SHORT = {
+    KILLS.name: 4,
+    "server restarted": 1,
+    "database restarted": 2,
+    "database read-only": 1,
+    "clock jumps": 2,
+}
+HARMED = 3
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[postgres.Cluster]:
+    """A durable PostgreSQL that may be restarted."""
+    running = postgres.start(durable=True)
+    yield running
+    running.stop()
+
+
+def short(kind: str) -> list[Fault]:
+    """The proxy's faults and those of SHORT."""
+    return [
+        fault._replace(times=HARMED if fault.proxied else SHORT[fault.name], agents=6)
+        for fault in FAULTS
+        if kind in fault.databases and (fault.proxied or fault.name in SHORT)
+    ]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_short_form_of_the_faults_loses_nothing(kind: str, cluster: postgres.Cluster) -> None:
+    outcome = scene.play_all(short(kind), kind, cluster, site.Forked)
+    print(table.markdown([outcome]))
+    assert list(table.wrong([outcome])) == []
+    assert outcome.is_right
+    assert outcome.verdict.acknowledged
+    assert outcome.unasked == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_full_disk_loses_nothing(kind: str) -> None:
+    fault = next(fault for fault in FAULTS if fault.on_disk)
+    try:
+        outcome = scene.play(fault._replace(agents=6), kind, 1, start=site.Forked)
+    except CannotMount as error:
+        pytest.skip(str(error))
+    assert list(table.wrong([outcome])) == []
+    assert outcome.is_right
+
+
+def test_a_loss_is_noticed(tmp_path: Path) -> None:
+    with database("sqlite", tmp_path) as made:
+        with site.running(made.url, tmp_path, start=site.Forked) as here:
+            posting = agents.start(2, tmp_path, here.address)
+            agents.rest(posting)
+            agents.end(posting)
+            settle(made.url)
+        right = judge(made.url, tmp_path, posting)
+        assert right == Verdict(agents.acknowledged(posting), 0, 0, 0, ())
+        posting[0].measured += 1
+        store = Store(made.url)
+        for tamper in (
+            "UPDATE standing SET ns_per_sample = ns_per_sample * 2",
+            "UPDATE log_entry SET log_index = -1 WHERE log_index = "
+            "(SELECT max(log_index) FROM log_entry WHERE kind = 'result')",
+        ):
+            with store.writing() as session:
+                session.connection().exec_driver_sql(tamper)
+        store.close()
+        wrong = judge(made.url, tmp_path, posting)
+    assert (wrong.lost, wrong.left) == (1, 0)
+    assert not wrong.is_right
+    assert wrong.wrong[0].startswith("agent 0 measured ")
+    assert "a reindex gives other rows" in wrong.wrong
+
+
+def test_a_plan_shares_the_kills_between_the_databases() -> None:
+    plan = command.planned([], KINDS, 1000)
+    kills = [(fault.times, kind) for fault, kind in plan if fault.name == KILLS.name]
+    assert kills == [(500, "sqlite"), (500, "postgresql")]
+    assert len(plan) == sum(len(fault.databases) for fault in FAULTS)
+    assert {kind for _, kind in command.planned(["proxy"], ["sqlite"], 1)} == {"sqlite"}
+    assert command.planned(["no such fault"], KINDS, 1) == []
+
+
+def test_growth_is_of_the_second_half() -> None:
+    assert soak.growth([100, 200, 300, 300, 300, 300]) == 0
+    assert soak.growth([100, 100, 100, 100, 110, 120]) == pytest.approx(20 / 110)
