@@ -184,3 +184,11 @@ def test_the_text_has_a_sentence_a_table_and_what_changed(lab: Lab) -> None:
     rows = [line.split() for line in lines[3:5]]
     assert [(row[3], row[4]) for row in rows] == [("naive", "3+3"), ("tuned", "3+3")]
     assert lines[5] == ("Changed: driver of GPU 0 570.1 became 580.2, torch 2.9.0 became 2.10.0.")
+
+
+def test_an_unreachable_server_loses_nothing(lab: Lab) -> None:
+    done = lab.watch("--server", "http://127.0.0.1:9")
+    assert done.exit_code == 3
+    assert done.stdout.startswith("2 set-ups: nothing to compare with yet, 1 of 5 runs.")
+    assert "submit --server http://127.0.0.1:9" in done.stderr
+    assert lab.stored() == 2

@@ -3,6 +3,9 @@
 import pytest
 from benchmarks.watch_alarms import HOURLY, QUIET, YEAR, History, share
 
+from bench_agent.watch.history import CellRun
+from bench_agent.watch.moved import find
+
 FEW, MANY = 20, 400
 
 
@@ -31,3 +34,21 @@ def test_runs_in_a_row_are_no_independent_runs() -> None:
     in_a_row = share(History(2, runs=5, change=1), HOURLY, 100, seed=3)
     apart = share(History(10, change=5), HOURLY, 100, seed=3)
     assert apart <= 0.05 < 0.1 < in_a_row
+
+
+def test_verdicts_of_several_set_ups_are_corrected_for_each_other() -> None:
+    """A difference that is credible alone (p = 0.04) is none among eight."""
+
+    def history(factor: float) -> list[CellRun]:
+        figures = [1000 * (1 + share / 100) for share in (-2, -1, 0, 1, 2)]
+        after = [figure * factor for figure in figures]
+        return [
+            CellRun(f"{n}", f"2026-03-{n:02}", {"driver": "old" if n <= 5 else "new"}, figure)
+            for n, figure in enumerate([*figures, *after], 1)
+        ]
+
+    alone = find({0: history(1.03)}, 5, {0: "2026-03-09"})[0]
+    among = find({n: history(1.0 if n else 1.03) for n in range(8)}, 5, {})[0]
+    assert (alone.moved, among.moved) == ("slower", None)
+    assert among.verdict is not None
+    assert among.verdict.words.startswith("no clear difference among 8 comparisons; alone: takes")
