@@ -67,7 +67,7 @@ def test_a_machines_feed_has_its_results_and_changes(post: Poster, changed: str)
         assert "1.25 times as fast since " in title
         assert "mnist-cnn, tensorflow naive on cuda" in title
         assert link == f"http://testserver/results/{changed}"
-        assert "driver 550.9 to 560.35" in summary
+        assert "driver of GPU 0 550.9 became 560.35" in summary
         page = post.http.get(path).text
         assert 'type="application/atom+xml" title="Results and changes of' in page
         assert f'href="{path}/feed.atom"' in page
