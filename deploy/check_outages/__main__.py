@@ -35,7 +35,7 @@ def planned(names: Sequence[str], kinds: Sequence[str], kills: int) -> list[tupl
 
 
 def play(plan: Sequence[tuple[Fault, str]]) -> list[scene.Outcome]:
-    """Play each; a line before each says what is next and the time left."""
+    """Play each; lines say what is next, the time left and what came of it."""
     outcomes = []
     began, cost = time.monotonic(), sum(fault.seconds for fault, _ in plan)
     done = 0.0
@@ -51,6 +51,7 @@ def play(plan: Sequence[tuple[Fault, str]]) -> list[scene.Outcome]:
                 say(f"  left out: {error}")
             else:
                 outcomes.append(outcome)
+                say(table.row(outcome))
                 for line in table.wrong([outcome]):
                     say(f"  WRONG: {line}")
             done += fault.seconds

@@ -23,6 +23,10 @@ from threading import Event, Thread
 
 import httpx
 import psutil
+from tests.fakes import results
+from tests.fakes.client import Poster
+
+from bench_server.db.store import Store
 
 from . import agents, site
 from .databases import KINDS, database
@@ -33,6 +37,8 @@ LEAST_MINUTES = 4
 SAMPLE_SECONDS = 5.0
 POSTERS = 4
 READERS = 2
+RANKED_MACHINES = 20
+FIRST_KEY = 201  # agents have those before
 MOST_GROWTH = 0.05
 READ_PAUSE_SECONDS = 0.4
 PATHS = (
@@ -76,12 +82,27 @@ class Readers:
         """A page, a list, or one of the newest results or their machines."""
         if random.random() < 0.6:
             return random.choice(PATHS)
-        newest = random.choice(http.get("/api/v1/results").json()["results"])
-        kind, identity = random.choice(
-            [("results", newest["id"]), ("machines", newest["machine_id"])]
-        )
-        prefix = random.choice(["", "/api/v1"])
-        return f"{prefix}/{kind}/{identity}"
+        rows = http.get("/api/v1/results", params=random.choice([{}, {"ranked": "true"}])).json()
+        row = random.choice(rows["results"])
+        pages = [f"results/{row['id']}"]
+        if row["ranked"]:
+            pages += [f"machines/{row['machine_id']}", f"hardware/{row['hardware_slug']}"]
+        return random.choice(["/", "/api/v1/"]) + random.choice(pages)
+
+
+def fill_boards(address: str, database_url: str) -> None:
+    """Post results that are ranked once they are recomputed; those of the agents are not, because
+    their challenges are younger than their timings are long."""
+    store = Store(database_url)
+    with httpx.Client(base_url=address, timeout=60) as http:
+        post = Poster(http, store)
+        for number in range(RANKED_MACHINES):
+            key = results.private_key(FIRST_KEY + number)
+            post.enroll(key)
+            for step_ns in (1_000_000, 1_010_000, 1_020_000):
+                machine = results.make_machine(seed=FIRST_KEY + number)
+                post.made(key=key, machine=machine, step_ns=step_ns + 1000 * number)
+    store.close()
 
 
 @contextmanager
@@ -163,6 +184,8 @@ def soak(kind: str, minutes: int) -> int:
         site.running(made.url, Path(folder)) as here,
     ):
         home = Path(folder)
+        fill_boards(here.address, made.url)
+        settle(made.url)
         posting = agents.start(POSTERS, home, here.address)
         readers = Readers(here.address)
         try:

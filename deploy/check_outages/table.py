@@ -14,7 +14,7 @@ HEAD = (
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """One row for each fault and database. Times are median and worst."""
-    return "\n".join([HEAD, *map(_row, outcomes)])
+    return "\n".join([HEAD, *map(row, outcomes)])
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -35,7 +35,8 @@ def wrong(outcomes: Sequence[Outcome]) -> Iterator[str]:
             yield f"{outcome.fault}, {outcome.kind}: {words}"
 
 
-def _row(outcome: Outcome) -> str:
+def row(outcome: Outcome) -> str:
+    """The row of one fault."""
     verdict = outcome.verdict
     statuses = ", ".join(f"{count} x {status}" for status, count in outcome.unasked.items())
     cells = (
