@@ -56,6 +56,7 @@ def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -
     assert [figure["batch_size"] for figure in line["figures"]] == [128, 512]
     assert line["figures"][1]["held"]["speed_up"] == pytest.approx(3.01, rel=0.01)
     assert answer["comparisons"] == 1
+    assert http.get("/batch-size", params={"hardware": SLUG}).text.count('class="whisker"') == 2
 
 
 def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post: Poster) -> None:
@@ -80,6 +81,9 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     assert "Both were measured in 2 workloads and batch sizes." in page
     assert "All of these comparisons have enough runs for an interval. Other pairs" in page
     assert "<h1>Apple M2 Max (30-core GPU) is faster from" in page
+    assert page.count('class="whisker"') == 2
+    for name in ("fashion-mlp", "mnist-cnn"):
+        assert f">{name}</text>" in page
     for slug in (SLUG, answer["cpu_slug"]):
         kept = http.get("/api/v1/cpu-vs-gpu", params={"hardware": slug}).json()
         assert kept == answer

@@ -9,16 +9,20 @@ from typing import NamedTuple
 
 TOP, BOTTOM, LEFT, RIGHT = 6.0, 94.0, 2.0, 98.0
 TOP_BELOW_MARKS = 14.0  # labels of marks are above the points
+LABEL_WIDTH, LABEL_HEIGHT = 24.0, 7.0  # of a phone's plot
 MOST_TICKS = 6
 COLOURS = 6
 
 
 class Point(NamedTuple):
-    """A point with its text."""
+    """A point with its text. ``low`` and ``high`` bound ``y``; ``label`` is drawn beside it."""
 
     x: float
     y: float
     words: str
+    low: float | None = None
+    high: float | None = None
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,7 @@ def plot(
     """
     every = [point for line in series for point in line.points]
     high = [point.y for point in every] + ([] if level is None else [level])
+    high += [bound for point in every for bound in (point.low, point.high) if bound is not None]
     top = TOP_BELOW_MARKS if marks else TOP
     x = scale([point.x for point in every], LEFT, RIGHT, log=x_log)
     y = scale([*high, *([0.0] if y_zero else [])], BOTTOM, top, log=y_log)
@@ -109,7 +114,7 @@ def plot(
             PlotLine(
                 line.label,
                 number % COLOURS + 1,
-                tuple(Point(x.at(point.x), y.at(point.y), point.words) for point in line.points),
+                _placed(line.points, x, y),
                 line.thin,
             )
             for number, line in enumerate(series)
@@ -120,6 +125,18 @@ def plot(
         level=None if level is None else y.at(level),
         marks=tuple(Mark(x.at(mark.at), mark.label, mark.kind) for mark in marks),
     )
+
+
+def _placed(points: Sequence[Point], x: "Scale", y: "Scale") -> tuple[Point, ...]:
+    """The points at their positions. A label that would touch one before it is left out."""
+    placed: list[Point] = []
+    for point in points:
+        at_x, at_y = x.at(point.x), y.at(point.y)
+        near = (abs(p.x - at_x) < LABEL_WIDTH and abs(p.y - at_y) < LABEL_HEIGHT for p in placed)
+        label = "" if any(near) else point.label
+        low, high = (None if bound is None else y.at(bound) for bound in (point.low, point.high))
+        placed.append(Point(at_x, at_y, point.words, low, high, label))
+    return tuple(placed)
 
 
 class Scale(NamedTuple):

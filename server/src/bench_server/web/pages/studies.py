@@ -233,6 +233,9 @@ def _pair_plot(answer: studies.PairAnswer) -> Plot:
             row.flops_per_step,
             row.held.speed_up,
             f"{row.workload}, batch {row.batch_size:,}: {people.ratio(row.held.speed_up)}",
+            row.held.speed_up_low,
+            row.held.speed_up_high,
+            row.workload,
         )
         for row in answer.rows
     )
@@ -257,6 +260,8 @@ def _batch_plot(study: studies.BatchStudy) -> Plot:
                     figure.batch_size,
                     figure.samples_per_second,
                     f"batch {figure.batch_size:,}: {people.rate(figure.samples_per_second)}/s",
+                    figure.samples_per_second_low,
+                    figure.samples_per_second_high,
                 )
                 for figure in line.figures
             ),
@@ -281,6 +286,8 @@ def _trend_plot(answer: studies.TrendsAnswer) -> Plot:
             place,
             version.samples_per_second,
             f"{version.version}: {people.rate(version.samples_per_second)}/s",
+            version.samples_per_second_low,
+            version.samples_per_second_high,
         )
         for place, version in enumerate(answer.versions)
     )
