@@ -8,6 +8,7 @@ and rows disagree. ``KILLS`` (300) is the number of kills on both databases toge
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -74,6 +75,7 @@ def main() -> int:
     names = [name for name in options.only.split(",") if name]
     if not (plan := planned(names, options.database or KINDS, kills)):
         parser.error(f"no fault is named so; choose of: {'; '.join(f.name for f in FAULTS)}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     outcomes = play(plan)
     print(table.markdown(outcomes))
     print(f"\n{table.summary(outcomes)}")

@@ -9,6 +9,7 @@ result is lost or doubled. ``MINUTES`` (30) is the length.
 import argparse
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -222,4 +223,5 @@ if __name__ == "__main__":
     minutes = int(os.environ.get("MINUTES") or DEFAULT_MINUTES)
     if minutes < LEAST_MINUTES:
         parser.error(f"MINUTES is {minutes}; a growth needs {LEAST_MINUTES} or more")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is ended
     sys.exit(soak(options.database, minutes))
