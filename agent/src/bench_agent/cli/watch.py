@@ -45,7 +45,7 @@ EveryDays = Annotated[
         max=3650,
         metavar="DAYS",
         rich_help_panel=LENGTH,
-        help="Measure again after so many days without any change.",
+        help="Measure again when the last run is this old, without any change too.",
     ),
 ]
 Needed = Annotated[
@@ -56,7 +56,7 @@ Needed = Annotated[
         max=20,
         metavar="N",
         rich_help_panel=LENGTH,
-        help="Runs after a change before its verdict, 3 to 20; each start adds one.",
+        help="Runs after a change that its verdict compares, 3 to 20; each start adds one.",
     ),
 ]
 Now = Annotated[
@@ -84,10 +84,11 @@ def watch(
 ) -> None:
     """Measure a set again when driver, system or framework changed, or weekly; say what moved.
 
-    Start it once a day, or more often. A start measures once if something changed, if the runs
-    since then are still too few, or if the last run is old; and only on an idle machine. Earlier
-    runs of the same set-ups count, those of bench-agent run too. Exit codes: 0 nothing became
-    slower; 1 something became slower or failed; 3 server unreachable; 4 the machine is not idle.
+    Start it once a day, or more often. On an idle machine a start measures, once, the set-ups whose
+    environment changed, whose runs since a change are too few, or whose last run is old. Earlier
+    runs of bench-agent run count too. Exit codes: 0 nothing became slower or failed; 1 something
+    did, or the server refused a result; 2 wrong usage; 3 server unreachable; 4 the machine is not
+    idle; 130 interrupted.
     """
     home = open_home()
     refuse_unfit(home)

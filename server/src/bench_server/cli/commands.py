@@ -98,7 +98,8 @@ def recompute(
     scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Recompute the traces of results, at the lowest priority and on one core."""
+    """Recompute the traces of results at the lowest priority: on one core, or on the workers of a
+    scheduler."""
     with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
         count = recomputing.work(store, settings, once, workers)
     print(f"recomputed {count:,} jobs")

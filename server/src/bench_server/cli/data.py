@@ -69,9 +69,9 @@ def backup(
 
 
 def archive(
-    to: Annotated[str, typer.Option(help="Address for fsspec: file:///FOLDER, s3://BUCKET/FOLDER")],
+    to: Annotated[str, typer.Option(help="Where to: file:///FOLDER, s3://BUCKET/FOLDER, or another address that fsspec supports.")],
     older_than_days: Annotated[
-        int, typer.Option(min=1, help="Move payloads received more days ago.")
+        int, typer.Option(min=1, help="Move payloads that were received more than this many days ago.")
     ] = 90,
     database_url: DatabaseUrl = None,
 ) -> None:

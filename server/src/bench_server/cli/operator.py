@@ -168,16 +168,19 @@ def verify_log(
     ] = None,
     witness_key: Annotated[
         list[str] | None,
-        typer.Option(help="Verifier key of a witness whose cosignature is wanted; repeatable."),
+        typer.Option(help="Verifier key of a witness whose cosignature is required; repeatable."),
     ] = None,
     timestamp_certificates: Annotated[
         Path | None,
-        typer.Option(help="PEM file with the roots that its time-stamps must lead to."),
+        typer.Option(help="PEM file with the roots under which time-stamps must verify; they are required then."),
     ] = None,
     scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Rebuild the log's tree and the leaderboard from a server's public answers, and compare."""
+    """Rebuild the log's tree and the leaderboard from a server's public answers, and compare.
+
+    Exit code 1 if something does not match.
+    """
     trusted = _trusted(witness_key or [], timestamp_certificates)
     try:
         with ExitStack() as opened:

@@ -219,7 +219,7 @@ def install(app: FastAPI) -> None:
     def _archive(request: Request, error: ArchiveProblem) -> Response:
         logger.error("%s", error)
         document = problem(
-            503, "archive_unavailable", "the archive of payloads does not answer rightly",
+            503, "archive_unavailable", "the archived payload cannot be read",
             hint="try again later",
         )  # fmt: skip
         return answer(request, document, {"Retry-After": "60"})

@@ -17,7 +17,7 @@ from ..db.store import Store
 from ..projection import position
 
 State = Literal["used", "behind", "away"]
-# A replica must have reached the position that the primary had this long ago.
+# A position of the primary must be reached within this time.
 MOST_SECONDS_BEHIND = 30.0
 LOOK_SECONDS = 1.0
 # A replica that did not answer is asked again after this time; until then nobody waits for it.
