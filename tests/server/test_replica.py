@@ -37,7 +37,7 @@ class Copy:
 
     def __init__(self, app: FastAPI, standby: postgres.Cluster) -> None:
         self.now = 0.0
-        self.store = Store(standby.url("migrated"), replica=True)
+        self.store = Store(standby.url("trainmark"), replica=True)
         self.replica = Replica(self.store, clock=lambda: self.now)
         self.primary: Store = app.state.store
 
