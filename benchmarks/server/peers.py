@@ -5,7 +5,6 @@ time. One submission is one machine's run with twenty metrics; none of them veri
 """
 
 import json
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 from urllib.parse import urlencode
 
 import httpx
+from tests.fakes.ports import free_port
 
 from . import load
 from .lines import Found, Line
@@ -71,7 +71,7 @@ def _submitted(peer: Peer, running: Running, workers: int, clients: int, seconds
 def _served(peer: Peer, place: Path, workers: int) -> Iterator[Running]:
     programs = _installed(peer)
     _run([programs / peer.prepare[0], *peer.prepare[1:]], place)
-    port = _free_port()
+    port = free_port()
     program, *arguments = peer.serve(port, workers)
     with (place / "output").open("w") as output:
         process = subprocess.Popen(
@@ -121,13 +121,6 @@ def _wait_for(running: Running, output: Path) -> None:
         else:
             return
     raise NoPeer(f"it did not start: {output.read_text().strip()[-300:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def _lnt_reports(address: str, clients: int, seconds: float) -> load.Load:

@@ -20,11 +20,13 @@ from pathlib import Path
 import httpx
 from tests.fakes import postgres, results
 from tests.fakes.client import Poster
+from tests.fakes.ports import free_port
+from tests.fakes.waiting import wait_for
 
 from bench_protocol.result import Challenge
 
 from . import nginx
-from .services import COMPOSE, ROOT, Site, free_port
+from .services import COMPOSE, ROOT, Site
 
 NAME = "localhost"
 # The recomputation has the lowest priority: on a busy machine it waits.
@@ -65,10 +67,7 @@ def missing(what: str, command: str) -> str:
 
 
 def wait_until(holds: Callable[[], bool], words: str) -> None:
-    end = time.monotonic() + WAIT_SECONDS
-    while not (done := holds()) and time.monotonic() < end:
-        time.sleep(0.5)
-    check(done, words)
+    check(wait_for(holds, WAIT_SECONDS, 0.5), words)
 
 
 def metric(port: int, name: str) -> float:

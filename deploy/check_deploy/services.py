@@ -4,7 +4,6 @@ folders in place of volumes and loopback in place of the network."""
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,12 +21,6 @@ COPIED = {"/usr/local/bin/daily.sh": str(ROOT / "deploy" / "daily.sh")}
 # Its programs are on PATH.
 PATH = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 HERE = ("LANG", "PYTHONPATH")
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 class Site:

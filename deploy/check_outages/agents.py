@@ -12,6 +12,7 @@ from threading import Event, Thread
 import httpx
 from tests.fakes import results
 from tests.fakes.outboxes import put
+from tests.fakes.waiting import wait_for
 
 from bench_agent.base.errors import LogContradiction, ServerUnreachable
 from bench_agent.base.home import Home
@@ -162,7 +163,7 @@ def start(count: int, folder: Path, address: str) -> list[Agent]:
     ]
     for agent in agents:
         agent.start()
-    wait_until(lambda: all(agent.acknowledged for agent in agents))
+    wait_for(lambda: all(agent.acknowledged for agent in agents), DRAIN_SECONDS)
     return agents
 
 
@@ -170,7 +171,7 @@ def rest(agents: Sequence[Agent]) -> None:
     """Let agents submit what they have, without measuring more."""
     for agent in agents:
         agent.idle.set()
-    wait_until(lambda: all(agent.is_done for agent in agents))
+    wait_for(lambda: all(agent.is_done for agent in agents), DRAIN_SECONDS)
 
 
 def end(agents: Sequence[Agent]) -> None:
@@ -180,14 +181,6 @@ def end(agents: Sequence[Agent]) -> None:
         agent.idle.set()
     for agent in agents:
         agent.join(60)
-
-
-def wait_until(holds: Callable[[], bool]) -> bool:
-    """Wait for up to DRAIN_SECONDS; returns whether it holds."""
-    deadline = time.monotonic() + DRAIN_SECONDS
-    while not (done := holds()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return done
 
 
 def acknowledged(agents: Sequence[Agent]) -> int:

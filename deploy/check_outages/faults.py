@@ -10,6 +10,8 @@ from datetime import timedelta
 from functools import partial
 from typing import NamedTuple
 
+from tests.fakes.waiting import wait_for
+
 from . import agents as agents_module
 from .agents import Agent
 from .databases import KINDS, Database
@@ -145,13 +147,12 @@ def clock_jumps(scene: Scene, times: int) -> int:
 
 def harmed(scene: Scene, times: int, harm: Harm) -> int:
     """The proxy harms requests or answers."""
-    assert scene.proxy is not None
-    scene.proxy.harm = harm
-    deadline = time.monotonic() + RECOVER_SECONDS
-    while scene.proxy.harmed < times and time.monotonic() < deadline:
-        time.sleep(0.05)
-    scene.proxy.harm = None
-    return scene.proxy.harmed
+    proxy = scene.proxy
+    assert proxy is not None
+    proxy.harm = harm
+    wait_for(lambda: proxy.harmed >= times, RECOVER_SECONDS, 0.05)
+    proxy.harm = None
+    return proxy.harmed
 
 
 def crowd(scene: Scene, times: int) -> int:

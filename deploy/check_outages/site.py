@@ -5,7 +5,6 @@ import http.client
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,8 @@ from threading import Event, Thread
 from typing import Protocol
 
 from tests.fakes.live import Program
+from tests.fakes.ports import free_port
+from tests.fakes.waiting import wait_for
 
 from .program import CLOCK_FILE
 
@@ -173,11 +174,8 @@ class Site:
         Raises:
             TimeoutError: it does not.
         """
-        deadline = time.monotonic() + START_SECONDS
-        while self.answer() != 200:
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"the server does not answer; see {self.home / 'server.log'}")
-            time.sleep(POLL_SECONDS)
+        if not wait_for(lambda: self.answer() == 200, START_SECONDS, POLL_SECONDS):
+            raise TimeoutError(f"the server does not answer; see {self.home / 'server.log'}")
 
     def answer(self) -> int | None:
         """The status code of ``/readyz``; None if there is no answer. A 503 without Retry-After
@@ -223,12 +221,6 @@ def running(
         yield site
     finally:
         site.close()
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 def moment(chance: random.Random, least: float, most: float) -> None:

@@ -3,10 +3,10 @@
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.fakes.waiting import wait_for
 
 from bench_agent.run.keep_awake import awake
 
@@ -44,17 +44,14 @@ def runs(process: int) -> bool:
     return True
 
 
-def wait_for(path: Path) -> int:
-    for _ in range(200):
-        if path.exists() and path.read_text():
-            return int(path.read_text())
-        time.sleep(0.05)
-    raise AssertionError("caffeinate was not started")
+def started(path: Path) -> int:
+    """The process that writes its number to a file as it starts."""
+    return int(wait_for(lambda: path.exists() and path.read_text()))
 
 
 def test_a_mac_is_kept_awake_inside_the_block_only(caffeinate: Path) -> None:
     with awake("Darwin"):
-        process = wait_for(caffeinate)
+        process = started(caffeinate)
         assert runs(process)
     assert not runs(process)
 
@@ -68,22 +65,18 @@ def test_other_systems_start_nothing(caffeinate: Path) -> None:
 def test_it_ends_with_an_agent_that_is_killed(caffeinate: Path) -> None:
     held = "from bench_agent.run.keep_awake import awake\nwith awake('Darwin'): input()"
     with subprocess.Popen([sys.executable, "-c", held], stdin=subprocess.PIPE) as agent:
-        process = wait_for(caffeinate)
+        process = started(caffeinate)
         assert os.getsid(process) != os.getsid(agent.pid)  # a Ctrl-C is for the agent alone
         agent.kill()
-    for _ in range(200):
-        if not runs(process):
-            break
-        time.sleep(0.05)
-    assert not runs(process)
+    assert wait_for(lambda: not runs(process))
 
 
 def test_an_error_inside_ends_it_too(caffeinate: Path) -> None:
     def fail() -> None:
         with awake("Darwin"):
-            wait_for(caffeinate)
+            started(caffeinate)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
-    assert not runs(wait_for(caffeinate))
+    assert not runs(started(caffeinate))

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from hypothesis import assume, given, settings, strategies
 from tests.fakes.results import make_cell
+from tests.fakes.waiting import wait_for
 
 from bench_agent.base.messages import Answer, BlockDone, Job, PhaseBegan, Timing
 from bench_agent.run.worker_process import Limits, run_job, run_worker
@@ -73,12 +74,8 @@ def test_nothing_of_a_worker_stays_behind(tmp_path: Path) -> None:
     outcome = run_bad("leaves a child", tmp_path / "log")
     # The child holds the answer's pipe open, so a time limit ends this, not the end of file.
     assert outcome.kind == "stalled"
-    deadline = time.monotonic() + 10  # the kernel may still be clearing it away
-    while (left := [name for name in running_commands() if "leaves a child" in name]) and (
-        time.monotonic() < deadline
-    ):
-        time.sleep(0.05)
-    assert not left
+    # The kernel may still be clearing it away.
+    assert wait_for(lambda: not any("leaves a child" in name for name in running_commands()))
 
 
 def running_commands() -> list[str]:

@@ -20,12 +20,14 @@ from bench_server.db.tables import (
     SigningKey,
     Submission,
 )
+from bench_server.projection import position
 from bench_server.projection.projector import Projector
 from bench_server.recompute.worker import Compute, Recomputer
 from bench_server.web.response_cache import FRESH_SECONDS
 
 from .authority import AUTHORITY
 from .seeding import invented
+from .waiting import wait_for
 
 SETTLED_SECONDS = 30
 PROJECTED = (
@@ -44,6 +46,12 @@ def rows(store: Store) -> list[list[dict[str, Any]]]:
             )
             for table in PROJECTED
         ]
+
+
+def is_projected(store: Store) -> bool:
+    """Whether all log entries are applied."""
+    with store.reading() as session:
+        return position.lag(session).entries == 0
 
 
 def project(store: Store) -> None:
@@ -99,12 +107,11 @@ def settled(address: str) -> str:
     Returns:
         The address.
     """
-    deadline = time.monotonic() + SETTLED_SECONDS
-    while True:
+
+    def is_ready() -> bool:
         state = httpx.get(f"{address}/readyz").json()
-        if state["entries"] == state["projected"]:
-            break
-        assert time.monotonic() < deadline, state
-        time.sleep(0.05)
+        return bool(state["entries"] == state["projected"])
+
+    assert wait_for(is_ready, SETTLED_SECONDS), httpx.get(f"{address}/readyz").text
     time.sleep(FRESH_SECONDS + 0.05)
     return address

@@ -1,7 +1,6 @@
 """Asks: the draw of a day, who may answer it, and that a replay changes nothing."""
 
 import threading
-import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,6 +10,7 @@ from sqlalchemy import select
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
+from tests.fakes.waiting import wait_for
 
 from bench_protocol import asks
 from bench_protocol.asks import WantedSetup
@@ -188,9 +188,7 @@ def test_the_projector_draws_when_a_day_begins(post: Poster, store: Store) -> No
     stop = threading.Event()
     thread = threading.Thread(target=Projector(store, clock=lambda: DAY).run, args=(stop,))
     thread.start()
-    deadline = time.monotonic() + 30
-    while wanted(post)["day"] is None and time.monotonic() < deadline:
-        time.sleep(0.05)
+    wait_for(lambda: wanted(post)["day"])
     stop.set()
     thread.join()
     assert wanted(post)["day"] == "2026-11-22"

@@ -46,7 +46,7 @@ def address(cluster: postgres.Cluster) -> Iterator[str]:
         threads_per_worker=1,
         dashboard_address=":0",
         worker_dashboard_address=None,
-        env={"BENCH_SERVER_DATABASE_URL": cluster.url("migrated")},
+        env={"BENCH_SERVER_DATABASE_URL": cluster.url("trainmark")},
     ) as local:
         yield local.scheduler_address
 

@@ -17,7 +17,8 @@ from sqlalchemy import select
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
-from tests.fakes.projected import project, rows
+from tests.fakes.projected import is_projected, project, rows
+from tests.fakes.waiting import wait_for
 from tests.server.test_plans import statements
 from typer.testing import CliRunner
 
@@ -348,14 +349,8 @@ def test_one_projector_of_several_follows_the_log(unprojected: Poster, store: St
             with store.reading() as session:
                 assert position.lag(session).entries == 7
     with projecting(store), projecting(store):
-        deadline = time.monotonic() + FOREVER_SECONDS
-        while time.monotonic() < deadline:
-            with store.reading() as session:
-                if not position.lag(session).entries:
-                    break
-            time.sleep(0.05)
+        assert wait_for(lambda: is_projected(store))
     with store.reading() as session:
-        assert position.lag(session).entries == 0
         assert len(session.scalars(select(Measurement)).all()) == 3
 
 

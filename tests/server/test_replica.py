@@ -1,6 +1,5 @@
 """Questions on a streaming replica of PostgreSQL: what it answers, and when the primary does."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 from tests.fakes import postgres
 from tests.fakes.client import Poster
+from tests.fakes.waiting import wait_for
 from typer.testing import CliRunner
 
 from bench_server.cli.main import main as cli
@@ -21,7 +21,6 @@ from bench_server.web.replica import Replica
 
 BOARD = "/api/v1/leaderboard?workload=mnist-cnn"
 LIST = "/api/v1/results"
-PATIENCE_SECONDS = 60
 pytestmark = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 
 
@@ -37,7 +36,7 @@ class Copy:
 
     def __init__(self, app: FastAPI, standby: postgres.Cluster) -> None:
         self.now = 0.0
-        self.store = Store(standby.url("migrated"), replica=True)
+        self.store = Store(standby.url("trainmark"), replica=True)
         self.replica = Replica(self.store, clock=lambda: self.now)
         self.primary: Store = app.state.store
 
@@ -47,10 +46,7 @@ class Copy:
 
     def follow(self) -> None:
         """Wait until the replica has what the primary has."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while replicas.projected(self.store) != replicas.projected(self.primary):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        assert wait_for(lambda: replicas.projected(self.store) == replicas.projected(self.primary))
         self.now += replicas.LOOK_SECONDS
 
 

@@ -7,7 +7,6 @@ way below. Then all that they printed, answered and wrote is searched for every 
 import base64
 import logging
 import secrets
-import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.serialization import (
 from tests.fakes import postgres
 from tests.fakes.live import running_server
 from tests.fakes.outboxes import put
+from tests.fakes.ports import free_port
 from tests.fakes.results import make_result
 from typer.testing import CliRunner
 
@@ -44,12 +44,6 @@ ADDRESSES = (
 )
 DAMAGE = ("DROP TABLE standing", "UPDATE measurement SET verdicts = 'no JSON'")
 Run = Callable[..., str]
-
-
-def free_port() -> int:
-    with socket.socket() as bound:
-        bound.bind(("127.0.0.1", 0))
-        return int(bound.getsockname()[1])
 
 
 class Database:

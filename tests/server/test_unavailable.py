@@ -1,8 +1,7 @@
 """A database that takes no writes: clients are asked to wait, and all parts go on afterwards."""
 
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +14,9 @@ from sqlalchemy import text
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.projected import is_projected
 from tests.fakes.seeding import invented
+from tests.fakes.waiting import wait_for
 
 from bench_protocol import envelope
 from bench_server.cli.project import projecting
@@ -23,8 +24,6 @@ from bench_server.db.store import Store
 from bench_server.log import writer
 from bench_server.projection import position, projector
 from bench_server.recompute import worker
-
-FOREVER_SECONDS = 30
 
 
 @contextmanager
@@ -103,11 +102,11 @@ def test_the_projector_goes_on(
     with ExitStack() as outage:
         outage.enter_context(refusing_writes(store))
         with projecting(store):
-            wait_until(lambda: "the database does not answer the projector" in caplog.text)
+            assert wait_for(lambda: "the database does not answer the projector" in caplog.text)
             with store.reading() as session:
                 assert position.lag(session) == (2, 0, None)
             outage.close()
-            wait_until(lambda: is_projected(store))
+            assert wait_for(lambda: is_projected(store))
 
 
 def test_a_projector_that_cannot_ask_for_its_turn_asks_again(
@@ -125,9 +124,9 @@ def test_a_projector_that_cannot_ask_for_its_turn_asks_again(
     with ExitStack() as outage:
         outage.enter_context(no_file_at(tmp_path / "server.db-projector"))
         with projecting(store):
-            wait_until(lambda: "the database does not answer the projector" in caplog.text)
+            assert wait_for(lambda: "the database does not answer the projector" in caplog.text)
             outage.close()
-            wait_until(lambda: is_projected(store))
+            assert wait_for(lambda: is_projected(store))
     store.close()
 
 
@@ -142,21 +141,9 @@ def test_a_recomputation_goes_on(
     thread = Thread(target=recomputer.run, args=(stop,))
     thread.start()
     try:
-        wait_until(lambda: "the database does not answer the recomputation" in caplog.text)
+        assert wait_for(lambda: "the database does not answer the recomputation" in caplog.text)
         assert thread.is_alive()
     finally:
         stop.set()
         thread.join()
         store.close()
-
-
-def is_projected(store: Store) -> bool:
-    with store.reading() as session:
-        return position.lag(session).entries == 0
-
-
-def wait_until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + FOREVER_SECONDS
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)

@@ -4,7 +4,6 @@ import logging
 import re
 import ssl
 import threading
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from functools import partial
@@ -19,6 +18,7 @@ from tests.fakes.authority import AUTHORITY, ORIGIN
 from tests.fakes.client import Poster
 from tests.fakes.live import Program
 from tests.fakes.receiver import NAME, Received, Receiver, receiving
+from tests.fakes.waiting import wait_for
 from tests.server.test_webhook_addresses import ALLOWED, loopback
 from typer.testing import CliRunner
 
@@ -465,10 +465,7 @@ def test_a_server_that_is_killed_after_the_post_sends_the_message_again(
         post = Poster(http)
         post.enroll()
         ids = [post(results.make_result(challenge=None)) for _ in range(3)]
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while len(receiver.received) < 2:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    assert wait_for(lambda: len(receiver.received) >= 2)
     server = start()
     try:
         assert served.wait(PATIENCE_SECONDS)

@@ -4,13 +4,13 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from html import unescape
 
 import httpx
 import pytest
 from tests.fakes.projected import settled
+from tests.fakes.waiting import wait_for
 from tests.system.conftest import BIN, Agent, Server
 
 from bench_protocol import envelope, keys, statement
@@ -179,9 +179,7 @@ def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Sig
         text=True,
     )
     pending = agent.home / "outbox" / "pending"
-    deadline = time.monotonic() + 120
-    while len(list(pending.glob("*.json"))) < 1 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for(lambda: any(pending.glob("*.json")), 120)
     process.send_signal(how)
     output, _ = process.communicate(timeout=60)
     assert process.returncode == (130 if how == signal.SIGINT else -9), output

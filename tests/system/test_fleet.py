@@ -4,16 +4,15 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from tests.fakes.waiting import wait_for
 from tests.system.conftest import BIN, Server
 
 from bench_agent.base.home import Home
@@ -52,22 +51,15 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def wait_for(found: Callable[[], Any]) -> Any:
-    """What it finds, once it finds something."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while not (value := found()):
-        assert time.monotonic() < deadline, "nothing came"
-        time.sleep(0.05)
-    return value
-
-
 def scheduler_address(start: Start, folder: Path) -> str:
     file = folder / "scheduler.json"
     start(
         "distributed.cli.dask_scheduler",
         *("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)),
     )
-    wait_for(lambda: file.exists() and file.read_text().rstrip().endswith("}"))
+    assert wait_for(
+        lambda: file.exists() and file.read_text().rstrip().endswith("}"), DEADLINE_SECONDS
+    )
     return str(json.loads(file.read_text())["address"])
 
 
@@ -166,7 +158,7 @@ def test_of_four_workers_a_lost_one_resumes_on_its_machine(
             if len(list(home.glob("outbox/*/*.json"))) == 1 and (home / "run.json").exists()
         ]
 
-    (lost,) = wait_for(begun)
+    (lost,) = wait_for(begun, DEADLINE_SECONDS)
     cluster.workers[lost].kill()
     cluster.workers[lost].wait()
     start_worker(start, cluster.scheduler, cluster.homes[lost])
