@@ -1,53 +1,41 @@
-"""``run --help-others`` beside a real server that asks. The engine alone is a fake."""
+"""``run --help-others`` beside a real server that asks, and the offer at its end."""
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import httpx
+import pytest
 from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.projected import settled
-from tests.system.conftest import Agent, Ran, Server
+from tests.system.conftest import Agent, Server
 
 from bench_agent.base.home import Home
+from bench_agent.cli.witness import OFFERED_SECONDS
 from bench_agent.machine import read_machine
+from bench_agent.plan.estimates import CellTimes, MeasuredTimes
+from bench_agent.run.speed_run import expected_seconds
+from bench_protocol.matrix import Cell, Device
 from bench_server.db.store import Store
 
-ROOT = Path(__file__).parents[2]
-PATHS = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-ASKED_FOR = "mnist-dense"
+OWN, ASKED_FOR = "fashion-mlp", "mnist-dense"
+QUICK = ("--preset", "smoke", "--budget-seconds", "0.5", "--wait-seconds", "0", "--yes", "--json")
 
 
-def quick(agent: Agent, *arguments: str) -> Ran:
-    """The agent with the quick fake engine."""
-    program = ROOT / "tests" / "fakes" / "fleet_agent.py"
-    done = subprocess.run(
-        [sys.executable, program, str(os.getpid()), *arguments],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        env=agent.environment(PYTHONPATH=PATHS),
-    )
-    return Ran(done.returncode, done.stdout, done.stderr)
-
-
+@pytest.mark.long
 def test_an_ask_is_drawn_measured_and_answered(
     agent: Agent, make_server: Callable[[], Server], tmp_path: Path
 ) -> None:
     server = make_server()
     address = server.start()
     # Somebody has measured one workload on this hardware. The draw is made when a day begins, or a
-    # server starts that has not seen its draw yet.
+    # server starts that has not drawn on that day.
     store = Store(f"sqlite:///{tmp_path / 'server.db'}")
     machine = read_machine(Home(tmp_path / "other"))
     with httpx.Client(base_url=address, timeout=60) as http:
         poster = Poster(http, store)
         poster.enroll()
-        cell = results.make_cell(ASKED_FOR, framework="mlx")
-        asked_about = poster.made(cell=cell, machine=machine)
+        asked_about = poster.made(cell=cell_of(ASKED_FOR), machine=machine)
     store.close()
     settled(address)
     server.stop()
@@ -55,13 +43,15 @@ def test_an_ask_is_drawn_measured_and_answered(
     ask = wanted(address)
     assert (ask["workload"], ask["result"]) == (ASKED_FOR, asked_about)
 
-    run = ("run", "--preset", "smoke", "--repeats", "4", "--framework", "mlx", "--server", address)
-    ran = quick(agent, *run, "--yes", "--help-others", "yes")
+    expect(Home(agent.home), {OWN: 100.0, ASKED_FOR: 0.1})
+    own = ("--framework", "mlx", "--device", "cpu", "--workload", OWN, "--recipe", "tuned")
+    ran = agent("run", *QUICK, *own, "--server", address, "--help-others", "yes")
     assert ran.code == 0, ran.stderr
-    assert f"{address} asks for 1 more:" in ran.stderr
-    assert f"A speed by the server's own clock: bench-agent witness --server {address}" in (
-        ran.stderr
-    )
+    assert f"{address} asks for 1 more:\n  {cell_of(ASKED_FOR)}" in ran.stderr
+    (measured,) = (one for one in ran.json()["results"] if one["cell"]["workload"] == OWN)
+    offered = expected_seconds(measured["samples_per_second"]) < OFFERED_SECONDS
+    assert offered == ("A speed by the server's own clock: " in ran.stderr)
+
     sent = agent("status", "--json").json()["sent"]
     (answer,) = (one for one in sent if one["cell"]["workload"] == ASKED_FOR)
     settled(address)
@@ -69,6 +59,28 @@ def test_an_ask_is_drawn_measured_and_answered(
         identity = answer["answer"]["id"]
         assert http.get(f"/api/v1/results/{identity}").json()["ask_id"] == ask["id"]
         assert "answers an ask of this server" in http.get(f"/results/{identity}").text
+
+
+def expect(home: Home, seconds: dict[str, float]) -> None:
+    """Let a repeat of a workload seem to take so long, so that one is a tenth of another."""
+    times = {
+        cell_of(workload).digest: CellTimes(
+            framework="mlx",
+            device=Device(kind="cpu"),
+            step_flops=1e6,
+            step_seconds=1e-4,
+            overhead_seconds=overhead,
+            tried_to_settle=True,
+        )
+        for workload, overhead in seconds.items()
+    }
+    home.measured_times.parent.mkdir(parents=True, exist_ok=True)
+    home.measured_times.write_text(MeasuredTimes(cells=times).model_dump_json())
+
+
+def cell_of(workload: str) -> Cell:
+    recipe = "tuned" if workload == OWN else "naive"
+    return results.make_cell(workload, framework="mlx", recipe=recipe)
 
 
 def wanted(address: str) -> dict[str, str]:

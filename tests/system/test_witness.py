@@ -7,19 +7,23 @@ import pytest
 from tests.fakes.projected import settled
 from tests.system.conftest import Agent, Server
 
+from bench_agent.cli.witness import OFFERED_SECONDS
+from bench_agent.run.speed_run import expected_seconds
+
 SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--framework", "torch", "--yes")
 QUICK = ("--preset", "smoke", "--budget-seconds", "0.5", "--wait-seconds", "0", "--recipe", "tuned")
 
 
 @pytest.mark.long
 def test_a_run_is_witnessed_and_verified(agent: Agent, make_server: Callable[[], Server]) -> None:
-    """Two witnessed runs: at the end of ``run``, and by ``witness``."""
+    """By ``witness``, and at the end of ``run`` where the machine is fast enough for the offer."""
     pytest.importorskip("torch", reason="torch is not installed")
     address = make_server().start()
     ran = agent("run", *SMALL, *QUICK, "--server", address, "--witness", "--json")
     assert ran.code == 0, ran.stderr
-    assert "witnessed run: torch on cpu" in ran.stderr
-    assert "witnessed: at least" in ran.stderr, ran.stderr
+    (measured,) = ran.json()["results"]
+    offered = expected_seconds(measured["samples_per_second"]) < OFFERED_SECONDS
+    assert offered == ("witnessed: at least" in ran.stderr), ran.stderr
     alone = agent("witness", "--framework", "torch", "--server", address, "--yes", "--json")
     assert alone.code == 0, alone.stderr
     second = alone.json()
@@ -31,6 +35,6 @@ def test_a_run_is_witnessed_and_verified(agent: Agent, make_server: Callable[[],
     said = agent("verify", result)
     assert said.code == 0, said.stderr
     stated = [line for line in said.stdout.splitlines() if "at no less than" in line]
-    assert len(stated) == 2
+    assert len(stated) == 1 + offered
     assert f"{second['samples_per_second']:,} samples/s (entry {second['log_index']})" in stated[0]
     assert "Witnessed: at least" in httpx.get(result).text
