@@ -23,7 +23,7 @@ COMMANDS = {
     "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
     "watch": (
         "watch:watch",
-        "Measure a set again when driver, system or framework changed, or weekly; say what moved.",
+        "Measure set-ups again weekly, or when driver, system or framework changed.",
     ),
     "fleet": ("fleet:fleet", "Run the same measurements on several machines."),
     "report": (

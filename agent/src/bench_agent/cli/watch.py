@@ -1,4 +1,4 @@
-"""``watch``: measure a set again when its environment changed, or weekly; say what moved."""
+"""``watch``: measure set-ups again when their environment changed, or weekly."""
 
 import os
 import secrets
@@ -82,13 +82,13 @@ def watch(
     wait_seconds: Wait = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Measure a set again when driver, system or framework changed, or weekly; say what moved.
+    """Measure set-ups again weekly, or when driver, system or framework changed.
 
-    Start it once a day, or more often. On an idle machine a start measures, once, the set-ups whose
-    environment changed, whose runs since a change are too few, or whose last run is old. Earlier
-    runs of bench-agent run count too. Exit codes: 0 nothing became slower or failed; 1 something
-    did, or the server refused a result; 2 wrong usage; 3 server unreachable; 4 the machine is not
-    idle; 130 interrupted.
+    It reports what moved. Start it once a day, or more often. On an idle machine a start measures,
+    once, the set-ups whose environment changed, whose runs since a change are too few, or whose
+    last run is old. Earlier runs of bench-agent run count too. Exit codes: 0 nothing became slower
+    or failed; 1 something did, or the server refused a result; 2 wrong usage; 3 server unreachable;
+    4 the machine is not idle; 130 interrupted.
     """
     home = open_home()
     refuse_unfit(home)

@@ -69,9 +69,15 @@ def backup(
 
 
 def archive(
-    to: Annotated[str, typer.Option(help="Where to: file:///FOLDER, s3://BUCKET/FOLDER, or another address that fsspec supports.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            help="Where to: file:///FOLDER, s3://BUCKET/FOLDER, or what else fsspec supports."
+        ),
+    ],
     older_than_days: Annotated[
-        int, typer.Option(min=1, help="Move payloads that were received more than this many days ago.")
+        int,
+        typer.Option(min=1, help="Move payloads that were received more than this many days ago."),
     ] = 90,
     database_url: DatabaseUrl = None,
 ) -> None:

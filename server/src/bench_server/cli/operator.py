@@ -172,7 +172,9 @@ def verify_log(
     ] = None,
     timestamp_certificates: Annotated[
         Path | None,
-        typer.Option(help="PEM file with the roots under which time-stamps must verify; they are required then."),
+        typer.Option(
+            help="PEM file of the roots under which the required time-stamps must verify."
+        ),
     ] = None,
     scheduler: Scheduler = None,
     database_url: DatabaseUrl = None,

@@ -106,7 +106,11 @@ class ProjectionCollector(Collector):
             ("log_entries", "Entries of the log", lag.size),
             ("projection_lag_entries", "Entries that are not projected yet", lag.entries),
             ("recompute_pending", "Jobs that nothing was stated about", waiting),
-            ("webhooks_failing", "Webhooks whose last attempt failed, disabled ones included", failing),
+            (
+                "webhooks_failing",
+                "Webhooks whose last attempt failed, disabled ones included",
+                failing,
+            ),
             (
                 "projection_stopped",
                 "1 if an entry cannot be projected",
