@@ -14,11 +14,11 @@ from bench_server.db.tables import LogEntry, RecomputeJob
 from bench_server.log.server_keys import Authority, load_authority
 from bench_server.projection import position
 from bench_server.recompute import jobs
+from bench_server.settings import DEFAULT_ORIGIN as ORIGIN
 
 from .agents import Agent
 
 SETTLE_SECONDS = 60.0
-ORIGIN = "trainmark.localhost"
 
 
 @dataclass(frozen=True)

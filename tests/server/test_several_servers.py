@@ -17,7 +17,7 @@ from tests.fakes import results, said
 from tests.fakes.authority import ORIGIN
 from tests.fakes.client import JSON, Poster
 from tests.fakes.integrity import contradictions, doubled, lost
-from tests.fakes.live import Program
+from tests.fakes.live import NO_LIMITS, Program
 from tests.fakes.projected import is_projected
 from tests.fakes.waiting import wait_for
 
@@ -32,8 +32,7 @@ CLIENTS = 16
 LINES = 4
 LONG_KILLS = int(os.environ.get("KILLS", "20"))
 PATIENCE_SECONDS = 120
-SETTINGS = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL")}
-SETTINGS["BENCH_SERVER_ORIGIN"] = ORIGIN
+SETTINGS = NO_LIMITS | {"BENCH_SERVER_ORIGIN": ORIGIN}
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
 # Each name in order: whoever wrote the projector's position.
 NOTE_WRITERS = """

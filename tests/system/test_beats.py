@@ -27,7 +27,7 @@ from starlette.types import Receive, Scope, Send
 from tests.agent.test_resume import OPEN, Quiet
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.loopback import Listening
+from tests.fakes.loopback import NO_LIMITS, Listening
 from tests.fakes.projected import Projected
 
 from bench_agent.base.home import Home
@@ -60,7 +60,6 @@ from bench_server.app import create_app
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.log import writer
-from bench_server.settings import Settings
 
 BEGAN = datetime(2026, 11, 21, 4, tzinfo=UTC)
 BLOCK_NS = 200_000_000
@@ -120,9 +119,8 @@ class LoopbackServer:
         migrate.migrate(self.store.engine)
         with self.store.writing() as session:
             writer.begin(session, AUTHORITY)
-        settings = Settings(address_rate="off", key_rate="off")
         app = create_app(
-            settings, self.store, lambda: self.world.wall(), AUTHORITY, fresh_seconds=0
+            NO_LIMITS, self.store, lambda: self.world.wall(), AUTHORITY, fresh_seconds=0
         )
         self._listening = Listening(Network(app, self))
         self.address = self._listening.address
