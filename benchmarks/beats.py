@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
-from tests.fakes.live import running_server
+from tests.fakes.live import NO_LIMITS, running_server
 
 from bench_agent.base.messages import BlockDone, PhaseBegan, Timing, WorkerEvent
 from bench_agent.remote.beats import BeatPost, BeatServer
@@ -43,7 +43,7 @@ def main() -> None:
         engine = open_engine(database)
         migrate.migrate(engine)
         engine.dispose()
-        with running_server(database, Path(folder), BENCH_SERVER_ADDRESS_RATE="off") as address:
+        with running_server(database, Path(folder), **NO_LIMITS) as address:
             print(compared(address, options.seconds, options.framework))
 
 

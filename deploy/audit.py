@@ -46,10 +46,10 @@ from bench_server.cli.operator import get  # noqa: E402
 from bench_server.db import migrate  # noqa: E402
 from bench_server.db.store import Store, open_engine  # noqa: E402
 from bench_server.log.server_keys import load_authority  # noqa: E402
+from bench_server.settings import DEFAULT_ORIGIN as ORIGIN  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
-ORIGIN = "trainmark.localhost"
 # Of the column of attacks.
 WIDTH = 64
 # Keys that an address may enroll in a day (docs/operating.md).

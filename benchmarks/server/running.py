@@ -13,6 +13,7 @@ from threading import Event, Thread
 from typing import NamedTuple
 
 import psutil
+from tests.fakes.live import NO_LIMITS
 
 from .load import Load
 
@@ -70,15 +71,15 @@ class Use(NamedTuple):
 @contextmanager
 def server(database_url: str, keys: Path, workers: int = 1) -> Iterator[Running]:
     """Serve a migrated database with everything on but the rate limits."""
-    environment = os.environ | {
-        "BENCH_SERVER_DATABASE_URL": database_url,
-        "BENCH_SERVER_KEYS_DIR": str(keys),
-        "BENCH_SERVER_ADDRESS_RATE": "off",
-        "BENCH_SERVER_KEY_RATE": "off",
-        "BENCH_SERVER_ENROLL_RATE": "off",
-        "BENCH_SERVER_CHALLENGE_RATE": "off",
-        "BENCH_SERVER_WORKERS": str(workers),
-    }
+    environment = (
+        os.environ
+        | NO_LIMITS
+        | {
+            "BENCH_SERVER_DATABASE_URL": database_url,
+            "BENCH_SERVER_KEYS_DIR": str(keys),
+            "BENCH_SERVER_WORKERS": str(workers),
+        }
+    )
     process = subprocess.Popen(
         [sys.executable, "-c", MAIN, "serve", "--port", "0"],
         env=environment,

@@ -24,6 +24,7 @@ from bench_protocol.result import Challenge, Clocks, Energy, Result, Telemetry
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge as ChallengeRow
 from bench_server.db.tables import table_of
+from bench_server.settings import DEFAULT_ORIGIN as ORIGIN
 
 GPUS = tuple(
     f"NVIDIA {name}"
@@ -49,7 +50,6 @@ BLOCKS = 30
 SECONDS = 36
 # These stand in a template for a run's own.
 RUN_ID = "5" * 32
-ORIGIN = "trainmark.localhost"
 # A whole day, so that any repeat fits into it; the challenge must be as old (:func:`age`).
 RUN_SECONDS = 86_400
 CLOCKS = Clocks(

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlmodel import func, select
 from tests.fakes import results
 from tests.fakes.client import JSON, bind
-from tests.fakes.live import running_server
+from tests.fakes.live import NO_LIMITS, running_server
 from tests.fakes.projected import settled
 
 from bench_protocol import acts, envelope, statement, strict_json
@@ -33,10 +33,10 @@ from bench_protocol.acts import Revocation
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.db.tables import Measurement
+from bench_server.settings import DEFAULT_ORIGIN as ORIGIN
 
 from . import Line
 
-ORIGIN = "trainmark.localhost"
 KEYS = [results.private_key(seed) for seed in (1, 2, 3)]
 REVOKED, STRANGER = results.private_key(4), results.private_key(9)
 CELLS = ("mnist-cnn", "mnist-dense", "fashion-mlp", "fashion-cnn")
@@ -46,7 +46,6 @@ REFUSED = "refused"
 # A result that is kept at trust level 1 does not count.
 KEPT = {200: "answered with their first receipt", 201: "kept unranked"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
-NO_LIMIT = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "CHALLENGE")}
 # Values of JSON that a reader may stumble over.
 ODD: tuple[Any, ...] = (
     None, True, -1, 0, 2**53, 2**63, 10**40, 1e308, -0.0, "", "a" * 3000, "\u202e\u0000", "NaN",
@@ -82,7 +81,7 @@ def mutations(folder: Path, count: int, seed: int = 20261124) -> Iterator[Line]:
     store = Store(database)
     migrate.migrate(store.engine)
     with (
-        running_server(database, folder, **NO_LIMIT) as address,
+        running_server(database, folder, **NO_LIMITS) as address,
         httpx.Client(base_url=address, timeout=60) as http,
     ):
         honest = list(_honest(store, http))

@@ -10,7 +10,7 @@ from secrets import token_hex
 
 import httpx
 from tests.fakes import results
-from tests.fakes.live import running_server
+from tests.fakes.live import NO_LIMITS, running_server
 from tests.fakes.speed_prover import Prover, bfloat16, tf32
 from tests.fakes.speed_runs import Run, invented_states
 
@@ -21,10 +21,9 @@ from bench_server.db.store import open_engine
 
 from . import Line
 
-SETTINGS = {
+SETTINGS = NO_LIMITS | {
     "BENCH_SERVER_RECOMPUTE": "yes",
     "BENCH_SERVER_WITNESS_RUNS_A_DAY": "100",
-    "BENCH_SERVER_ADDRESS_RATE": "off",
 }
 SEGMENTS = speed_run.LEAST_SEGMENTS
 MANY_SEGMENTS, GUESSED = 20, (3, 7, 12, 18)

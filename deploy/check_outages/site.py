@@ -16,7 +16,7 @@ from pathlib import Path
 from threading import Event, Thread
 from typing import Protocol
 
-from tests.fakes.live import Program
+from tests.fakes.live import NO_LIMITS, Program
 from tests.fakes.ports import free_port
 from tests.fakes.waiting import wait_for
 
@@ -26,12 +26,7 @@ ENTRY = "deploy.check_outages.program"
 POLL_SECONDS = 0.02
 START_SECONDS = 60
 END_SECONDS = 60
-SETTINGS = {
-    "BENCH_SERVER_ADDRESS_RATE": "off",
-    "BENCH_SERVER_KEY_RATE": "off",
-    "BENCH_SERVER_ENROLL_RATE": "off",
-    "BENCH_SERVER_RECOMPUTE": "no",  # a worker of its own does
-}
+SETTINGS = NO_LIMITS | {"BENCH_SERVER_RECOMPUTE": "no"}  # a worker of its own does
 
 
 class Process(Protocol):

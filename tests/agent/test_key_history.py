@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
+from tests.fakes.authority import ORIGIN
 
 from bench_agent.remote.key_history import KeyHistory, replay
 from bench_protocol import acts, envelope, merkle, note, receipts, statement
 from bench_protocol.acts import Act, Revocation, Rotation
 from bench_protocol.errors import BadSignature, ProtocolError, UnknownKey
 
-ORIGIN = "bench.test"
 LOG, OPERATOR, A, B, C, STRANGER = (results.private_key(seed) for seed in range(21, 27))
 ID = {name: results.key_id(key) for name, key in zip("ABC", (A, B, C), strict=True)}
 

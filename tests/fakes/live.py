@@ -12,6 +12,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 START_SECONDS = 30
+# Settings without any rate limit.
+NO_LIMITS = {
+    f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL", "CHALLENGE")
+}
 STARTING = "Starting Trainmark's server ...\n"
 # Forked from a process that has imported the server, which takes most of a start.
 FORKS = multiprocessing.get_context("forkserver")

@@ -29,7 +29,7 @@ from .projected import Projected, project, settle
 
 JSON = {"Content-Type": "application/json"}
 START_SECONDS = 20
-NO_LIMITS = Settings(address_rate="off", key_rate="off", enroll_rate="off")
+NO_LIMITS = Settings(address_rate="off", key_rate="off", enroll_rate="off", challenge_rate="off")
 
 
 class Listening:

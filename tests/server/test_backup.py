@@ -10,6 +10,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy import text
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.loopback import NO_LIMITS
 from typer.testing import CliRunner
 
 from bench_server.app import create_app
@@ -54,9 +55,8 @@ def test_restored_server_answers_the_same(
     assert copy.read_bytes() == as_made
     assert not [*tmp_path.glob("backup.db?*")]
     other = Store(empty_database_url)
-    settings = Settings(address_rate="off", key_rate="off")
     authority = post.http.app.state.authority  # type: ignore[attr-defined]
-    restored = TestClient(create_app(settings, other, authority=authority))
+    restored = TestClient(create_app(NO_LIMITS, other, authority=authority))
     after = [restored.get(address) for address in addresses]
     assert [answer.content for answer in after] == [answer.content for answer in before]
     assert Poster(restored).made()

@@ -8,6 +8,7 @@ import pytest
 from sqlmodel import col, delete, select
 from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
+from tests.fakes.integrity import audited
 from tests.fakes.projected import project, settle
 from tests.fakes.seeding import invented
 
@@ -16,8 +17,6 @@ from bench_protocol.nonces import Purpose
 from bench_protocol.recomputed import Figures
 from bench_protocol.result import Failed, Result
 from bench_protocol.workloads import Workload
-from bench_server.answers.log_entries import fetch_from
-from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import (
     Aggregate,
@@ -211,9 +210,7 @@ def test_a_statement_tells_a_database_that_forgot_its_queue(store: Store, sent: 
 
 
 def faults(store: Store) -> list[str]:
-    with store.reading() as session:
-        report = audit(fetch_from(session, AUTHORITY, "CC-BY-4.0"))
-    return [fault.detail for fault in report.faults]
+    return [fault.detail for fault in audited(store).faults]
 
 
 def test_an_audit_replays_statements_and_checks_who_signed_them(

@@ -10,6 +10,7 @@ from sqlmodel import col, select
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
+from tests.fakes.integrity import audited
 from tests.fakes.projected import project
 from tests.fakes.said import rotated
 from tests.fakes.speed_runs import JSON, PATH, SEGMENTS, Run
@@ -18,8 +19,6 @@ from bench_agent.remote import verify, witnessed
 from bench_protocol import envelope, keys, speed_run
 from bench_protocol.errors import BadSignature, ProtocolError
 from bench_protocol.speed_run import OpenedState
-from bench_server.answers.log_entries import fetch_from
-from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, OpenedSegment, SpeedRunRow, WitnessedSpeed
 from bench_server.projection.reindex import reindex
@@ -138,8 +137,7 @@ def test_a_replay_needs_no_recomputation(store: Store, run: Run) -> None:
     reindex(store)
     with store.reading() as session:
         assert session.exec(select(WitnessedSpeed)).one().model_dump() == before
-        report = audit(fetch_from(session, AUTHORITY, "CC-BY-4.0"))
-    assert report.faults == ()
+    assert audited(store).faults == ()
 
 
 @pytest.mark.parametrize(

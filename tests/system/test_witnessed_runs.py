@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from tests.engines.conftest import installed
 from tests.fakes import loopback, results, speed_prover
-from tests.fakes.loopback import Scene
+from tests.fakes.loopback import NO_LIMITS, Scene
 from tests.fakes.speed_prover import Prover
 from tests.fakes.speed_runs import Run
 
@@ -25,7 +25,6 @@ from bench_protocol import speed_run
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.recompute.segments import job_of, state_of
 from bench_server.recompute.speed_runs import Judge
-from bench_server.settings import Settings
 
 pytestmark = pytest.mark.long
 RUNS = int(os.environ.get("WITNESSED_RUNS", "60"))
@@ -33,13 +32,7 @@ FRAMEWORK = "torch"
 OPENINGS = 8
 # Of 15 segments, 3 are left out: a fifth. 8 openings show one of them in 92 % of runs.
 SEGMENTS, LEFT_OUT = 15, 3
-SETTINGS = Settings(
-    address_rate="off",
-    key_rate="off",
-    enroll_rate="off",
-    witness_openings=OPENINGS,
-    witness_runs_a_day=1000,
-)
+SETTINGS = NO_LIMITS.model_copy(update={"witness_openings": OPENINGS, "witness_runs_a_day": 1000})
 
 
 @pytest.fixture

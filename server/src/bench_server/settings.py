@@ -24,6 +24,7 @@ from .price_list import PriceList, read
 
 PREFIX = "BENCH_SERVER_"
 SECRETS = f"{PREFIX}SECRETS_DIR"
+DEFAULT_ORIGIN = "trainmark.localhost"
 
 
 def default_database_url() -> str:
@@ -145,7 +146,7 @@ class Settings(BaseSettings):
         description="witnessed runs that a key may begin in 24 hours, at most 1000; 0 for none",
     )
     origin: str = Field(
-        default="trainmark.localhost",
+        default=DEFAULT_ORIGIN,
         pattern=r"^[^\s+]{1,200}$",
         description="address under which the log is known, without https://, 1 to 200 characters "
         "without spaces and +; never change it",
