@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from bench_protocol import format as people
+
 from .fault import GROUPS
 from .run import Outcome
 
@@ -38,8 +40,7 @@ def cells(outcome: Outcome) -> tuple[str, ...]:
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """The table as Markdown."""
-    rows = [HEAD, ("---",) * len(HEAD), *map(cells, outcomes)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return people.markdown(HEAD, map(cells, outcomes))
 
 
 def by_group(outcomes: Sequence[Outcome]) -> str:
@@ -48,11 +49,11 @@ def by_group(outcomes: Sequence[Outcome]) -> str:
     totals = Counter(outcome.fault.group for outcome in planted)
     caught = Counter(outcome.fault.group for outcome in planted if outcome.caught)
     rows = [
-        f"| {group} | {words} | {totals[group]} | {caught[group]} |"
+        (group, words, str(totals[group]), str(caught[group]))
         for group, words in GROUPS.items()
         if totals[group]
     ]
-    return "\n".join(["| group | what | planted | caught |", "| --- | --- | --- | --- |", *rows])
+    return people.markdown(("group", "what", "planted", "caught"), rows)
 
 
 def uncaught(outcomes: Sequence[Outcome]) -> list[Outcome]:

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from bench_protocol.format import markdown
+
 from .load import Load
 
 HEADINGS = ("", "stored", "workers", "clients", "a second", "p50 ms", "p99 ms", "CPU ms", "MiB")
@@ -78,8 +80,7 @@ def _minutes(seconds: float) -> str:
 
 def table(found: Sequence[Line | str]) -> str:
     """All lines as one table, in Markdown."""
-    rows = [HEADINGS, ("---",) * len(HEADINGS), *(i.cells for i in found if isinstance(i, Line))]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return markdown(HEADINGS, (item.cells for item in found if isinstance(item, Line)))
 
 
 def versions() -> str:

@@ -20,6 +20,7 @@ from sqlalchemy import text
 from tests.fakes import results, seeding
 
 from bench_protocol import envelope, recomputation, strict_json
+from bench_protocol.format import markdown
 from bench_protocol.receipts import Checkpoint
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge, RecomputeJob
@@ -222,7 +223,7 @@ def _table(
     heads = ["table", "index", "bytes a result", f"GB at {target:,}, extrapolated", "residual"]
     if check:
         heads.append(f"GB at {check[0]:,}: predicted, measured")
-    lines = [" | ".join(heads), " | ".join(["---"] * len(heads))]
+    rows = []
     for part in shown:
         one = fits[part]
         cells = [
@@ -235,8 +236,8 @@ def _table(
             summed = check[1].keys() if part == all_ else small if part == rest else {part}
             really = sum(check[1].get(name, 0) for name in summed)
             cells.append(f"{one.at(check[0]) / 1e9:.3f}, {really / 1e9:.3f}")
-        lines.append(" | ".join(cells))
-    return "\n".join(f"| {line} |" for line in lines)
+        rows.append(cells)
+    return markdown(heads, rows)
 
 
 if __name__ == "__main__":

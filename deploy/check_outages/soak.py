@@ -27,6 +27,7 @@ import psutil
 from tests.fakes import results
 from tests.fakes.client import Poster
 
+from bench_protocol import format as people
 from bench_server.db.store import Store
 
 from . import agents, site
@@ -132,7 +133,8 @@ def watched(
         of_server, of_agent = zip(*samples, strict=True)
         minute = Minute(median(of_server), median(of_agent), *counts())
         left = minutes - number
-        print(f"{_row(number, minute)} {left} min left", file=sys.stderr, flush=True)
+        row = people.markdown_row(_cells(number, minute))
+        print(f"{row} {left} min left", file=sys.stderr, flush=True)
         yield minute
 
 
@@ -157,16 +159,13 @@ def growth(values: Sequence[float]) -> float:
 
 def table(minutes: Sequence[Minute]) -> str:
     """The minutes in Markdown."""
-    head = "| minute | server, MiB | agent, MiB | results acknowledged | requests answered |\n"
-    rows = (_row(number, minute) for number, minute in enumerate(minutes, 1))
-    return head + "|---|---|---|---|---|\n" + "\n".join(rows)
+    heads = ("minute", "server, MiB", "agent, MiB", "results acknowledged", "requests answered")
+    return people.markdown(heads, (_cells(number, made) for number, made in enumerate(minutes, 1)))
 
 
-def _row(number: int, minute: Minute) -> str:
-    return (
-        f"| {number} | {minute.server_mib:.1f} | {minute.agent_mib:.1f} "
-        f"| {minute.results:,} | {minute.answers:,} |"
-    )
+def _cells(number: int, minute: Minute) -> tuple[str, ...]:
+    memory = (f"{minute.server_mib:.1f}", f"{minute.agent_mib:.1f}")
+    return (str(number), *memory, f"{minute.results:,}", f"{minute.answers:,}")
 
 
 def _mib(process: psutil.Process) -> float:

@@ -3,18 +3,19 @@
 from collections.abc import Iterator, Sequence
 from statistics import median
 
+from bench_protocol import format as people
+
 from .scene import Outcome
 
-HEAD = (
-    "| fault | database | times | acknowledged | lost | doubled | left in outboxes "
-    "| tree and rows agree | server up again, s | next result, s | 5xx without Retry-After |\n"
-    "|---|---|---|---|---|---|---|---|---|---|---|"
+HEADS = (
+    *("fault", "database", "times", "acknowledged", "lost", "doubled", "left in outboxes"),
+    *("tree and rows agree", "server up again, s", "next result, s", "5xx without Retry-After"),
 )
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
     """One row for each fault and database. Times are median and worst."""
-    return "\n".join([HEAD, *map(row, outcomes)])
+    return people.markdown(HEADS, map(cells, outcomes))
 
 
 def summary(outcomes: Sequence[Outcome]) -> str:
@@ -37,9 +38,14 @@ def wrong(outcomes: Sequence[Outcome]) -> Iterator[str]:
 
 def row(outcome: Outcome) -> str:
     """The row of one fault."""
+    return people.markdown_row(cells(outcome))
+
+
+def cells(outcome: Outcome) -> tuple[str, ...]:
+    """The cells of one fault's row."""
     verdict = outcome.verdict
     statuses = ", ".join(f"{count} x {status}" for status, count in outcome.unasked.items())
-    cells = (
+    return (
         outcome.fault,
         {"sqlite": "SQLite", "postgresql": "PostgreSQL"}[outcome.kind],
         f"{outcome.times:,}",
@@ -52,7 +58,6 @@ def row(outcome: Outcome) -> str:
         _seconds(outcome.again_seconds),
         statuses or "0",
     )
-    return f"| {' | '.join(cells)} |"
 
 
 def _seconds(values: Sequence[float]) -> str:

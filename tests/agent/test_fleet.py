@@ -30,8 +30,8 @@ def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -
     )
     words = command.run_arguments(whole, "smoke", None, "http://bench.lab:8000")
     got: list[Selection] = []
-    monkeypatch.setattr("bench_agent.cli.run._make_plan", lambda *a: got.append(a[2]))
-    monkeypatch.setattr("bench_agent.cli.run.plan_document", lambda made: {})
+    monkeypatch.setattr("bench_agent.cli.plan.planned", lambda *a: got.append(a[2]))
+    monkeypatch.setattr("bench_agent.cli.plan.plan_document", lambda made: {})
     place = words.index("--server")
     CliRunner().invoke(app, ["plan", *words[:place], *words[place + 2 :], "--json"])
     assert got == [whole]

@@ -21,8 +21,8 @@ def plant() -> None:
     """Put the fakes in the agent's places."""
     worker = [sys.executable, str(QUICK_WORKER)]
     run.worker_command = lambda python=None: worker  # type: ignore[assignment]
-    made = command._make_plan
-    command._make_plan = lambda preset, like, selection: made(  # type: ignore[assignment]
+    made = command.planned
+    command.planned = lambda preset, like, selection: made(  # type: ignore[assignment]
         preset, like, replace(selection, budget_seconds=0.02)
     )
     setup.probe_all = lambda *_: {"mlx": HERE}  # type: ignore[assignment]

@@ -37,3 +37,8 @@ def test_a_speed_up_between_two_names_and_its_bounds() -> None:
     assert people.faster_than(0.41) == "takes 2.44 times as long as"
     assert people.bounds(1.644, 1.59, 2.01) == "1.59 to 2.01"
     assert people.bounds(0.5, 0.4, 0.6) == "1.67 to 2.50"
+
+
+def test_a_table_in_markdown() -> None:
+    table = people.markdown(("cell", "rate"), [("a", "1"), ("b", "2")])
+    assert table == "| cell | rate |\n| --- | --- |\n| a | 1 |\n| b | 2 |"

@@ -9,7 +9,8 @@ from tests.fakes import results, said, trusted
 from tests.fakes.client import Poster
 from tests.fakes.crowds import bounds, crowd
 from tests.fakes.projected import project, settle
-from tests.server.test_plans import plan, statements
+from tests.fakes.statements import statements
+from tests.server.test_plans import plan
 from tests.server.test_tiers import decide
 
 from bench_protocol import acts

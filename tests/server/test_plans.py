@@ -1,16 +1,15 @@
 """Query plans of both databases: no board, comparison or page reads all results."""
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from sqlalchemy import Connection, event, insert
+from sqlalchemy import Connection, insert
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.statements import statements
 
 from bench_protocol.matrix import Device
 from bench_server.answers import queries
@@ -68,19 +67,6 @@ ADDRESSES = [
     "/compare?ids={hardware},{machine}",
     "/results/{result}",
 ]
-
-
-@contextmanager
-def statements(store: Store) -> Iterator[list[tuple[str, Any]]]:
-    """Every statement that is executed meanwhile, with its parameters."""
-    seen: list[tuple[str, Any]] = []
-
-    def note(_c: Connection, _cursor: Any, statement: str, parameters: Any, *_: Any) -> None:
-        seen.append((statement, parameters))
-
-    event.listen(store.engine, "before_cursor_execute", note)
-    yield seen
-    event.remove(store.engine, "before_cursor_execute", note)
 
 
 def plan(connection: Connection, statement: str, parameters: Any) -> str:

@@ -18,8 +18,8 @@ from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import is_projected, project, rows
+from tests.fakes.statements import statements
 from tests.fakes.waiting import wait_for
-from tests.server.test_plans import statements
 from typer.testing import CliRunner
 
 from bench_protocol import acts

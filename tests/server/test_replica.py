@@ -11,6 +11,7 @@ from sqlalchemy import event
 from sqlalchemy.exc import DBAPIError
 from tests.fakes import postgres
 from tests.fakes.client import Poster
+from tests.fakes.statements import statements
 from tests.fakes.waiting import wait_for
 from typer.testing import CliRunner
 
@@ -61,21 +62,6 @@ def copy(app: FastAPI, standby: postgres.Cluster) -> Iterator[Copy]:
     made.store.close()
 
 
-@contextmanager
-def counted(store: Store) -> Iterator[list[str]]:
-    """The statements that a database is given."""
-    given: list[str] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
-        given.append(statement)
-
-    event.listen(store.engine, "before_cursor_execute", note)
-    try:
-        yield given
-    finally:
-        event.remove(store.engine, "before_cursor_execute", note)
-
-
 def asked(app: FastAPI, path: str, at_least: int = 0) -> tuple[int, str]:
     """The number of entries of an answer, and its text."""
     answer = TestClient(app).get(path, headers={"Trainmark-At-Least": str(at_least)})
@@ -88,7 +74,7 @@ def test_the_replica_answers_questions_alone(app: FastAPI, post: Poster, copy: C
     copy.follow()
     asked(app, BOARD)  # reads the primary's position, once a second
     app.state.cached.clear()
-    with counted(copy.primary) as given:
+    with statements(copy.primary) as given:
         for path in (
             BOARD,
             "/",
@@ -143,7 +129,7 @@ def test_the_primary_answers_until_a_late_replica_has_caught_up(
     assert "trainmark_replica_used 0.0" in TestClient(app).get("/metrics").text
     copy.run("SELECT pg_wal_replay_resume()")
     copy.follow()
-    with counted(copy.primary) as given:
+    with statements(copy.primary) as given:
         asked(app, "/machines")
     assert len(given) == 1  # its position
     assert copy.replica.state == "used"

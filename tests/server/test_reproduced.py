@@ -1,16 +1,15 @@
 """Trust level 4: other confirmed owners agree on a result; number of statements, and replay."""
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import event, select
+from sqlalchemy import select
 from tests.fakes import results, said, trusted
 from tests.fakes.authority import AUTHORITY
 from tests.fakes.client import Poster
 from tests.fakes.projected import project
+from tests.fakes.statements import statements
 
 from bench_protocol import acts
 from bench_server.db.store import Store
@@ -53,21 +52,6 @@ def levels(store: Store) -> dict[str, list[int]]:
             table.__tablename__: sorted(session.scalars(select(table.trust_level)))  # type: ignore[call-overload]
             for table in (Measurement, Aggregate)
         }
-
-
-@contextmanager
-def counting(store: Store) -> Iterator[list[str]]:
-    """Record the statements that run inside the block."""
-    statements: list[str] = []
-
-    def ran(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        statements.append(statement)
-
-    event.listen(store.engine, "before_cursor_execute", ran)
-    try:
-        yield statements
-    finally:
-        event.remove(store.engine, "before_cursor_execute", ran)
 
 
 @pytest.mark.usefixtures("confirmed")
@@ -150,14 +134,14 @@ def test_a_decision_reads_a_setup_once(store: Store, post: Poster, operation: st
     trusted.send(store, KEYS[0], repeats(MANY))
     if operation == "confirm":
         decide(store, "doubt", owner=OWNERS[0])
-    with counting(store) as statements:
+    with statements(store) as executed:
         if operation == "revoke":
             assert said.revoked(post, 1, 1, since=0).status_code == 201
         elif operation == "assign":
             decide(store, "assign", key=results.key_id(KEYS[0]), owner="lab")
         else:
             decide(store, operation, owner=OWNERS[0])  # type: ignore[arg-type]
-    assert len(statements) < MANY
+    assert len(executed) < MANY
     # The others are left with one other owner; a stranger's results are compared with both.
     expected = {"confirm": [4] * (MANY + 2), "revoke": [3] * (MANY + 2)}.get(
         operation, [3, 3] + [4] * MANY
@@ -171,7 +155,7 @@ def test_results_of_a_group_read_their_setup_once(store: Store) -> None:
         trusted.send(store, key, repeats(3))
     counts = []
     for count in (1, 4):
-        with counting(store) as statements:
+        with statements(store) as executed:
             trusted.send(store, KEYS[0], repeats(count))
-        counts.append(len(statements))
+        counts.append(len(executed))
     assert counts[0] == counts[1]

@@ -3,6 +3,8 @@
 Durations are given in minutes from a minute on and in hours from an hour on.
 """
 
+from collections.abc import Iterable, Sequence
+
 
 def seconds(value: float) -> str:
     """Three figures or whole units: ``0.85 ms``, ``4.20 s``, ``3 min 5 s``, ``2 h 10 min``."""
@@ -110,6 +112,16 @@ def money(value: float) -> str:
 def day_and_time(moment: str) -> str:
     """A wire time to the minute: ``2026-11-21 03:42 UTC``."""
     return f"{moment[:10]} {moment[11:16]} UTC"
+
+
+def markdown(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    return "\n".join(map(markdown_row, (heads, ("---",) * len(heads), *rows)))
+
+
+def markdown_row(cells: Sequence[str]) -> str:
+    """One row of a table in Markdown: ``| a | b |``."""
+    return f"| {' | '.join(cells)} |"
 
 
 def _three(value: float) -> str:

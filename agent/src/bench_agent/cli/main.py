@@ -16,7 +16,7 @@ COMMANDS = {
     "devices": ("doctor:devices", "Show this machine and the devices that each framework sees."),
     "doctor": ("doctor:doctor", "Say what runs here, what does not and why, and how to fix it."),
     "plan": (
-        "run:plan",
+        "plan:plan",
         "Show what a run measures, how long it takes, and what is left out and why.",
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),

@@ -1,40 +1,26 @@
-"""``plan`` and ``run``: show what a run measures, and measure it."""
+"""``run``: measure, sign and store the results; with a server, post them."""
 
 import os
 import secrets
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
-from bench_protocol.format import rough
-
-from .. import data
-from ..base.errors import ServerUnreachable, UsageProblem
+from ..base.errors import ServerUnreachable
 from ..base.home import Home
 from ..base.keys import load_or_create_key
-from ..base.messages import Probe
 from ..doctor.unfit import refuse_unfit
-from ..machine import read_facts, read_machine
-from ..output.console import WARNING, complain, console
+from ..machine import read_machine
+from ..output.console import console
 from ..output.documents import summary_document
 from ..output.events import EventLines
 from ..output.live import LiveDisplay
-from ..output.plan_table import (
-    LONG_PLAN_SECONDS,
-    left_out,
-    plan_document,
-    plan_warnings,
-    print_plan,
-)
 from ..output.summary import show_end
-from ..plan import estimates
-from ..plan.memory_fit import free_memory_of
-from ..plan.plan import Plan, Selection, check_names, make_plan
-from ..plan.presets import Preset, like_named, preset_named
+from ..plan.plan import Plan, Selection
 from ..remote.connection import token_for
-from ..run import calibration, interpreters
+from ..run import interpreters
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
 from ..run.journal import Journal, begin, unfinished
@@ -45,11 +31,11 @@ from ..worker import pretrained
 from .exits import Exit, stop
 from .help_others import HelpOthers, with_asked
 from .options import EXPERT, Json, Like, PresetName, Server, choosing_cells
-from .setup import ask, open_client, open_home, print_json, probe_frameworks
+from .plan import LayOut, check_plan, planned
+from .setup import open_client, open_home, print_json
 from .submit import ask_consent
 from .witness import offer
 
-LayOut = Callable[[Selection], Plan]
 Yes = Annotated[
     bool,
     typer.Option(
@@ -100,21 +86,6 @@ Witness = Annotated[
         "than 30 s. Without either option, ask.",
     ),
 ]
-
-
-@choosing_cells
-def plan(
-    selection: Selection,
-    preset: PresetName = None,
-    like: Like = None,
-    as_json: Json = False,
-) -> None:
-    """Show what a run measures, how long it takes, and what is left out and why."""
-    made, _ = _make_plan(preset, like, selection)
-    if as_json:
-        print_json(plan_document(made))
-    else:
-        print_plan(made, console())
 
 
 @choosing_cells
@@ -204,7 +175,7 @@ def _begin(
 
     journal = unfinished(home) if resume else None
     if journal is None:
-        made, lay_out = _make_plan(preset, like, selection)
+        made, lay_out = planned(preset, like, selection)
         check_plan(made, yes)
         made = helping(made, lay_out)
         if resume:
@@ -228,42 +199,3 @@ def consent_before(server: str, home: Home, yes: bool) -> bool:
     finally:
         client.close()
     return True
-
-
-def _make_plan(preset: str | None, like: str | None, selection: Selection) -> tuple[Plan, LayOut]:
-    """The plan, and what lays out other selections on the same machine."""
-    if preset and like:
-        raise UsageProblem("--preset and --like exclude each other: give one of them")
-    chosen = like_named(like) if like else preset_named(preset or "quick")
-    check_names(selection)
-    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks))
-
-
-def lay_out_plan(
-    chosen: Preset, selection: Selection, probes: Mapping[str, Probe]
-) -> tuple[Plan, LayOut]:
-    """The plan of a preset, with calibrated estimates, and what lays out other selections."""
-    home = open_home()
-    free_memory = free_memory_of(read_facts())
-
-    def lay_out(one: Selection) -> Plan:
-        times = estimates.load(home.measured_times)
-        return make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
-
-    made = lay_out(selection)
-    if selection.data == "real":
-        data.require({planned.workload.data_set.name: None for planned in made.cells})
-    if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
-        calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
-        made = lay_out(selection)
-    return made, lay_out
-
-
-def check_plan(made: Plan, yes: bool) -> None:
-    """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
-    if not made.cells:
-        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
-    for line in plan_warnings(made):
-        complain(line, WARNING)
-    if made.estimate_seconds > LONG_PLAN_SECONDS:
-        ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)

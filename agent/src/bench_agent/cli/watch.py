@@ -34,7 +34,8 @@ from ..watch.watch import Measure, Watch, Watched
 from ..worker import pretrained
 from .exits import Exit, stop
 from .options import LENGTH, Json, PresetName, Server, choosing_cells
-from .run import Wait, Yes, check_plan, consent_before, lay_out_plan
+from .plan import check_plan, lay_out_plan
+from .run import Wait, Yes, consent_before
 from .setup import open_home, print_json, usable_interpreters
 
 EveryDays = Annotated[

@@ -13,7 +13,7 @@ from .text import positive_or_none, text_or_none, version_or_none, whole_or_none
 from .wire import tolerant
 
 MOST_GPUS = 64
-GRAPHICS_CLOCK, SM_CLOCK, MEMORY_CLOCK = 0, 1, 2  # nvmlClockType_t
+SM_CLOCK, MEMORY_CLOCK = 1, 2  # nvmlClockType_t
 
 
 @contextmanager

@@ -32,7 +32,6 @@ class Witnessed:
     samples_per_second: int
     agents_samples_per_second: float
     segments: int
-    uploaded_bytes: int
     reason: str | None = None
     log_index: int | None = None
 
@@ -55,7 +54,7 @@ def witness(
         UsageProblem: the worker did not train it.
     """
     opened: Opened | None = None
-    segments, training_ns, uploaded = 0, 1, 0
+    segments, training_ns = 0, 1
 
     def reply(question: Question) -> SpeedReply:
         nonlocal opened, segments, training_ns
@@ -82,9 +81,7 @@ def witness(
             raise UsageProblem(f"{place} trained no witnessed run: {answer.problem}; see {log}")
         say(f"sending {len(opened.segments)} opened segments")
         for segment in opened.segments:
-            body = (Path(folder) / f"{segment}.state").read_bytes()
-            client.upload(segment, body)
-            uploaded += len(body)
+            client.upload(segment, (Path(folder) / f"{segment}.state").read_bytes())
     say("waiting for the server's recomputation")
     outcome = client.outcome()
     for _ in range(MOST_WAITS):
@@ -96,7 +93,6 @@ def witness(
         samples_per_second=opened.samples_per_second,
         agents_samples_per_second=segments * SAMPLES_PER_SEGMENT * 1e9 / training_ns,
         segments=segments,
-        uploaded_bytes=uploaded,
         reason=outcome.get("reason"),
         log_index=outcome.get("log_index"),
     )

@@ -1,6 +1,6 @@
 """Apply a batch of log entries: rows first, then the levels and aggregates that they touch."""
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
@@ -22,12 +22,11 @@ from ..db.tables import (
 )
 from ..db.upsert import insert_new
 from ..ingest import verdicts as check_verdicts
-from ..ingest.verdicts import Finding
 from ..ranking import aggregates, owners
 from ..ranking.figures import Level, Subject
-from ..ranking.rows import RESULTS, TABLE, lineage, subject_of
+from ..ranking.rows import RESULTS, subject_of
 from ..recompute import jobs
-from . import asks, measurements, outliers, recomputed, reproduced
+from . import asks, compared, recomputed, reproduced
 from . import eligibility as rules
 from .entries import ActEntry, Entry, KeyEventEntry, RecomputationEntry, SpeedRunEntry
 from .measurements import ResultEntry
@@ -81,13 +80,15 @@ class Changes:
         """Add the rows of new results, so that an outlier is compared with all earlier entries,
         however the log is cut into batches."""
         labels = {entry.subject.owner for entry in entries if entry.outlier is None}
-        for part in _independent(entries, owners.first_trusted(self._connection, labels)):
+        for part in compared.independent(entries, owners.first_trusted(self._connection, labels)):
             # Comparisons read the figures of owners, and none of hardware.
             self._refresh("owner")
             self._add(part)
 
     def _add(self, entries: Sequence[ResultEntry]) -> None:
-        findings = self._outliers([entry for entry in entries if entry.outlier is None])
+        findings = compared.findings(
+            self._connection, [entry for entry in entries if entry.outlier is None]
+        )
         answers = self._answers(entries)
         rows = [
             entry.row(
@@ -157,7 +158,7 @@ class Changes:
         connection = self._connection
         confirmed = owners.confirmed_owners(connection)
         if len(confirmed) >= reproduced.OWNERS_TO_REPRODUCE:
-            self._set_ups.update(self._reproducible(confirmed))
+            self._set_ups |= reproduced.reproducible(connection, self._trusted, confirmed)
         for subject in reproduced.update_levels(connection, sorted(self._set_ups), confirmed):
             self._touched.add(subject)
         self._refresh()
@@ -205,33 +206,6 @@ class Changes:
             self._touched.add(subject)
             self._set_ups.add(HardwareSetup.of(subject))
 
-    def _outliers(self, entries: Sequence[ResultEntry]) -> dict[str, Finding]:
-        """Compare results with other owners and store the findings.
-
-        Returns:
-            The findings by result id.
-        """
-        labels = {entry.subject.owner for entry in entries}
-        kinds = owners.kinds_of(self._connection, labels) if labels else {}
-        places = {
-            entry.submission_id: _place(entry.subject, kinds.get(entry.subject.owner, owners.NEW))
-            for entry in entries
-        }
-        others = outliers.others(self._connection, places.values())
-        findings = {
-            entry.submission_id: finding
-            for entry in entries
-            if (
-                finding := outliers.finding(
-                    entry.columns["samples_per_second"], others[places[entry.submission_id]]
-                )
-            )
-        }
-        if findings:
-            rows = [{"of": id, "outlier": finding.as_text()} for id, finding in findings.items()]
-            self._connection.execute(SET_OUTLIER, rows)
-        return findings
-
     def _answers(self, entries: Sequence[ResultEntry]) -> dict[str, str]:
         """Find the asks that results answer, and store them.
 
@@ -249,65 +223,6 @@ class Changes:
             rows = [{"of": id, "ask_id": ask_id} for id, ask_id in found.items()]
             self._connection.execute(SET_ASK, rows)
         return found
-
-    def _reproducible(self, confirmed: Set[str]) -> set[HardwareSetup]:
-        """The set-ups of new trusted results in which enough confirmed owners have a figure."""
-        of_setup: dict[HardwareSetup, dict[str, str]] = {}
-        for subject in self._trusted:
-            of_owner = lineage(subject)["owner"]
-            ids = of_setup.setdefault(HardwareSetup.of(subject), {})
-            ids[of_owner.owner] = of_owner.id
-            for label in confirmed:
-                ids.setdefault(label, measurements.owner_aggregate(subject, label))
-        wanted = {id for ids in of_setup.values() for id in ids.values()}
-        existing = set(self._connection.scalars(EXISTING, {"ids": sorted(wanted)}))
-        existing |= {lineage(subject)["owner"].id for subject in self._trusted}
-        return {
-            setup
-            for setup, ids in of_setup.items()
-            if sum(ids[label] in existing for label in confirmed if label in ids)
-            >= reproduced.OWNERS_TO_REPRODUCE
-        }
-
-
-def _independent(
-    entries: Sequence[ResultEntry], first_trusted: Mapping[str, datetime]
-) -> list[list[ResultEntry]]:
-    """Cut entries into parts in which no result is compared with another one: whose finding is not
-    stored yet, and that another owner's result of the same set-up on the same hardware precedes, or
-    a result that establishes its owner.
-
-    Args:
-        first_trusted: of the owners that may be established.
-    """
-    parts: list[list[ResultEntry]] = [[]]
-    of_hardware: dict[str, set[str]] = {}
-    established: set[str] = set()
-    for entry in entries:
-        hardware, owner, _ = _place(entry.subject)
-        compared = of_hardware.get(hardware, set()) - {owner}
-        if entry.outlier is None and (compared or established):
-            parts.append([])
-            of_hardware, established = {}, set()
-        parts[-1].append(entry)
-        of_hardware.setdefault(hardware, set()).add(owner)
-        if _establishes(entry, first_trusted.get(entry.subject.owner)):
-            established.add(owner)
-    return parts
-
-
-def _establishes(entry: ResultEntry, first_trusted: datetime | None) -> bool:
-    """Whether an owner may be established from this result on."""
-    return (
-        first_trusted is not None
-        and entry.received_at - first_trusted >= owners.ESTABLISHED_AFTER
-        and entry.eligibility(None).trust_level >= 3
-    )
-
-
-def _place(lowest: Subject, kind: int = owners.NEW) -> outliers.Place:
-    subjects = lineage(lowest)
-    return outliers.Place(subjects["hardware"].id, subjects["owner"].id, kind)
 
 
 def _settled(row: Row[Any], revocation: rules.Revocation) -> dict[str, Any]:
@@ -329,10 +244,8 @@ _ENVIRONMENTS, _WITHDRAWN = map(table_of, (EnvironmentRow, Withdrawn))
 NEW_MEASUREMENTS = insert(RESULTS)
 NEW_WITNESSED = insert(table_of(WitnessedSpeed))
 SAID = ("key_id", "framework", "device", "samples_per_second", "training_ns", "segments")
-SET_OUTLIER = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SET_ASK = update(_SUBMISSIONS).where(_SUBMISSIONS.c.id == bindparam("of"))
 SETTLE = update(RESULTS).where(RESULTS.c.submission_id == bindparam("of"))
 REVOCATIONS = select(_KEYS.c.key_id, _KEYS.c.compromised_since, _KEYS.c.revoked_reason).where(
     among(_KEYS.c.key_id, "ids")
 )
-EXISTING = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))

@@ -15,7 +15,7 @@ from ..ingest import columns, result_checks
 from ..ingest import verdicts as check_verdicts
 from ..ingest.verdicts import CheckVerdict, Finding
 from ..ranking.figures import Subject
-from ..ranking.rows import lineage, subject_of
+from ..ranking.rows import subject_of
 from . import outliers
 from .eligibility import Eligibility, Revocation, eligibility
 
@@ -110,11 +110,6 @@ def result_entry(
         jobs,
         entry.ask_id,
     )
-
-
-def owner_aggregate(lowest: Subject, label: str) -> str:
-    """The id of another owner's aggregate in the same set-up on the same hardware."""
-    return lineage(lowest)["owner"]._replace(owner=label).id
 
 
 def machine_id(first_key_id: str, machine_hash: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, Row, bindparam, delete, func, select, update
 
+from ..db.lists import among
 from ..db.tables import OwnerSpread, SigningKey, table_of
 from ..db.upsert import upsert
 from ..ranking import reproduction
@@ -22,7 +23,7 @@ from ..ranking.figures import Setup, Subject, at_level
 from ..ranking.medians import counting, scaled_log
 from ..ranking.owners import CONFIRMED_LABELS
 from ..ranking.reproduction import Pairs, Reproduction
-from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, subject_of
+from ..ranking.rows import RESULTS, SUBJECT_COLUMNS, TABLE, lineage, subject_of
 
 # Fewer confirmed owners in a set-up have no spread, and reproduce nothing.
 OWNERS_TO_REPRODUCE = 2
@@ -68,6 +69,27 @@ def hardware_of_owner(connection: Connection, label: str) -> list[Subject]:
     """The hardware, each in one set-up, of which an owner has ranked results."""
     rows = connection.execute(HARDWARE_OF_OWNER, {"owner": label})
     return [at_level("hardware", subject_of({**UNSET, **row._mapping})) for row in rows]
+
+
+def reproducible(
+    connection: Connection, trusted: Sequence[Subject], confirmed: Set[str]
+) -> set[HardwareSetup]:
+    """The set-ups of new trusted results in which enough confirmed owners have a figure."""
+    of_setup: dict[HardwareSetup, dict[str, str]] = {}
+    for subject in trusted:
+        of_owner = lineage(subject)["owner"]
+        ids = of_setup.setdefault(HardwareSetup.of(subject), {})
+        ids[of_owner.owner] = of_owner.id
+        for label in confirmed:
+            ids.setdefault(label, of_owner._replace(owner=label).id)
+    wanted = {id for ids in of_setup.values() for id in ids.values()}
+    existing = set(connection.scalars(EXISTING, {"ids": sorted(wanted)}))
+    existing |= {lineage(subject)["owner"].id for subject in trusted}
+    return {
+        setup
+        for setup, ids in of_setup.items()
+        if sum(ids[label] in existing for label in confirmed if label in ids) >= OWNERS_TO_REPRODUCE
+    }
 
 
 def update_levels(
@@ -194,3 +216,4 @@ SPREAD = select(
     func.sum(_SPREADS.c.squares), func.sum(_SPREADS.c.degrees), func.max(_SPREADS.c.degrees)
 ).where(*_IN_GROUP)
 SETUPS = select(*(_SPREADS.c[name] for name in SAME_SETUP)).where(*_IN_GROUP)
+EXISTING = select(TABLE.c.id).where(among(TABLE.c.id, "ids"))

@@ -86,8 +86,7 @@ def markdown(report: Report) -> str:
     ):
         lines += ["", f"## {title}", *_compared(groups)] if groups else []
     lines += ["", "## The figures", ""]
-    lines += ["| " + " | ".join(row) + " |" for row in (table.heading, ["---"] * len(HEADING))]
-    lines += ["| " + " | ".join(row) + " |" for row in table.rows]
+    lines.append(people.markdown(table.heading, table.rows))
     if corrections := published_lines(report.preset):
         lines += ["", f"## Like {report.preset}", "", *(f"* {line}" for line in corrections)]
     if accuracies := accuracy_lines(report.results):

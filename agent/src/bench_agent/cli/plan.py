@@ -1,0 +1,85 @@
+"""``plan``: show what a run measures, how long it takes, and what is left out; for other commands,
+make that plan."""
+
+from collections.abc import Callable, Mapping
+
+import typer
+
+from bench_protocol.format import rough
+
+from .. import data
+from ..base.errors import UsageProblem
+from ..base.messages import Probe
+from ..machine import read_facts
+from ..output.console import WARNING, complain, console
+from ..output.plan_table import (
+    LONG_PLAN_SECONDS,
+    left_out,
+    plan_document,
+    plan_warnings,
+    print_plan,
+)
+from ..plan import estimates
+from ..plan.memory_fit import free_memory_of
+from ..plan.plan import Plan, Selection, check_names, make_plan
+from ..plan.presets import Preset, like_named, preset_named
+from ..run import calibration
+from .exits import Exit, stop
+from .options import Json, Like, PresetName, choosing_cells
+from .setup import ask, open_home, print_json, probe_frameworks
+
+LayOut = Callable[[Selection], Plan]
+
+
+@choosing_cells
+def plan(
+    selection: Selection,
+    preset: PresetName = None,
+    like: Like = None,
+    as_json: Json = False,
+) -> None:
+    """Show what a run measures, how long it takes, and what is left out and why."""
+    made, _ = planned(preset, like, selection)
+    if as_json:
+        print_json(plan_document(made))
+    else:
+        print_plan(made, console())
+
+
+def planned(preset: str | None, like: str | None, selection: Selection) -> tuple[Plan, LayOut]:
+    """The plan, and what lays out other selections on the same machine."""
+    if preset and like:
+        raise UsageProblem("--preset and --like exclude each other: give one of them")
+    chosen = like_named(like) if like else preset_named(preset or "quick")
+    check_names(selection)
+    return lay_out_plan(chosen, selection, probe_frameworks(selection.frameworks))
+
+
+def lay_out_plan(
+    chosen: Preset, selection: Selection, probes: Mapping[str, Probe]
+) -> tuple[Plan, LayOut]:
+    """The plan of a preset, with calibrated estimates, and what lays out other selections."""
+    home = open_home()
+    free_memory = free_memory_of(read_facts())
+
+    def lay_out(one: Selection) -> Plan:
+        times = estimates.load(home.measured_times)
+        return make_plan(chosen, one, probes, measured_times=times, free_memory=free_memory)
+
+    made = lay_out(selection)
+    if selection.data == "real":
+        data.require({planned.workload.data_set.name: None for planned in made.cells})
+    if calibration.is_worth_it(made) and (unknown := calibration.unknown(made, home)):
+        calibration.calibrate(unknown, home, lambda line: typer.echo(line, err=True))
+        made = lay_out(selection)
+    return made, lay_out
+
+
+def check_plan(made: Plan, yes: bool) -> None:
+    """Stop where nothing is planned; print the plan's warnings; ask before a long one."""
+    if not made.cells:
+        stop(Exit.WRONG_USAGE, "\n".join((*left_out(made), "Nothing to run.")))
+    for line in plan_warnings(made):
+        complain(line, WARNING)
+    if made.estimate_seconds > LONG_PLAN_SECONDS:
+        ask(f"This takes about {rough(made.estimate_seconds)}. Go on?", yes)
