@@ -1,5 +1,6 @@
 """What became of every result after a fault: agents' receipts, database, log and boards agree."""
 
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
