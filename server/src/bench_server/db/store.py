@@ -13,16 +13,20 @@ from threading import Lock
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import InternalError, OperationalError
+from sqlalchemy.exc import InternalError, OperationalError, TimeoutError
 from sqlmodel import Session
 
 if sys.platform != "win32":
     import fcntl
 
 BUSY_TIMEOUT_MS = 10_000
+# Connections of a process, of which half are kept open.
+CONNECTIONS = 16
+_POOL = {"pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2}
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
-# The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only).
-UNAVAILABLE = (OperationalError, InternalError)
+# The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
+# TimeoutError: other requests have all connections.
+UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
 
 
 class UnknownDatabase(ValueError):
@@ -135,10 +139,13 @@ def open_engine(database_url: str) -> Engine:
         )
     if url.get_backend_name() != "sqlite":
         # In UTC the driver can read back every moment that was stored, the year 1 included.
-        return create_engine(url, pool_pre_ping=True, connect_args={"options": "-c timezone=utc"})
+        return create_engine(
+            url, pool_pre_ping=True, connect_args={"options": "-c timezone=utc"}, **_POOL
+        )
     if url.database and url.database != ":memory:":
         Path(url.database).parent.mkdir(parents=True, exist_ok=True)
-    engine = create_engine(url)
+    in_memory = url.database in (None, "", ":memory:")
+    engine = create_engine(url) if in_memory else create_engine(url, **_POOL)
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine
