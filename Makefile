@@ -90,7 +90,7 @@ audit-dependencies: $(VENV)/installed-dev ## Known vulnerabilities of every pin 
 audit: $(VENV)/installed-dev ## Attack a server in every way we know, and show how each is found (five minutes; MUTATIONS=500: fewer envelopes).
 	@MUTATIONS=$(or $(MUTATIONS),10000) $(BIN)/python deploy/audit.py $(ARGS)
 
-test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (15 minutes; KILLS=1000; ARGS="--only proxy").
+test-faults: $(VENV)/installed-dev ## Kill server and database, cut the network, fill the disk; nothing may be lost (KILLS=1000; ARGS="--only proxy").
 	@PYTHONPATH=. $(BIN)/python -m deploy.check_outages $(ARGS)
 
 test-soak: $(VENV)/installed-dev ## Mixed load for MINUTES=30: is the memory of server and agent flat (ARGS="--database postgresql")?

@@ -1,19 +1,25 @@
 """A database that takes no writes: clients are asked to wait, and all parts go on afterwards."""
 
+import asyncio
+import json
 import shutil
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
 
+import httpx
 import pytest
 from fastapi import FastAPI
 from fastapi.testclient import TestClient
-from sqlalchemy import text
-from tests.fakes import results
+from sqlalchemy import event, text
+from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.client import Poster
+from tests.fakes.client import JSON, Poster
+from tests.fakes.live import running_server
 from tests.fakes.projected import is_projected
 from tests.fakes.seeding import invented
 from tests.fakes.waiting import wait_for
@@ -24,6 +30,9 @@ from bench_server.db.store import Store
 from bench_server.log import writer
 from bench_server.projection import position, projector
 from bench_server.recompute import worker
+
+FOREVER_SECONDS = 30
+CLIENTS = 80
 
 
 @contextmanager
@@ -92,6 +101,52 @@ def test_a_reader_is_asked_to_wait(application: FastAPI, tmp_path: Path, path: s
     answer = http.get(path, headers={"Accept": "text/html"})
     store.close()
     assert (answer.status_code, answer.headers.get("retry-after")) == (503, "5")
+
+
+def test_no_request_waits_for_a_connection_on_the_event_loop(store: Store, post: Poster) -> None:
+    """The connections that it would wait for are given back by the event loop."""
+    taken: Counter[bool] = Counter()
+    event.listen(store.engine, "checkout", lambda *_: taken.update([on_event_loop()]))
+    post.enroll(results.private_key(2))
+    identity = post(results.make_result())
+    key_id = results.key_id(results.private_key())
+    challenge = json.dumps({"key_id": key_id})
+    assert post.http.post("/api/v1/challenges", content=challenge, headers=JSON).status_code == 201
+    for kind in ("list", "export"):
+        assert said.act(post, kind).status_code == 200
+    for path in ("/", "/results", "/compare", "/api/v1/log", f"/api/v1/results/{identity}"):
+        assert post.http.get(path).status_code == 200
+    assert taken[False] >= 10
+    assert taken[True] == 0
+
+
+def test_more_clients_than_threads_are_all_answered(database_url: str, tmp_path: Path) -> None:
+    """Writers wait for each other in threads, while readers have connections and need threads."""
+    rates = {f"BENCH_SERVER_{name}_RATE": "off" for name in ("ADDRESS", "KEY", "ENROLL")}
+
+    def visit(number: int) -> list[int]:
+        body = results.enrollment(results.private_key(number + 1))
+        statuses = []
+        with httpx.Client(base_url=address, headers=JSON, timeout=120) as http:
+            for path in ("/api/v1/results", "/api/v1/log", "/api/v1/log/entries?start=0"):
+                statuses.append(http.post("/api/v1/keys", content=body).status_code)
+                statuses.append(http.get(path).status_code)
+        return statuses
+
+    with (
+        running_server(database_url, tmp_path, **rates) as address,
+        ThreadPoolExecutor(CLIENTS) as pool,
+    ):
+        statuses = Counter(status for each in pool.map(visit, range(CLIENTS)) for status in each)
+    assert statuses == {201: CLIENTS, 200: 5 * CLIENTS}
+
+
+def on_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def test_the_projector_goes_on(

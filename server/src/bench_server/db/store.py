@@ -13,13 +13,16 @@ from threading import Lock
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
-from sqlalchemy.exc import InternalError, OperationalError
+from sqlalchemy.exc import InternalError, OperationalError, TimeoutError
 from sqlmodel import Session
 
 if sys.platform != "win32":
     import fcntl
 
 BUSY_TIMEOUT_MS = 10_000
+# Connections of a process, of which half are kept open.
+CONNECTIONS = 16
+_POOL = {"pool_size": CONNECTIONS // 2, "max_overflow": CONNECTIONS // 2}
 DRIVERS = ("sqlite", "sqlite+pysqlite", "postgresql+psycopg")
 # In UTC the driver can read back every moment that was stored, the year 1 included.
 POSTGRESQL = "-c timezone=utc"
@@ -29,8 +32,9 @@ REPLICA = {
     "connect_timeout": 2,
     "tcp_user_timeout": 5000,
 }
-# The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only).
-UNAVAILABLE = (OperationalError, InternalError)
+# The database is down, full or locked; InternalError: PostgreSQL takes no writes (read-only);
+# TimeoutError: other requests have all connections.
+UNAVAILABLE = (OperationalError, InternalError, TimeoutError)
 
 
 class UnknownDatabase(ValueError):
@@ -147,11 +151,14 @@ def open_engine(database_url: str, replica: bool = False) -> Engine:
     if url.get_backend_name() != "sqlite":
         arguments = REPLICA if replica else {"options": POSTGRESQL}
         # Errors name no parameters: a log must not keep what a withdrawal erases.
-        return create_engine(url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments)
-    if url.database and url.database != ":memory:":
+        return create_engine(
+            url, pool_pre_ping=True, hide_parameters=True, connect_args=arguments, **_POOL
+        )
+    in_memory = url.database in (None, "", ":memory:")
+    if not in_memory:
         # Hidden results are in it, so a new folder is closed to other users.
-        Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    engine = create_engine(url, hide_parameters=True)
+        Path(str(url.database)).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = create_engine(url, hide_parameters=True, **({} if in_memory else _POOL))
     event.listen(engine, "connect", _set_up_sqlite)
     event.listen(engine, "begin", _begin_sqlite)
     return engine

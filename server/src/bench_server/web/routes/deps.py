@@ -1,17 +1,19 @@
 """Dependencies of routes: store, session, clock, and request bodies within their limits."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
+from anyio import CancelScope, CapacityLimiter, Semaphore, to_thread
+from anyio.lowlevel import RunVar
 from fastapi import Depends, Request
 from sqlmodel import Session
 
 from bench_protocol import speed_run
 from bench_protocol.strict_json import MAX_BYTES
 
-from ...db.store import Store
+from ...db.store import CONNECTIONS, Store
 from ...errors import BodyTooLarge, WrongMediaType
 from ...log.server_keys import Authority
 from ...settings import Settings
@@ -22,6 +24,9 @@ BINARY = "application/octet-stream"
 BATCH_MAX_BYTES = 16 * 1024 * 1024
 # The last segment has the longest proofs, or nearly.
 STATE_MAX_BYTES = speed_run.state_bytes() + 1024
+# The rest is for what needs a connection only while it has a thread.
+READERS = CONNECTIONS // 2
+_READERS: RunVar[Semaphore] = RunVar("readers")
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
 
 
@@ -36,9 +41,30 @@ async def _store(request: Request) -> Store:
     return _chosen(request)
 
 
-def _reading(request: Request) -> Iterator[Session]:
-    with _chosen(request).reading() as session:
-        yield session
+async def _reading(request: Request) -> AsyncIterator[Session]:
+    """A session, of which at most READERS are open at a time.
+
+    It keeps its connection until the answer is written, for which it needs a thread. If sessions
+    could take all connections, all threads could wait for one, and none would be left to write.
+    """
+    store = _chosen(request)
+    async with _readers():
+        session = Session(store.engine)
+        try:
+            yield session
+        finally:
+            # Other threads may all wait for this one's connection.
+            with CancelScope(shield=True):
+                await to_thread.run_sync(session.close, limiter=CapacityLimiter(1))
+
+
+def _readers() -> Semaphore:
+    """The semaphore of this event loop."""
+    try:
+        return _READERS.get()
+    except LookupError:
+        _READERS.set(made := Semaphore(READERS))
+        return made
 
 
 async def _authority(request: Request) -> Authority:

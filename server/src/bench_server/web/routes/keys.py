@@ -65,12 +65,13 @@ async def submit_key_event(
     def spend() -> None:
         rate.spend(address, "an address may enroll")
 
-    event = await run_in_threadpool(
-        key_events.accept, raw, store, authority, settings.enrollment, now, spend
-    )
+    def accept() -> tuple[key_events.KeyEventResult, Owner]:
+        event = key_events.accept(raw, store, authority, settings.enrollment, now, spend)
+        with store.reading() as session:
+            return event, session.get_one(Owner, event.key.owner)
+
+    event, owner = await run_in_threadpool(accept)
     response.status_code = 201 if event.created else 200
-    with store.reading() as session:
-        owner = session.get_one(Owner, event.key.owner)
     return KeyEventAnswer(**key_fields(event.key, owner), receipt=receipt_answer(event.receipt))
 
 

@@ -3,13 +3,13 @@ on results."""
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from sqlmodel import Session
 
 from bench_protocol.acts import ACT_PAYLOAD_TYPE, ChallengeRequest
 from bench_protocol.beats import BeatRequest
 
 from ...answers import queries
 from ...answers.types import ActAnswer, OwnResult, envelope_document, receipt_answer
+from ...db.store import Store
 from ...ingest import beats, challenges, moderation
 from ...ingest.beats import BeatAnswer
 from ...ingest.challenges import ChallengeAnswer
@@ -85,29 +85,32 @@ async def perform_act(store: StoreDep, authority: AuthorityDep, raw: Body, now: 
     done = await run_in_threadpool(moderation.perform, raw, store, authority, now)
     results = None
     if done.receipt is None and done.act.act in ("list", "export"):
-        with store.reading() as session:
-            results = _results(session, done.act.key_id, done.act.act == "export")
+        whole = done.act.act == "export"
+        results = await run_in_threadpool(_results, store, done.act.key_id, whole)
     receipt = receipt_answer(done.receipt) if done.receipt else None
     return ActAnswer(done.act.act, done.act.result, receipt, results)
 
 
-def _results(session: Session, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
+def _results(store: Store, key_id: str, whole: bool) -> tuple[OwnResult, ...]:
     """The results of a key's chain as their sender sees them; ``whole``: with what was signed."""
-    submissions = moderation.results_of_chain(session, key_id)
-    rows = queries.rows_of(session, submissions)
-    receipts = reader.receipts_of_results(session, [s.id for s in submissions]) if whole else {}
-    return tuple(
-        OwnResult(
-            id=submission.id,
-            moderation=row.moderation,
-            moderation_reason=row.moderation_reason,
-            workload=row.workload,
-            hardware=row.hardware,
-            received_at=row.received_at,
-            trust_level=row.trust_level,
-            unranked_reason=row.unranked_reason,
-            envelope=envelope_document(reader.envelope_of_result(submission)) if whole else None,
-            receipt=receipt_answer(receipts[submission.id]) if whole else None,
+    with store.reading() as session:
+        submissions = moderation.results_of_chain(session, key_id)
+        rows = queries.rows_of(session, submissions)
+        receipts = reader.receipts_of_results(session, [s.id for s in submissions]) if whole else {}
+        return tuple(
+            OwnResult(
+                id=submission.id,
+                moderation=row.moderation,
+                moderation_reason=row.moderation_reason,
+                workload=row.workload,
+                hardware=row.hardware,
+                received_at=row.received_at,
+                trust_level=row.trust_level,
+                unranked_reason=row.unranked_reason,
+                envelope=envelope_document(reader.envelope_of_result(submission))
+                if whole
+                else None,
+                receipt=receipt_answer(receipts[submission.id]) if whole else None,
+            )
+            for submission, row in zip(submissions, rows, strict=True)
         )
-        for submission, row in zip(submissions, rows, strict=True)
-    )
