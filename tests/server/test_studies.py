@@ -78,7 +78,7 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
         assert "/cpu-vs-gpu" in refused.json()["hint"]
         assert http.get("/cpu-vs-gpu", params={field: slug}).status_code == 422
     page = " ".join(http.get("/cpu-vs-gpu").text.split())
-    assert "Both were measured in 2 workloads and batch sizes." in page
+    assert "Both were measured in 2 combinations of workload and batch size." in page
     assert "All of these comparisons have enough runs for an interval. Other pairs" in page
     assert "<h1>Apple M2 Max (30-core GPU) is faster from" in page
     assert page.count('class="whisker"') == 2
