@@ -7,6 +7,7 @@ import pytest
 from benchmarks.server import seed, sizes, world
 from sqlalchemy import func, inspect, select
 from sqlmodel import Session
+from tests.fakes import postgres
 from tests.fakes.authority import AUTHORITY
 
 from bench_protocol import merkle
@@ -27,6 +28,12 @@ from bench_server.ranking.rows import subject_of
 
 # One machine of each kind of hardware, and a second one of the first.
 MACHINES = world.KINDS + 1
+
+
+@pytest.fixture
+def database_url(database_url: str) -> str:
+    """With the superuser: seeding switches off the checks of foreign keys."""
+    return database_url.replace(f"//{postgres.OWNER}@", "//trainmark@")
 
 
 @pytest.fixture
