@@ -147,7 +147,7 @@ def licence_findings(
         if not named:
             yield f"{name}: no licence in its metadata; name it in deploy/dependencies.toml"
         elif BINDING.search(named):
-            yield f"{name}: its licence {named!r} binds whoever imports it"
+            yield f"{name}: its licence {named!r} also binds a program that imports it"
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -73,14 +73,14 @@ def databases(kinds: list[str]) -> Iterator["Databases"]:
 
 @dataclass
 class Databases:
-    """Makes databases with so many results, each with a folder of its own for the server's keys."""
+    """Makes databases with a number of results, each with its own folder for the server's keys."""
 
     folder: Path
     cluster: postgres.Cluster | None
     made: int = 0
 
     def new(self, kind: str, size: int) -> Database:
-        """A database with so many results."""
+        """A database with this number of results."""
         database = self.empty(kind)
         store = Store(database.url)
         try:

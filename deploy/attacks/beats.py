@@ -6,25 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from tests.fakes import loopback, results
-from tests.fakes.beats import with_beats
+from tests.fakes.beats import BLOCKS, with_beats
 from tests.fakes.loopback import Scene
 from tests.fakes.projected import settle
 from tests.fakes.seeding import with_measurement
 
 from bench_protocol.beats import SignedTime
-from bench_protocol.result import Blocks, Result
+from bench_protocol.result import Result
 from bench_protocol.witness import Window
 
 from . import Line
 
 KEY, OTHER_KEY = results.private_key(1), results.private_key(2)
-BLOCKS = Blocks(
-    steps_per_block=100,
-    durations_ns=(200_000_000,) * 50,
-    stop_reason="settled",
-    warm_up_steps=20,
-    warm_up_ns=10**9,
-)
 STARTED_NS = 4_000_000_000
 HONEST_NS = BLOCKS.total_ns * 1_001 // 1_000
 SECOND_NS = 1_000_000_000

@@ -1,5 +1,5 @@
-"""The faults, one function each: it harms a site while agents submit, so many times, and returns
-how often it did. A new fault is a function and a row of ``FAULTS``.
+"""The faults, one function each. A function harms a site several times while agents submit, and
+returns how often it did. A new fault is a function and a row of ``FAULTS``.
 """
 
 import random

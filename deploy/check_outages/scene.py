@@ -46,7 +46,7 @@ def play(
     cluster: postgres.Cluster | None = None,
     start: site.Start | None = None,
 ) -> Outcome:
-    """Inflict a fault so many times on a database of its own, and judge what is left.
+    """Inflict a fault ``times`` times on a database of its own, and judge what is left.
 
     Raises:
         CannotMount: the fault needs a disk that cannot be mounted here.

@@ -7,10 +7,18 @@ from typing import Any
 from bench_protocol import beats
 from bench_protocol.beats import Ending, SignedTime
 from bench_protocol.evidence import Beat, beacon_of
-from bench_protocol.result import Measurement, Result
+from bench_protocol.result import Blocks, Measurement, Result
 
 from .authority import AUTHORITY
 
+# Ten seconds in blocks of 0.2 s.
+BLOCKS = Blocks(
+    steps_per_block=100,
+    durations_ns=(200_000_000,) * 50,
+    stop_reason="settled",
+    warm_up_steps=20,
+    warm_up_ns=10**9,
+)
 ROUND_TRIP_NS = 20_000_000
 # Signs the time of a beat: what was signed, and the signature.
 Sign = Callable[[SignedTime], tuple[SignedTime, str]]

@@ -7,23 +7,16 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY, ORIGIN
-from tests.fakes.beats import with_beats
+from tests.fakes.beats import BLOCKS, with_beats
 from tests.fakes.client import JSON, Poster
 from tests.fakes.projected import settle
 
 from bench_protocol import beats
 from bench_protocol.evidence import Beat, beacon_of
-from bench_protocol.result import Blocks, Challenge, Result
+from bench_protocol.result import Challenge, Result
 from bench_server.db.store import Store
 
 KEY_ID = results.key_id(results.private_key())
-BLOCKS = Blocks(
-    steps_per_block=100,
-    durations_ns=(200_000_000,) * 50,
-    stop_reason="settled",
-    warm_up_steps=20,
-    warm_up_ns=10**9,
-)
 
 
 def bound(post: Poster, **how: Any) -> Result:
