@@ -358,7 +358,7 @@ def test_the_hardware_ranked_above_and_below_stands_beside_the_own_bars() -> Non
         "3rd: T4, jax tuned",
     ]
     drawn = page.html(report_of([make_result()]), around)
-    assert "This machine is 2nd of 4." in drawn
+    assert "This hardware is 2nd of 4." in drawn
     assert "1st: H200, jax tuned" in drawn
 
 

@@ -179,7 +179,7 @@ def test_a_run_ends_with_where_the_machine_stands_and_one_address() -> None:
     stream = io.StringIO()
     show_end(Console(file=stream), summary, Home(Path("/h")))
     lines = stream.getvalue().splitlines()
-    assert lines[-2:] == ["This machine is 15th of 47 on mnist-cnn.", f"  {page}"]
+    assert lines[-2:] == ["This hardware is 15th of 47 on mnist-cnn.", f"  {page}"]
     assert not any("/results/" in line for line in lines)
     document = summary_document(summary)
     assert (document["machine_page"], document["standing"]) == (page, "15th of 47 on mnist-cnn")

@@ -49,7 +49,7 @@ class LossVerdict:
 
 
 def judge(cell: Cell, workload: Workload, steps: int, last_loss: float | None) -> LossVerdict:
-    """Compare the loss of the last batch with what an honest training has after as many steps.
+    """Compare the loss of the last batch with the range of honest trainings of the same length.
 
     Generated data: a range around the measured curve. Without a curve and on real data: below what
     guessing may cost in one batch, after an epoch; hard data such as CIFAR-100 is hardly learned

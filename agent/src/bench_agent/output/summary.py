@@ -118,7 +118,7 @@ def what_is_where(
 def standing_lines(standing: Standing) -> list[str]:
     """Where this machine stands, and its page."""
     words = f"is {standing.words}" if standing.words else "has no rank yet"
-    return [f"This machine {words}.", f"  {standing.address}"]
+    return [f"This hardware {words}.", f"  {standing.address}"]
 
 
 def disturbed_line(report: Report, disturbed: int) -> str:

@@ -35,8 +35,8 @@ def standing(client: Client, result_id: str) -> Standing | None:
 
 
 def in_words(places: Any) -> str | None:
-    """The best of a machine's places: ``15th of 47 on mnist-cnn, 1.02 times the median of this
-    hardware``."""
+    """The best rank of a machine's hardware, and the machine beside its median: ``15th of 47 on
+    mnist-cnn; this machine trains at 1.02 times its median speed``."""
     if not isinstance(places, list):
         return None
     ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
@@ -45,5 +45,6 @@ def in_words(places: Any) -> str | None:
     best = min(ranked, key=lambda place: (place["rank"] / place["ranked"], place["workload"]))
     words = f"{people.ordinal(best['rank'])} of {best['ranked']} on {best['workload']}"
     if best["machines"] > 1 and best["of_hardware"]:
-        words += f", {best['of_hardware']:.3g} times the median of this hardware"
+        times = people.times(best["of_hardware"])
+        words += f"; this machine trains at {times} times its median speed"
     return words

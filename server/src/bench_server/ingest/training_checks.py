@@ -24,7 +24,7 @@ def finite_loss(case: Case) -> Finding:
 
 
 def falling_loss(case: Case) -> Finding:
-    """The last batch's loss is what an honest training has after as many steps."""
+    """The last batch's loss is in the range that honest trainings of the same length reach."""
     blocks = case.measured.blocks
     steps = 1 + blocks.warm_up_steps + blocks.steps
     loss = case.measured.last_loss

@@ -16,8 +16,9 @@ from .verdicts import Finding
 # at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
 MASK_TOLERANCE = 0.1
 WIDE = (
-    "the witness's losses lie in the wide range of data that we do not have: the first from 0.8 to "
-    "1.3 times the loss of guessing, later ones below 1.5 times"
+    "this server lacks the data set, so it cannot recompute the witness's losses; they lie in the "
+    "wide range that any honest training has: the first from 0.8 to 1.3 times the loss of guessing, "
+    "later ones below 1.5 times"
 )
 
 

@@ -186,11 +186,22 @@ def machine_page(
 
 
 def _standing(answer: hardware.MachineAnswer) -> str:
-    """Its best rank in words: ``15th of 47 on mnist-cnn``; else the hardware's name."""
+    """The best rank of its hardware, and the machine beside that hardware's figure: ``M2 Max: 15th
+    of 47 on mnist-cnn; this machine trains at 1.02 times its median speed``; else the hardware's
+    name."""
     best = _best_place(answer)
     if best is None:
         return answer.name
-    return f"{best.hardware}: {people.ordinal(best.rank or 0)} of {best.ranked} on {best.workload}"
+    if best.machines == 1 or not best.of_hardware:
+        return _rank_words(best)
+    times = people.times(best.of_hardware)
+    return f"{_rank_words(best)}; this machine trains at {times} times its median speed"
+
+
+def _rank_words(place: MachinePlace) -> str:
+    """``M2 Max: 15th of 47 on mnist-cnn``."""
+    rank = people.ordinal(place.rank or 0)
+    return f"{place.hardware}: {rank} of {place.ranked} on {place.workload}"
 
 
 def _share_words(answer: hardware.MachineAnswer) -> str:
@@ -198,7 +209,7 @@ def _share_words(answer: hardware.MachineAnswer) -> str:
     best = _best_place(answer)
     if best is None:
         return f"How fast this {answer.name} trains:"
-    words = f"{_standing(answer)} at {people.rate(best.samples_per_second)} samples/s"
+    words = f"{_rank_words(best)}; this machine trains {people.rate(best.samples_per_second)} samples/s"
     if best.machines > 1:
         words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
     return f"{words}."

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from sqlmodel import Session
@@ -24,6 +24,8 @@ VERSION_WORDS = {
     "python": "Python version",
     "agent": "agent version",
 }
+# Ends a heading that rests on a comparison without a verdict.
+TOO_FEW = ", by too few runs to be sure"
 
 
 @dataclass(frozen=True)
@@ -168,30 +170,46 @@ def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
 
 
 def _which_pays(answer: studies.PairAnswer) -> str:
+    """From which work on the GPU is faster, and whether each comparison that says so is sure."""
     if not answer.rows:
         return "CPU or GPU?"
-    if answer.pays_from_flops is None:
-        return f"{answer.cpu} is faster than {answer.gpu}, even in the largest workload"
-    if answer.pays_from_flops == answer.rows[0].flops_per_step:
-        return f"{answer.gpu} is faster in every workload"
-    return f"{answer.gpu} is faster from {flops(answer.pays_from_flops)} per training step"
+    least = answer.pays_from_flops
+    if least is None:
+        return f"{answer.cpu} is faster than {answer.gpu}, even in the largest workload" + _unsure(
+            answer.rows[-1:]
+        )
+    where = (
+        "in every workload"
+        if least == answer.rows[0].flops_per_step
+        else f"from {flops(least)} per training step"
+    )
+    deciding = [row for row in answer.rows if row.flops_per_step >= least]
+    return f"{answer.gpu} is faster than {answer.cpu} {where}" + _unsure(deciding)
+
+
+def _unsure(deciding: Sequence[studies.PairRow]) -> str:
+    few = any(row.held.verdict_kind == "too_few_runs" for row in deciding)
+    return TOO_FEW if few else ""
 
 
 def _gain_of_batches(answer: studies.BatchAnswer) -> str:
     """The largest gain of a larger batch."""
     gains = [
-        (figure.held.speed_up, study.workload, line.figures[0].batch_size, figure.batch_size)
+        (
+            *(figure.held.speed_up, study.workload),
+            *(line.figures[0].batch_size, figure.batch_size, figure.held.verdict_kind),
+        )
         for study in answer.studies
         for line in study.lines
         for figure in line.figures
         if figure.held
     ]
-    gain, workload, small, large = max(gains, default=(0.0, "", 0, 0))
+    gain, workload, small, large, kind = max(gains, default=(0.0, "", 0, 0, "too_few_runs"))
     if gain <= 1:
         return "Does a larger batch train faster?"
     return (
         f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
-        f"on {answer.hardware}"
+        f"on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
     )
 
 
