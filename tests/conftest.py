@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 pytest_plugins = ["tests.left_out"]
@@ -19,3 +20,8 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 # As in a shell where the virtual environment is active: programs are called by their names.
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest tests first, so that no core waits for one of them at the end."""
+    items.sort(key=lambda item: "system" not in item.path.parts)
