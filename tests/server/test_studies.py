@@ -1,5 +1,7 @@
 """The studies on both databases: only comparable figures are compared."""
 
+import re
+
 import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
@@ -7,14 +9,17 @@ from tests.fakes.client import Poster
 
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Device
+from bench_server.web.pages.studies import TOO_FEW
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
 SLUG = "apple-m2-max-30-core-gpu"
 
 
-def _measure(post: Poster, step_ns: int, workload: str = "mnist-cnn", **cell: object) -> None:
+def _measure(
+    post: Poster, step_ns: int, workload: str = "mnist-cnn", runs: int = 3, **cell: object
+) -> None:
     device = Device(kind=cell.pop("device", "metal"))  # type: ignore[arg-type]
-    for run in (1, 2, 3):
+    for run in range(1, runs + 1):
         post.made(
             machine=M2,
             cell=results.make_cell(workload, device=device, **cell),
@@ -56,7 +61,26 @@ def test_batch_sizes_of_one_set_up_make_a_line(http: TestClient, post: Poster) -
     assert [figure["batch_size"] for figure in line["figures"]] == [128, 512]
     assert line["figures"][1]["held"]["speed_up"] == pytest.approx(3.01, rel=0.01)
     assert answer["comparisons"] == 1
-    assert http.get("/batch-size", params={"hardware": SLUG}).text.count('class="whisker"') == 2
+    page = http.get("/batch-size", params={"hardware": SLUG}).text
+    assert page.count('class="whisker"') == 2
+    assert TOO_FEW not in page
+
+
+def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster) -> None:
+    for batch_size, device in ((128, "metal"), (512, "metal"), (128, "cpu")):
+        _measure(
+            post,
+            300_000,
+            "fashion-mlp",
+            runs=1,
+            recipe="naive",
+            batch_size=batch_size,
+            device=device,
+        )
+    for page in ("/batch-size", "/cpu-vs-gpu"):
+        heading = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
+        assert heading
+        assert heading[1].endswith(TOO_FEW), page
 
 
 def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post: Poster) -> None:
@@ -80,7 +104,11 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     page = " ".join(http.get("/cpu-vs-gpu").text.split())
     assert "Both were measured in 2 combinations of workload and batch size." in page
     assert "All of these comparisons have enough runs for an interval. Other pairs" in page
-    assert "<h1>Apple M2 Max (30-core GPU) is faster from" in page
+    heading = re.search("<h1>(.*?)</h1>", page)
+    assert heading
+    cpu = "Apple M2 Max (12-core CPU)"
+    assert heading[1].startswith(f"Apple M2 Max (30-core GPU) is faster than {cpu} from")
+    assert not heading[1].endswith(TOO_FEW)
     assert page.count('class="whisker"') == 2
     for name in ("fashion-mlp", "mnist-cnn"):
         assert f">{name}</text>" in page

@@ -288,7 +288,7 @@ ROWS = (
     Row(
         "learning",
         "It learns",
-        "its last loss, or its accuracy, is in the range that honest trainings of the same length reach",
+        "its last loss, or its accuracy, is in the range of honest trainings of the same length",
         "that these figures are of this training: they are its sender's",
         ("accuracy", "falling_loss"),
         _by_checks("self_attested"),

@@ -17,7 +17,7 @@ from .verdicts import Finding
 MASK_TOLERANCE = 0.1
 WIDE = (
     "this server lacks the data set, so it cannot recompute the witness's losses; they lie in the "
-    "wide range that any honest training has: the first from 0.8 to 1.3 times the loss of guessing, "
+    "wide range of any honest training: the first from 0.8 to 1.3 times the loss of guessing, "
     "later ones below 1.5 times"
 )
 

@@ -117,7 +117,7 @@ def children_of(
     connection: Connection, table: ChildTable, parents: Iterable[str]
 ) -> dict[str, Children]:
     """Summaries of the children of each parent that has any, by the parents' ids."""
-    groups = _groups(connection.execute(_sums(table), {"ids": list(parents)}).all())
+    groups = _groups(connection.execute(sums(table), {"ids": list(parents)}).all())
     places = _places(connection, table, groups)
     ids = [place.middle_id for place in places.values()]
     rows = connection.execute(_middles(table), {"ids": ids}) if ids else ()
@@ -228,7 +228,7 @@ def _kind(c: ChildTable) -> ColumnElement[int]:
 
 
 @cache
-def _sums(c: ChildTable) -> Executable:
+def sums(c: ChildTable) -> Executable:
     log = cast(func.round(func.ln(c.time) * LOG_SCALE), BigInteger)
     return (
         select(

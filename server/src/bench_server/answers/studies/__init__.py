@@ -6,7 +6,7 @@ size, precision and data, except for the compared axis.
 
 from .batch_size import BatchAnswer, BatchStudy, batch_sizes
 from .common import HardwareChoice, devices
-from .cpu_vs_gpu import PairAnswer, PairChoice, cpu_against_gpu
+from .cpu_vs_gpu import PairAnswer, PairChoice, PairRow, cpu_against_gpu
 from .frameworks import FrameworksAnswer, frameworks
 from .trends import TrendChoice, TrendsAnswer, trends
 
@@ -17,6 +17,7 @@ __all__ = [
     "HardwareChoice",
     "PairAnswer",
     "PairChoice",
+    "PairRow",
     "TrendChoice",
     "TrendsAnswer",
     "batch_sizes",

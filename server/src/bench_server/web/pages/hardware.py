@@ -209,7 +209,8 @@ def _share_words(answer: hardware.MachineAnswer) -> str:
     best = _best_place(answer)
     if best is None:
         return f"How fast this {answer.name} trains:"
-    words = f"{_rank_words(best)}; this machine trains {people.rate(best.samples_per_second)} samples/s"
+    rate = people.rate(best.samples_per_second)
+    words = f"{_rank_words(best)}; this machine trains {rate} samples/s"
     if best.machines > 1:
         words += f", faster than {best.slower} of {best.machines - 1} other machines with it"
     return f"{words}."
