@@ -1,7 +1,7 @@
 """``make test-soak``: half an hour of mixed load; is the memory of server and agent flat?
 
-Agents post, readers open pages and ask questions of the API, and one agent process runs and submits
-in a loop. The end is a table of resident memory by minute and the growth over the second half.
+Agents post, readers open pages and ask questions of the API, and one agent measures and submits in
+one long run. The end is a table of resident memory by minute and the growth over the second half.
 Exit code 1 if it is more than ``MOST_GROWTH`` of the memory, if an answer is an error, or if a
 result is lost or doubled. ``MINUTES`` (30) is the length.
 """
@@ -108,9 +108,9 @@ def fill_boards(address: str, database_url: str) -> None:
 
 
 @contextmanager
-def looping_agent(home: Path, address: str) -> Iterator[psutil.Process]:
-    """A process that runs and submits in a loop, until the context ends."""
-    command = [sys.executable, "-m", "deploy.check_outages.looping_agent", str(home), address]
+def measuring_agent(home: Path, address: str) -> Iterator[psutil.Process]:
+    """The process of one long run, until the context ends."""
+    command = [sys.executable, "-m", "deploy.check_outages.long_run", str(home), address]
     with (home.parent / "agent.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)
     try:
@@ -189,7 +189,7 @@ def soak(kind: str, minutes: int) -> int:
         posting = agents.start(POSTERS, home, here.address)
         readers = Readers(here.address)
         try:
-            with looping_agent(home / "looping", here.address) as agent:
+            with measuring_agent(home / "measuring", here.address) as agent:
                 server = psutil.Process(here.pid("server"))
                 counts = Counts(posting, readers)
                 rows = list(watched(minutes, server, agent, counts))
