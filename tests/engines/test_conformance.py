@@ -15,15 +15,10 @@ from bench_protocol.matrix import Cell, Recipe
 from bench_protocol.workloads import Workload
 
 from .conftest import installed
+from .loops import every_pair, every_pair_with
 
 LARGE = ("cifar100-vgg16", "resnet50-transfer")
 SMALL = [workload.name for workload in CATALOGUE if workload.name not in LARGE]
-PAIRS = [
-    (framework, recipe)
-    for framework in engines.names()
-    for recipe in engines.engine_named(framework).recipes
-]
-every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 
 
 def loaded(workload: Workload, cell: Cell) -> Engine:
@@ -41,8 +36,7 @@ def check(framework: str, recipe: Recipe, name: str) -> None:
     assert verdict.kind == "conformant", verdict
 
 
-@every_pair
-@pytest.mark.parametrize("name", SMALL)
+@every_pair_with(SMALL)
 def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
     check(framework, recipe, name)
 

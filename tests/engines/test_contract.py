@@ -13,6 +13,7 @@ from bench_protocol.layers import Dense, Flatten
 from bench_protocol.workloads import SGD, Workload
 
 from .conftest import Opener, evaluated, losses, without_dropout
+from .loops import every_framework, every_pair, every_pair_with
 
 BATCH = 16
 # Longer than any unrolled loop (16 steps). The odd samples make a short batch that must be dropped.
@@ -25,18 +26,19 @@ WORKLOADS = {
     for workload in CATALOGUE
     if workload.name not in ELSEWHERE
 }
-PAIRS = [
-    (framework, recipe)
-    for framework in engines.names()
-    for recipe in engines.engine_named(framework).recipes
-]
-every_framework = pytest.mark.parametrize("framework", engines.names())
-every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 every_workload = pytest.mark.parametrize("name", WORKLOADS)
+REFERENCES: dict[str, list[float]] = {}
 STEPS = 5
 TOLERANCE = 1e-5
 # After twenty steps rounding has grown.
 LONG_TOLERANCE = 1e-4
+
+
+def reference(opened: Opener, workload: Workload) -> list[float]:
+    """The losses of TensorFlow's naive loop, trained once."""
+    if workload.digest not in REFERENCES:
+        REFERENCES[workload.digest] = losses(opened("tensorflow", workload, "naive", BATCH), STEPS)
+    return REFERENCES[workload.digest]
 
 
 @every_framework
@@ -59,8 +61,7 @@ def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
         engines.engine_named("_blas")
 
 
-@every_pair
-@every_workload
+@every_pair_with(WORKLOADS)
 def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> None:
     """Dropout on: what is timed must learn, past an epoch's end, and answer every question."""
     workload = WORKLOADS[name]
@@ -94,16 +95,15 @@ def test_all_train_the_same(opened: Opener, framework: str, name: str, optimizer
     workload = without_dropout(WORKLOADS[name])
     if optimizer == "sgd":
         workload = variant(workload, optimizer=SGD())
-    reference = losses(opened("tensorflow", workload, "naive", BATCH), STEPS)
-    assert len(set(reference)) == STEPS
+    right = reference(opened, workload)
+    assert len(set(right)) == STEPS
     for recipe in engines.engine_named(framework).recipes:
         session = opened(framework, workload, recipe, BATCH)
-        assert losses(session, STEPS) == pytest.approx(reference, rel=TOLERANCE), recipe
+        assert losses(session, STEPS) == pytest.approx(right, rel=TOLERANCE), recipe
         session.close()
 
 
-@every_pair
-@every_workload
+@every_pair_with(WORKLOADS)
 def test_a_block_is_its_steps(opened: Opener, framework: str, recipe: str, name: str) -> None:
     workload = variant(without_dropout(WORKLOADS[name]), optimizer=SGD())
     singly = losses(opened(framework, workload, recipe, BATCH), 19)
@@ -204,10 +204,10 @@ def test_residual_blocks(opened: Opener, framework: str, recipe: str, residual: 
     """Trained and frozen; every weight is counted, the statistics of a normalisation too."""
     frozen = variant(residual, frozen_layers=len(residual.layers) - 1)
     for workload in (residual, frozen):
-        reference = losses(opened("tensorflow", workload, "naive", BATCH), 4)
+        right = reference(opened, workload)[:4]
         session = opened(framework, workload, recipe, BATCH)
         assert session.parameter_count() == workload.parameter_count
-        assert losses(session, 4) == pytest.approx(reference, rel=TOLERANCE)
+        assert losses(session, 4) == pytest.approx(right, rel=TOLERANCE)
 
 
 @every_pair

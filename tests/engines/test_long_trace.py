@@ -17,9 +17,8 @@ from bench_protocol.matrix import Recipe
 from bench_protocol.result import Trace
 
 from .conftest import installed
-from .test_contract import PAIRS
+from .loops import every_pair_with
 
-every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 LONG = [workload.name for workload in CATALOGUE if conformance.is_long_traced(workload)]
 
 
@@ -68,8 +67,7 @@ def test_the_stored_reference_is_what_pytorch_computes(name: str) -> None:
     assert stored.movements == pytest.approx(moved, rel=1e-7)
 
 
-@every_pair
-@pytest.mark.parametrize("name", LONG)
+@every_pair_with(LONG)
 def test_every_loop_trains_what_the_reference_trains(
     framework: str, recipe: Recipe, name: str
 ) -> None:

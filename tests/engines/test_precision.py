@@ -13,7 +13,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
-from .test_contract import PAIRS
+from .loops import every_pair
 
 BATCH = 16
 WORKLOADS = {
@@ -21,7 +21,6 @@ WORKLOADS = {
     for workload in CATALOGUE
     if workload.name in ("mnist-cnn", "fashion-mlp", "fashion-lstm")
 }
-every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 # Half a unit in the last place of bfloat16 is 2**-9; five steps add up several.
 BFLOAT16_TOLERANCE = 2e-2
 FLOAT16_TOLERANCE = 3e-3

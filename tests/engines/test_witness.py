@@ -23,9 +23,9 @@ from bench_protocol.witness import trained_tensors
 from bench_protocol.workloads import SGD
 
 from .conftest import Opener, installed, tiny_data, without_dropout
-from .test_contract import BATCH, PAIRS, WORKLOADS
+from .loops import every_pair, every_pair_with
+from .test_contract import BATCH, WORKLOADS
 
-every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 SAME = Conv2D(filters=4, kernel=3, padding="same", activation="linear")
 RESIDUAL = variant(
     WORKLOADS["mnist-cnn"],
@@ -48,8 +48,7 @@ READ = (1, 2, 19)
 ALL = {**WORKLOADS, "residual": RESIDUAL, "frozen": FROZEN}
 
 
-@every_pair
-@pytest.mark.parametrize("name", ALL)
+@every_pair_with(ALL)
 def test_weights_come_back_in_the_catalogues_order_and_layout(
     opened: Opener, framework: str, recipe: str, name: str
 ) -> None:
@@ -122,8 +121,7 @@ def test_the_whole_witness_in_another_precision(
     assert [mask.differ for mask in told.masks] == [True]
 
 
-@every_pair
-@pytest.mark.parametrize("name", ["mnist-cnn", "fashion-mlp", "residual"])
+@every_pair_with(["mnist-cnn", "fashion-mlp", "residual"])
 def test_a_rewound_session_trains_the_same_again(
     opened: Opener, framework: str, recipe: str, name: str
 ) -> None:

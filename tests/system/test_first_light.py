@@ -172,7 +172,7 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
     process = subprocess.Popen(
-        [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, "--framework", "mlx", "--repeats", "3"],
+        [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, "--framework", "mlx", "--repeats", "2"],
         env=agent.environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -184,15 +184,15 @@ def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Sig
     output, _ = process.communicate(timeout=60)
     assert process.returncode == (130 if how == signal.SIGINT else -9), output
     done = len(list(pending.glob("*.json")))
-    assert 1 <= done < 6
+    assert 1 <= done < 4
     ran = agent("run", "--resume", *AT_ONCE, "--json")
     assert ran.code == 0, ran.stderr
-    assert len(ran.json()["results"]) == 6
+    assert len(ran.json()["results"]) == 4
     repeats = [json.loads(path.read_bytes()) for path in pending.glob("*.json")]
     results = [
         statement.parse_result(envelope.read(json.dumps(r).encode()).payload) for r in repeats
     ]
-    assert len({(r.cell.digest, r.repeat) for r in results}) == len(results) == 6
+    assert len({(r.cell.digest, r.repeat) for r in results}) == len(results) == 4
     assert len({r.run_id for r in results}) == 1
 
 

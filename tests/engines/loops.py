@@ -1,0 +1,31 @@
+"""Which loops a test trains: every framework with every recipe."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from bench_agent import engines
+
+PAIRS = [
+    (framework, recipe)
+    for framework in engines.names()
+    for recipe in engines.engine_named(framework).recipes
+]
+every_framework = pytest.mark.parametrize("framework", engines.names())
+every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
+
+
+def every_pair_with(names: Iterable[str]) -> pytest.MarkDecorator:
+    """Every pair with every workload. What ``pipeline`` changes in ``naive`` depends on no layer,
+    so with all but the first workload it is left to the long tests."""
+    return pytest.mark.parametrize(
+        ("name", "framework", "recipe"),
+        [
+            pytest.param(
+                *(name, framework, recipe),
+                marks=[pytest.mark.long] if recipe == "pipeline" and number else [],
+            )
+            for number, name in enumerate(names)
+            for framework, recipe in PAIRS
+        ],
+    )
