@@ -48,7 +48,7 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import workload_named
 from bench_protocol.comparison import compare_pairs
 from bench_protocol.matrix import Device, Recipe
-from bench_protocol.result import Conditions
+from bench_protocol.readings import Conditions
 
 BARE_LOOPS = Path(__file__).parent / "bare_loops"
 WORKLOAD = workload_named("fashion-mlp")

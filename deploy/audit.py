@@ -39,13 +39,17 @@ from tests.fakes.live import running_server  # noqa: E402
 
 from bench_protocol import acts, envelope, merkle, statement, strict_json  # noqa: E402
 from bench_protocol.acts import Revocation  # noqa: E402
+from bench_protocol.receipts import Checkpoint  # noqa: E402
 from bench_protocol.result import Challenge  # noqa: E402
 from bench_server.answers.log_entries import fetch_from  # noqa: E402
+from bench_server.audit.chunk import Fault  # noqa: E402
 from bench_server.audit.verify import audit  # noqa: E402
 from bench_server.cli.operator import get  # noqa: E402
 from bench_server.db import migrate  # noqa: E402
 from bench_server.db.store import Store, open_engine  # noqa: E402
-from bench_server.log.server_keys import load_authority  # noqa: E402
+from bench_server.log.server_keys import Authority, load_authority  # noqa: E402
+from bench_server.projection import changes  # noqa: E402
+from bench_server.projection.entries import KeyEventEntry  # noqa: E402
 from bench_server.settings import DEFAULT_ORIGIN as ORIGIN  # noqa: E402
 
 JSON = {"Content-Type": "application/json"}
@@ -111,7 +115,8 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     yield refused(
         "key id of another key", submit(http, json.dumps(renamed).encode()), "bad_signature"
     )
-    other_type = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, bytes(payload), KEYS[0])
+    unaltered = base64.b64decode(document["payload"])
+    other_type = envelope.seal(statement.KEY_EVENT_PAYLOAD_TYPE, unaltered, KEYS[0])
     yield refused("payload of another type", submit(http, other_type), "wrong_payload_type")
 
     weak = base64.b64encode(bytes.fromhex("302a300506032b6570032100") + bytes(32)).decode()
@@ -122,7 +127,9 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     answer = http.post("/api/v1/keys", content=b'{"envelope":%s}' % sealed, headers=JSON)
     yield refused("a key of small order", answer, "unacceptable_key")
 
-    once = results.sealed(results.make_result(key=KEYS[1]), KEYS[1])
+    # Of ASCII only "?", ">" and "~" at every third place need the letters that alphabets differ in.
+    machine = results.make_machine("Processor ???")
+    once = results.sealed(results.make_result(key=KEYS[1], machine=machine), KEYS[1])
     size = http.get("/api/v1/log").json()["size"]
     with ThreadPoolExecutor(8) as pool:
         answers = [*pool.map(lambda _: submit(http, once), range(8))]
@@ -135,8 +142,11 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     variant["payload"] = variant["payload"].replace("+", "-").replace("/", "_")
     answer = submit(http, json.dumps(variant, indent=2).encode())
     again = answer.status_code == 200 and answer.text == answers[0].text
+    is_other = variant["payload"] != json.loads(once)["payload"]
     yield Line(
-        "the same payload in other base64", f"{answer.status_code}, the first receipt", again
+        "the same payload in other base64",
+        f"{answer.status_code}, the first receipt: {again}",
+        again and is_other,
     )
 
     challenge = challenged(http, KEYS[0])
@@ -174,10 +184,10 @@ def live_attacks(http: httpx.Client) -> Iterator[Line]:
     )
 
 
-Tamper = Callable[[sqlite3.Connection], int | None]
+Tamper = Callable[[sqlite3.Connection, Authority], int | None]
 
 
-def _edit_payload(db: sqlite3.Connection) -> int:
+def _edit_payload(db: sqlite3.Connection, _: Authority) -> int:
     (index, identity, payload) = db.execute(
         "SELECT log_index, id, payload FROM submission JOIN measurement ON id = submission_id"
         " ORDER BY log_index LIMIT 1 OFFSET 2"
@@ -188,7 +198,7 @@ def _edit_payload(db: sqlite3.Connection) -> int:
     return int(index)
 
 
-def _drop_row(db: sqlite3.Connection) -> int:
+def _drop_row(db: sqlite3.Connection, _: Authority) -> int:
     index, identity = db.execute(
         "SELECT log_index, submission_id FROM measurement ORDER BY log_index LIMIT 1 OFFSET 1"
     ).fetchone()
@@ -197,20 +207,20 @@ def _drop_row(db: sqlite3.Connection) -> int:
     return int(index)
 
 
-def _drop_entry(db: sqlite3.Connection) -> int:
+def _drop_entry(db: sqlite3.Connection, _: Authority) -> int:
     db.execute("DELETE FROM log_entry WHERE log_index = 4")
     return 4
 
 
-def _swap_entries(db: sqlite3.Connection) -> int:
+def _swap_entries(db: sqlite3.Connection, _: Authority) -> int:
     for old, new in ((4, -1), (5, 4), (-1, 5)):
         db.execute("UPDATE log_entry SET log_index = ? WHERE log_index = ?", (new, old))
     return 4
 
 
-def _swap_and_rebuild(db: sqlite3.Connection) -> int:
+def _swap_and_rebuild(db: sqlite3.Connection, authority: Authority) -> int:
     """Reorder, and make the stored tree agree: only the signed checkpoints still tell."""
-    _swap_entries(db)
+    _swap_entries(db, authority)
     frontier = merkle.Frontier()
     db.execute("DELETE FROM log_node")
     for (commitment,) in db.execute(
@@ -221,52 +231,88 @@ def _swap_and_rebuild(db: sqlite3.Connection) -> int:
     return 4
 
 
-def _other_checkpoint(db: sqlite3.Connection) -> int:
-    """Two checkpoints of one size: another root under the old signature."""
-    db.execute("UPDATE log_checkpoint SET note = replace(note, '\n5\n', '\n6\n') WHERE size = 5")
+def _other_checkpoint(db: sqlite3.Connection, authority: Authority) -> int:
+    """Two checkpoints of one size: the log's own key signs another root."""
+    other = Checkpoint(authority.origin, 5, bytes(32)).signed(authority.log)
+    db.execute("UPDATE log_checkpoint SET note = ? WHERE size = 5", (other,))
     return 4
 
 
-def _edit_figure(db: sqlite3.Connection) -> None:
+def _edit_figure(db: sqlite3.Connection, _: Authority) -> None:
     db.execute("UPDATE standing SET ns_per_sample = ns_per_sample / 2")
 
 
-def _unrevoke(db: sqlite3.Connection) -> None:
-    """Let a revoked key's results count again, wherever the database says so."""
+def _edit_level(db: sqlite3.Connection, _: Authority) -> None:
+    db.execute("UPDATE standing SET trust_level = 4")
+
+
+def _edit_result(db: sqlite3.Connection, _: Authority) -> int:
+    index, identity = db.execute(
+        "SELECT log_index, submission_id FROM measurement ORDER BY log_index LIMIT 1"
+    ).fetchone()
+    db.execute("UPDATE measurement SET trust_level = 4 WHERE submission_id = ?", (identity,))
+    return int(index)
+
+
+def _unrevoke(db: sqlite3.Connection, _: Authority) -> None:
+    """Forget a revocation, and project what its key's results are then."""
     db.execute("UPDATE signing_key SET status = 'active', compromised_since = NULL")
-    db.execute("UPDATE measurement SET rankable = 1 WHERE ns_per_sample IS NOT NULL")
-    db.execute("UPDATE standing SET owners = owners + 1, ns_per_sample = ns_per_sample * 0.9")
+    events = db.execute("SELECT log_index, envelope FROM log_entry WHERE kind = 'key_event'")
+    entries = [KeyEventEntry(*row) for row in events.fetchall()]
+    db.commit()
+    (_, _, path) = db.execute("PRAGMA database_list").fetchone()
+    store = Store(f"sqlite:///{path}")
+    with store.writing() as session:
+        changes.apply(session.connection(), entries)
+    store.close()
 
 
-TAMPERING: tuple[tuple[str, Tamper], ...] = (
-    ("a payload edited in the database", _edit_payload),
-    ("a result dropped from the database", _drop_row),
-    ("an entry dropped from the log", _drop_entry),
-    ("two entries in each other's place", _swap_entries),
-    ("the same, and the tree made to agree", _swap_and_rebuild),
-    ("another checkpoint of the same size", _other_checkpoint),
-    ("a figure edited on the leaderboard", _edit_figure),
-    ("a revoked key made to count again", _unrevoke),
+DROPPED, EDITED = "dropped: ", "edited: the envelope shown is not the one the log committed to"
+OTHER_ENTRY = "the entry is not the one whose hash is in the tree"
+OTHER_TREE = "the tree up to it is not the one the log signed then"
+# Each with what the audit says of it.
+TAMPERING: tuple[tuple[str, Tamper, str], ...] = (
+    ("a payload edited in the database", _edit_payload, EDITED),
+    ("a result dropped from the database", _drop_row, DROPPED),
+    ("an entry dropped from the log", _drop_entry, DROPPED),
+    ("two entries in each other's place", _swap_entries, OTHER_ENTRY),
+    ("the same, and the tree made to agree", _swap_and_rebuild, OTHER_TREE),
+    ("another checkpoint of the same size", _other_checkpoint, OTHER_TREE),
+    ("a figure edited on the leaderboard", _edit_figure, " samples/s shown, "),
+    ("a trust level edited on the leaderboard", _edit_level, "trust level 4 shown, 2 follows"),
+    (
+        "a trust level edited of a result",
+        _edit_result,
+        "trust level 4, ranked, shown, trust level 2",
+    ),
+    ("a revoked key made to count again", _unrevoke, "owners 3 shown, 2 follows"),
 )
 
 
 def tampering(database: Path, keys: Path, scratch: Path) -> Iterator[Line]:
     """Tamper with a copy of the database in each way, and let verify-log look at it."""
     authority = load_authority(ORIGIN, keys)
-    for number, (attack, tamper) in enumerate(TAMPERING):
+    faults = _faults(database, authority)
+    yield Line("none: the database as it is", f"{len(faults)} faults", not faults)
+    for number, (attack, tamper, says) in enumerate(TAMPERING):
         copy = scratch / f"{number}.db"
         shutil.copy(database, copy)
         with sqlite3.connect(copy) as db:
-            wanted = tamper(db)
+            wanted = tamper(db, authority)
         db.close()
-        store = Store(f"sqlite:///{copy}")
-        with store.reading() as session:
-            faults = audit(fetch_from(session, authority, "none")).faults
-        store.close()
-        named = [f for f in faults if wanted is None or f.log_index == wanted]
+        faults = _faults(copy, authority)
+        named = [f for f in faults if f.log_index == wanted and says in f.detail]
         said = named or faults
         place = "" if not said or said[0].log_index is None else f"entry {said[0].log_index}: "
         yield Line(attack, f"{place}{said[0].detail}" if said else "not found", bool(named))
+
+
+def _faults(database: Path, authority: Authority) -> tuple[Fault, ...]:
+    store = Store(f"sqlite:///{database}")
+    with store.reading() as session:
+        faults = audit(fetch_from(session, authority, "none")).faults
+    store.close()
+    return faults
 
 
 def main() -> int:

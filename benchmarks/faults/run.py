@@ -26,7 +26,8 @@ from bench_agent.run import journal, run
 from bench_agent.run.idle_gate import IdleGate
 from bench_agent.run.worker_process import run_job
 from bench_protocol.machine import Gpu
-from bench_protocol.result import Conditions, Failed, Result
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Failed, Result
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
 

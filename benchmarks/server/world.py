@@ -20,7 +20,8 @@ from bench_protocol import envelope, statement
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Challenge, Clocks, Energy, Result, Telemetry
+from bench_protocol.readings import Energy, Telemetry
+from bench_protocol.result import Challenge, Clocks, Result
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge as ChallengeRow
 from bench_server.db.tables import table_of

@@ -31,32 +31,45 @@ def beats(folder: Path) -> Iterator[Line]:
         scene.enroll(KEY, OTHER_KEY)
         answer = scene.post(_posted(scene), KEY).raise_for_status().json()
         settle(scene.store)
-        level, sentence, _ = _shown(scene, answer["id"])
-        said = f"level {level}: {sentence}"
-        yield Line("none: an honest result with beats", said, level == 3)
-        for attack, forge in ATTACKS.items():
-            yield _judged(scene, attack, forge(scene))
+        level, sentence, verdict = _shown(scene, answer["id"])
+        honest = (level, verdict) == (3, "bounded")
+        yield Line("none: an honest result with beats", f"level {level}: {sentence}", honest)
+        for attack, (forge, wanted) in ATTACKS.items():
+            yield _judged(scene, attack, forge(scene), wanted)
+        yield _unbounded(scene)
 
 
-def _judged(scene: Scene, attack: str, result: Result) -> Line:
-    """Found if the result is refused, or off every ranking by what its beats say."""
+def _judged(scene: Scene, attack: str, result: Result, wanted: str) -> Line:
+    """Found if the result is refused, or off every ranking, for what its beats say."""
     scene.now = max(scene.now, datetime.fromisoformat(result.clocks.signed))
     answer = scene.post(result, KEY)
     said = answer.json()
     if answer.status_code != 201:
         refused = said["code"] == "bad_signature" and said["field"].startswith("predicate.beats")
-        return Line(attack, f"{answer.status_code} {said['code']}: {said['detail']}", refused)
+        outcome = f"{answer.status_code} {said['code']}: {said['detail']}"
+        return Line(attack, outcome, refused and wanted == REFUSED)
     settle(scene.store)
-    level, sentence, contradicted = _shown(scene, said["id"])
-    return Line(attack, f"level {level}: {sentence}", contradicted)
+    level, sentence, verdict = _shown(scene, said["id"])
+    ranked = scene.shown(said["id"])["ranked"]
+    return Line(attack, f"level {level}: {sentence}", verdict == wanted and not ranked)
 
 
-def _shown(scene: Scene, identity: str) -> tuple[int, str, bool]:
-    """Trust level, what its beats say, and whether that keeps it off every ranking."""
+def _unbounded(scene: Scene) -> Line:
+    """Ten seconds are invented in 50 ms, and window and beats say so: they bound nothing."""
+    invented = _posted(scene, _timed(scene, 50_000_000))
+    scene.now = max(scene.now, datetime.fromisoformat(invented.clocks.signed))
+    answer = scene.post(invented, KEY).raise_for_status().json()
+    settle(scene.store)
+    level, sentence, verdict = _shown(scene, answer["id"])
+    found = (level, verdict) == (2, "unbounded")
+    return Line("ten seconds invented between two beats", f"level {level}: {sentence}", found)
+
+
+def _shown(scene: Scene, identity: str) -> tuple[int, str, str]:
+    """Trust level, and the sentence and verdict of its beats."""
     shown = scene.shown(identity)
     (verdict,) = (one for one in shown["verdicts"] if one["check"] == "beats")
-    contradicted = not shown["ranked"] and not verdict["passed"]
-    return shown["trust_level"], verdict["sentence"], contradicted
+    return shown["trust_level"], verdict["sentence"], verdict["figures"]["verdict"]
 
 
 def _timed(scene: Scene, window_ns: int = HONEST_NS) -> Result:
@@ -145,13 +158,15 @@ def both_at_the_end(scene: Scene) -> Result:
     return _posted(scene, when=lambda _, number: began + timedelta(milliseconds=50 * number))
 
 
-ATTACKS: dict[str, Callable[[Scene], Result]] = {
-    "a clock that is 5 % slow": slow_clock,
-    "blocks edited after the last beat": edited_blocks,
-    "beats replayed from another run": beats_of_another_run,
-    "beats replayed from another repeat": beats_of_another_repeat,
-    "beats of another key": beats_of_another_key,
-    "a process suspended between blocks": suspended_process,
-    "a machine that slept while it timed": sleeping_machine,
-    "both beats posted at once": both_at_the_end,
+REFUSED = "refused"
+# Each with the verdict on its beats.
+ATTACKS: dict[str, tuple[Callable[[Scene], Result], str]] = {
+    "a clock that is 5 % slow": (slow_clock, "outside"),
+    "blocks edited after the last beat": (edited_blocks, "edited"),
+    "beats replayed from another run": (beats_of_another_run, REFUSED),
+    "beats replayed from another repeat": (beats_of_another_repeat, "edited"),
+    "beats of another key": (beats_of_another_key, REFUSED),
+    "a process suspended between blocks": (suspended_process, "outside"),
+    "a machine that slept while it timed": (sleeping_machine, "outside"),
+    "both beats posted at once": (both_at_the_end, "outside"),
 }

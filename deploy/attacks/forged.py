@@ -7,13 +7,12 @@ from pathlib import Path
 
 from tests.fakes import results
 from tests.fakes.authority import AUTHORITY
-from tests.fakes.forgeries import KEY, OTHER_KEY, OTHERS, WAYS, Forgery, Scene
+from tests.fakes.forgeries import KEY, OTHER_KEY, OTHERS, WAYS, Forgery, Scene, betrayed
 from tests.fakes.trusted import BEGAN
 
 from bench_server.db import migrate
 from bench_server.db.store import Store
 from bench_server.ingest import key_events
-from bench_server.ingest.verdicts import CheckVerdict
 from bench_server.log import writer
 
 from . import Line
@@ -42,16 +41,10 @@ def forged(folder: Path) -> Iterator[Line]:
 
 def _sent(scene: Scene, what: str, forge: Forgery) -> Line:
     level, verdicts = scene.judged(forge(scene))
+    reasons = betrayed(forge, verdicts)
+    why = f"{reasons[0].check}: {reasons[0].sentence}" if reasons else "no check betrays it"
     return Line(
         f"{what}: {forge.__name__.replace('_', ' ')}",
-        f"level {level}: {_why(verdicts)}",
-        level < TRUSTED,
+        f"level {level}: {why}",
+        level < TRUSTED and bool(reasons),
     )
-
-
-def _why(verdicts: tuple[CheckVerdict, ...]) -> str:
-    """The gravest finding."""
-    order = ("stale", "unranked", "quarantined", "doubtful")
-    failed = [verdict for verdict in verdicts if not verdict.passed]
-    failed.sort(key=lambda verdict: order.index(verdict.effect))
-    return f"{failed[0].check}: {failed[0].sentence}" if failed else "no check failed"

@@ -71,7 +71,7 @@ def _alone(scene: Scene) -> Line:
         "20 fresh owners beside two fresh ones",
         f"{before:,.0f} samples/s become {after:,.0f}; the row says that {row['new_owners']} new "
         f"owners decide, and has tier {tier!r}",
-        (decides, tier) == ("new", "new"),
+        (decides, tier) == ("new", "new") and after > before,
         defended=False,
     )
 

@@ -66,7 +66,7 @@ def _of_one_address(scene: Scene) -> Iterator[Line]:
         yield Line(
             f"three {kind} owners of one address reproduce each other",
             f"level {level} at most: only confirmed owners reproduce",
-            level < REPRODUCED and decides == kind,
+            level == REPRODUCED - 1 and decides == kind,
         )
         scene.now += ESTABLISHED_AFTER
 
@@ -79,11 +79,11 @@ def _colluding(scene: Scene) -> Iterator[Line]:
     scene.measure(FRIEND, CLAIMED_NS)
     for number, key in enumerate(HONEST, 1):
         scene.measure(key, HONEST_NS)
-        level, sentence, _ = _told(scene, claim)
+        level, sentence, verdict = _told(scene, claim)
         yield Line(
             f"a colluding reproducer beside {number} honest",
             f"level {level}: {sentence}",
-            level < REPRODUCED,
+            level == REPRODUCED - 1 and verdict in ("undecided", "not_reproduced"),
         )
     elsewhere = results.make_cell(framework="jax")
     colluding = (CHEAT, FRIEND, ACCOMPLICE)

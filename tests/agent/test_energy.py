@@ -18,7 +18,7 @@ from bench_agent.run.energy.rapl import Rapl
 from bench_protocol.catalogue import workload_named
 from bench_protocol.figures import energy_per_epoch_mj, energy_per_sample_mj
 from bench_protocol.matrix import Device
-from bench_protocol.result import EnergySource
+from bench_protocol.readings import EnergySource
 
 CPU = Device(kind="cpu")
 SECOND = 1_000_000_000
@@ -279,12 +279,20 @@ def test_no_meter_gives_the_reason() -> None:
     assert (energy.source, energy.reason) == ("none", "no counters here")
 
 
-def test_energy_per_sample_and_epoch() -> None:
+@pytest.mark.parametrize("late", [1, 0.9, 1.1])
+def test_energy_per_sample_and_epoch(late: float) -> None:
+    """The power of the window, which may be a little shorter or longer than the blocks."""
     cell = make_cell()
     energy = window(Ramp(), blocks=12).energy()
+    assert energy.window_ns is not None
     measurement = make_measurement(cell).model_copy(update={"energy": energy})
     blocks = measurement.blocks
-    samples = len(blocks.durations_ns) * blocks.steps_per_block * cell.batch_size
+    timed_ns = round(energy.window_ns * late)
+    per_block_ns = timed_ns // len(blocks.durations_ns)
+    durations = (per_block_ns,) * len(blocks.durations_ns)
+    blocks = blocks.model_copy(update={"durations_ns": durations})
+    measurement = measurement.model_copy(update={"blocks": blocks})
+    samples = len(blocks.durations_ns) * blocks.steps_per_block * cell.batch_size / late
     per_sample = energy_per_sample_mj(measurement, cell.batch_size)
     assert per_sample == pytest.approx(480_000 / samples)
     workload = workload_named(cell.workload)

@@ -19,7 +19,8 @@ from bench_agent.run import calibration
 from bench_agent.run.worker_process import Limits
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Blocks, Conditions, Failed, Gemm, Measured
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Blocks, Failed, Gemm, Measured
 
 BUDGET = Timing(budget_seconds=10)
 

@@ -17,7 +17,7 @@ from bench_agent.run.idle_gate import COOL, IDLE_AND_COOL, IdleGate, look
 from bench_agent.run.interrupt import Stop
 from bench_protocol import doubts
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions
+from bench_protocol.readings import Conditions
 
 QUIET = Conditions(cpu_utilisation_percent=2.0, thermal_pressure="nominal")
 BUSY = Conditions(cpu_utilisation_percent=80.0)

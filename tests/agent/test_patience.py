@@ -18,7 +18,8 @@ from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
 from bench_agent.run.worker_process import IN_TURNS, Limits, Listener
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions, Measured
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Measured
 
 
 class Notes(Quiet):

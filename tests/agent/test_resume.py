@@ -23,7 +23,8 @@ from bench_agent.run.run import RunSummary, run_plan
 from bench_agent.run.telemetry import Reading
 from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol import nonces
-from bench_protocol.result import Conditions, Measured, Result
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Measured, Result
 
 CPU = FoundDevice(kind="cpu", index=0, name="CPU")
 NONCE = "0" * 64

@@ -9,38 +9,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from tests.fakes.engine import FakeClock, FakeEngine, FakeSession
-from tests.fakes.workloads import TINY, job_of, variant
+from tests.fakes.engine import FakeEngine, FakeSession
+from tests.fakes.worked import answer
+from tests.fakes.workloads import TINY, job_of
 
-from bench_agent.base.messages import Answer, BlockDone, PhaseBegan
+from bench_agent.base.messages import BlockDone, PhaseBegan
 from bench_agent.engines.seam import WrongResult
 from bench_agent.run.worker_process import run_job, run_probe
 from bench_agent.worker import conformance_trace, environment
 from bench_agent.worker import main as worker
 from bench_agent.worker.failures import kind_of
 from bench_protocol.catalogue import workload_named
-from bench_protocol.layers import Dense, Dropout, Flatten
 from bench_protocol.result import Failed, Measured
 from bench_protocol.seeded import data_digest, generated_data
-from bench_protocol.witness import Mask, Rewound
-
-LAYERS = (Flatten(), Dropout(rate=1 / 3), Dense(units=10, activation="linear"))
-WITH_DROPOUT = variant(TINY, layers=LAYERS)
-
-
-@pytest.fixture
-def engine(monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
-    clock = FakeClock()
-    fake = FakeEngine(clock, FakeSession(clock))
-    monkeypatch.setattr(worker, "engine_named", lambda name: fake)
-    return fake
-
-
-def answer(engine: FakeEngine, **timing: Any) -> tuple[Answer, list[Any]]:
-    messages: list[Any] = []
-    return worker.work(job_of(TINY, **timing), messages.append, engine.clock), messages
 
 
 def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
@@ -62,123 +44,6 @@ def test_a_repeat_goes_through_its_phases(engine: FakeEngine) -> None:
     assert measurement.host_peak_memory_bytes
     assert measurement.recipe_settings == {"loop": "fake"}
     assert engine.session.closed
-
-
-def test_the_timed_session_tells_of_its_training(engine: FakeEngine) -> None:
-    """Losses in the warm-up's first calls, the rest at the end. Every tiny weight moved by one."""
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
-    measurement = ended.outcome.measurement
-    assert engine.session.blocks[:3] == [1, 3, 4]  # an epoch has 16 steps
-    blocks = measurement.blocks
-    witness = measurement.witness
-    assert witness is not None
-    assert (witness.steps, witness.losses, witness.counted_by) == ((1, 4, 8), (0.5,) * 3, "loop")
-    calls_after = 10 + len(witness.steps)  # steps after the timing, the rewound session
-    assert witness.step_count == sum(engine.session.blocks[:-calls_after])
-    assert witness.step_count == 1 + blocks.warm_up_steps + blocks.steps
-    sizes = (64 * 16, 16, 16 * 10, 10)
-    assert witness.movements == pytest.approx([math.sqrt(size) for size in sizes], rel=1e-6)
-    assert witness.masks == ()
-
-
-def test_steps_that_the_session_did_not_count_are_wrong_result(engine: FakeEngine) -> None:
-    engine.session.uncounted = 1
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
-    assert ended.outcome.measurement is not None
-
-
-def test_a_session_that_does_not_repeat_its_losses_is_wrong(engine: FakeEngine) -> None:
-    """Later than its warm-up it trains something else."""
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
-    told = ended.outcome.measurement.witness
-    assert told is not None
-    assert told.rewound == Rewound(start_loss=0.5, losses=told.losses)
-    assert engine.session.rewinds == 1
-    engine.session.evaluated = 0.6
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "timing")
-
-
-def test_a_dynamic_loss_scale_may_leave_out_updates(engine: FakeEngine) -> None:
-    engine.session.settings = {"loss_scale": "dynamic"}
-    engine.session.uncounted = 2
-    assert isinstance(answer(engine)[0].outcome, Measured)
-    engine.session.uncounted = -1
-    assert isinstance(answer(engine)[0].outcome, Failed)
-
-
-@pytest.mark.parametrize(
-    ("after", "next_after", "zeros", "differ"),
-    [
-        ([0, 1.5, 0, 1.5], [1.5, 0, 0, 1.5], 1 / 3, True),
-        ([0, 1.5, 0, 1.5], [0, 1.5, 0, 1.5], 1 / 3, False),
-        ([1.5, 1.5, 0, 1.5], [1.5, 1.5, 0, 1.5], 0.0, False),
-    ],
-)
-def test_masks_are_read_from_what_went_in_and_came_out(
-    engine: FakeEngine, after: list[float], next_after: list[float], zeros: float, differ: bool
-) -> None:
-    """The third value is zero already, so no mask shows there."""
-    before = np.array([1, 1, 0, 1], np.float32)
-    engine.session.dropped = [
-        [(before, np.array(values, np.float32))] for values in (after, next_after)
-    ]
-    ended = worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
-    assert isinstance(ended.outcome, Measured)
-    witness = ended.outcome.measurement.witness
-    assert witness is not None
-    assert witness.masks == (Mask(zeros=zeros, differ=differ),)
-
-
-def test_dropout_that_does_not_scale_is_wrong(engine: FakeEngine) -> None:
-    before, after = np.ones(4, np.float32), np.array([1, 0, 1, 0], np.float32)
-    engine.session.dropped = [[(before, after)], [(before, after)]]
-    ended = worker.work(job_of(WITH_DROPOUT), lambda message: None, engine.clock)
-    assert isinstance(ended.outcome, Failed)
-    assert (ended.outcome.kind, ended.outcome.phase) == ("wrong_result", "conformance")
-
-
-def test_a_step_that_repeats_its_masks_is_seen(engine: FakeEngine) -> None:
-    """The fake's loss is always the same."""
-    cell = job_of(TINY).cell
-    assert conformance_trace.masks_change(engine, TINY, cell)  # there is no dropout
-    assert not conformance_trace.masks_change(engine, WITH_DROPOUT, cell)
-    losses = iter((0.5, 0.51, 0.49, 0.52, 0.5))
-    engine.session.loss = lambda: next(losses)  # type: ignore[method-assign]
-    assert conformance_trace.masks_change(engine, WITH_DROPOUT, cell)
-
-
-@pytest.mark.parametrize("spread", [5e-3, 3e-4])
-def test_honest_masks_are_not_taken_for_repeated_ones(spread: float) -> None:
-    """Relative spreads of the loss: of fashion-mlp, and of cifar100-vgg16, the smallest."""
-    losses = np.random.default_rng(1).normal(4.6, 4.6 * spread, (10_000, 5))
-    assert sum(not conformance_trace.losses_change(list(row)) for row in losses) <= 5
-
-
-@pytest.mark.parametrize(
-    "losses",
-    [
-        pytest.param([4.6, 4.6, 4.6, 4.6, 4.6], id="one mask"),
-        pytest.param([4.6, 4.6, 4.7, 4.7, 4.5], id="a mask for two steps"),
-        pytest.param([4.6, 4.6000005, 4.6, 4.6000005, 4.6], id="rounding"),
-    ],
-)
-def test_repeated_masks_are_seen(losses: list[float]) -> None:
-    assert not conformance_trace.losses_change(losses)
-
-
-def test_a_weight_that_is_no_number_moved_by_nothing_known(engine: FakeEngine) -> None:
-    engine.session.weights = [np.full(1, np.nan, np.float32)] * 4
-    ended, _ = answer(engine)
-    assert isinstance(ended.outcome, Measured)
-    witness = ended.outcome.measurement.witness
-    assert witness is not None
-    assert witness.movements == (None,) * 4
 
 
 def test_the_session_gets_all_the_data(engine: FakeEngine) -> None:

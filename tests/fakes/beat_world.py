@@ -114,25 +114,32 @@ class LoopbackServer:
         self.start, self.stop = self._listening.start, self._listening.stop
 
     def beats_verdict(self, result: Result) -> dict[str, Any]:
+        return self.verdict(result, "beats")
+
+    def verdict(self, result: Result, check: str) -> dict[str, Any]:
         page = httpx.get(f"{self.address}/api/v1/results").json()
         (row,) = (one for one in page["results"] if one["run_id"] == result.run_id)
-        (verdict,) = (one for one in row["verdicts"] if one["check"] == "beats")
+        (verdict,) = (one for one in row["verdicts"] if one["check"] == check)
         return dict(verdict)
 
 
 @dataclass
 class Worker:
-    """Stands in for a worker: says what one says, and lets time pass."""
+    """Stands in for a worker: says what one says, and lets time pass.
+
+    ``late_ns``: the parent process receives so late that timing began.
+    """
 
     world: World
     blocks: int = 10
     each: Callable[[int], None] = lambda number: None
     ended: Callable[[], None] = lambda: None
     waits: bool = True
+    late_ns: int = 0
 
     def __call__(self, job: Job, log: Path, limits: Limits, listener: Listener) -> Answer:
         listener(PhaseBegan(phase="warm_up"))
-        self.world.pass_ns(BLOCK_NS)
+        self.world.pass_ns(BLOCK_NS + self.late_ns)
         listener(PhaseBegan(phase="timing"))
         self._settle()
         durations = self.time_blocks(listener)
@@ -157,7 +164,8 @@ class Worker:
         for number in range(self.blocks):
             self.each(number)
             self.world.pass_ns(BLOCK_NS)
-            durations.append(round(BLOCK_NS * self.world.speed))
+            unseen_ns = 0 if durations else self.late_ns
+            durations.append(round((BLOCK_NS + unseen_ns) * self.world.speed))
             share = (number + 1) / self.blocks
             listener(BlockDone(duration_ns=durations[-1], steps=10, share_done=share))
         return durations

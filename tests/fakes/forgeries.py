@@ -256,3 +256,19 @@ OTHERS: tuple[Forgery, ...] = (
     no_short_traces,
 )
 FORGERIES = (*(forge for forgeries in WAYS.values() for forge in forgeries), *OTHERS)
+# The checks that betray a forgery, one of them at least: any other reason for a low trust level
+# would be a fault of the scene.
+TRACES, WITNESS, CHALLENGE = {"conformance", "right_computation"}, {"witness"}, {"challenge"}
+_BETRAYED: dict[Forgery, set[str]] = {
+    precomputed_under_an_own_nonce: CHALLENGE,
+    precomputed_under_a_nonce_in_the_challenges_place: CHALLENGE,
+    challenge_of_another_key: CHALLENGE,
+    public_session: WITNESS,
+    copied_witness: WITNESS,
+}
+
+
+def betrayed(forge: Forgery, verdicts: tuple[CheckVerdict, ...]) -> list[CheckVerdict]:
+    """The failed checks that betray a forgery."""
+    wanted = _BETRAYED.get(forge, TRACES)
+    return [verdict for verdict in verdicts if not verdict.passed and verdict.check in wanted]

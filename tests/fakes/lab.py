@@ -27,7 +27,8 @@ from bench_agent.run.worker_process import Limits, Listener
 from bench_protocol import doubts
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import Conditions, Failed, Measured, Warn
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Failed, Measured, Warn
 
 SET = ("--workload", "fashion-mlp", "--budget-seconds", "0.5")
 IDLE = Conditions()

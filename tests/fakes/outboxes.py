@@ -1,13 +1,25 @@
 """Results in an agent's outbox."""
 
+import os
+from pathlib import Path
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_agent.remote.outbox import Entry, Outbox
 from bench_protocol.result import Result
 
-from .results import sealed
+from .results import make_result, sealed
 
 
 def put(outbox: Outbox, result: Result, key: Ed25519PrivateKey | None = None) -> Entry:
     """Sign a result and put its envelope into an outbox."""
     return outbox.put(result, sealed(result, key))
+
+
+def outbox_with(folder: Path, count: int) -> Outbox:
+    """An outbox with results of the test key, each a second younger than the one before."""
+    outbox = Outbox(folder / "outbox")
+    for age in range(count):
+        entry = put(outbox, make_result())
+        os.utime(entry.path, (1_000_000 + age, 1_000_000 + age))
+    return outbox

@@ -16,13 +16,12 @@ from bench_protocol.evidence import Asked, Attestation, Beat, DeviceProbe
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Cpu, Environment, Gpu, Machine, OperatingSystem
 from bench_protocol.matrix import Cell, Device
+from bench_protocol.readings import Conditions, Energy, Telemetry
 from bench_protocol.result import (
     Agent,
     Blocks,
     Challenge,
     Clocks,
-    Conditions,
-    Energy,
     Evaluation,
     Failed,
     Gemm,
@@ -31,7 +30,6 @@ from bench_protocol.result import (
     Placement,
     Result,
     Startup,
-    Telemetry,
     Trace,
     Warn,
 )

@@ -79,6 +79,28 @@ def test_a_beat_that_is_posted_late_contradicts_nothing(delay_ms: int) -> None:
     assert kind(with_beats(timed(), delay_ns=delay_ms * 1_000_000)) == "bounded"
 
 
+@pytest.mark.parametrize(
+    ("seconds", "late_seconds", "found"),
+    [(1, 0.05, "bounded"), (1, 0.3, "unbounded"), (10, 0.3, "bounded"), (10, 9, "unbounded")],
+)
+def test_a_parent_that_receives_the_first_message_late_contradicts_nothing(
+    seconds: float, late_seconds: float, found: str
+) -> None:
+    """Less time passed between the beats than its blocks take: that makes nobody faster."""
+    said = beats.verdict(with_beats(timed(seconds, window_share=1 - late_seconds / seconds)))
+    assert said.kind == found, said.sentence
+
+
+def test_a_beat_in_between_that_is_posted_late_contradicts_nothing() -> None:
+    result = with_beats(timed(90), during=(300, 350))
+    begin, during, *later = result.beats
+    assert during.answered_ns is not None
+    late_ns = 600_000_000
+    times = {"sent_ns": during.sent_ns + late_ns, "answered_ns": during.answered_ns + late_ns}
+    late = resigned(during.model_copy(update=times), late_ns / 1e9)
+    assert kind(result.model_copy(update={"beats": (begin, late, *later)})) == "bounded"
+
+
 # -- a clock that runs slow -----------------------------------------------------------------------
 
 

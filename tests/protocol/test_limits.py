@@ -19,16 +19,8 @@ from tests.protocol.golden_result import (
 
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import InvalidField
-from bench_protocol.result import (
-    MOST_BLOCKS,
-    MOST_SAMPLES,
-    Energy,
-    Failed,
-    Measured,
-    Result,
-    Telemetry,
-    thinned,
-)
+from bench_protocol.readings import MOST_SAMPLES, Energy, Telemetry, thinned
+from bench_protocol.result import MOST_BLOCKS, Failed, Measured, Result
 from bench_protocol.units import LARGEST_INTEGER, UtcTime, plain_text
 
 

@@ -96,6 +96,13 @@ def test_the_session_on_real_data_is_not_recomputed() -> None:
     assert statuses(wrong)["session"] == "does_not_hold"
 
 
+def test_a_window_that_began_late_contradicts_nothing() -> None:
+    late = {"passed": False, "figures": {"verdict": "shorter"}}
+    assert statuses(facts(2, window=late))["session"] == "not_checked"
+    wrong = {"passed": False, "figures": {"verdict": "longer"}}
+    assert statuses(facts(2, window=wrong))["session"] == "does_not_hold"
+
+
 def test_a_contradiction_about_the_hardware_is_said() -> None:
     assert statuses(facts(placement={"passed": False}))["hardware"] == "does_not_hold"
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from tests.fakes.client import Poster
-from tests.fakes.forgeries import FORGERIES, OTHER_KEY, WAYS, Forgery, Scene
+from tests.fakes.forgeries import FORGERIES, OTHER_KEY, WAYS, Forgery, Scene, betrayed
 from tests.fakes.trusted import BEGAN
 
 from bench_server.db.store import Store
@@ -22,7 +22,9 @@ def test_an_honest_result_reaches_level_3(scene: Scene) -> None:
 
 @pytest.mark.parametrize("forge", FORGERIES, ids=lambda forge: forge.__name__)
 def test_a_forged_result_stays_below_level_3(scene: Scene, forge: Forgery) -> None:
-    assert scene.level(forge(scene)) < 3
+    level, verdicts = scene.judged(forge(scene))
+    assert level < 3
+    assert betrayed(forge, verdicts), verdicts
 
 
 def test_traces_are_forged_in_ten_ways_and_more() -> None:

@@ -13,7 +13,7 @@ from tests.fakes.client import Poster
 
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Device
-from bench_protocol.result import Energy
+from bench_protocol.readings import Energy
 from bench_server.db.environments import version_key
 
 H200 = ("cuda", "NVIDIA H200", None)

@@ -13,7 +13,8 @@ from tests.fakes.seeding import invented_known, under_nonce
 from bench_protocol import accuracy, conformance, long_trace
 from bench_protocol.catalogue import workload_named
 from bench_protocol.matrix import Device
-from bench_protocol.result import Blocks, Clocks, Energy, Evaluation, Placement, Result, Trace
+from bench_protocol.readings import Energy
+from bench_protocol.result import Blocks, Clocks, Evaluation, Placement, Result, Trace
 from bench_protocol.witness import Window, Witness
 from bench_server.ingest import columns, result_checks, submission_checks
 from bench_server.ingest import verdicts as check_verdicts

@@ -18,6 +18,7 @@ from tests.fakes.speed_runs import JSON, PATH, SEGMENTS, Run
 from bench_agent.remote import verify, witnessed
 from bench_protocol import envelope, keys, speed_run
 from bench_protocol.errors import BadSignature, ProtocolError
+from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.speed_run import OpenedState
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, OpenedSegment, SpeedRunRow, WitnessedSpeed
@@ -159,6 +160,30 @@ def test_a_wrong_segment_is_refuted_and_nothing_is_logged(
         assert session.exec(select(LogEntry).where(LogEntry.kind == "speed_run")).all() == []
         assert session.exec(select(OpenedSegment)).all() == []
     assert not judge(store)
+
+
+@pytest.mark.parametrize("error", [SchedulerProblem("gone"), KeyboardInterrupt()])
+def test_an_interrupted_judge_gives_its_run_back(
+    store: Store, run: Run, error: BaseException
+) -> None:
+    def interrupted(seed: str, opened: Mapping[int, OpenedState]) -> dict[int, float]:
+        raise error
+
+    run.whole()
+    with pytest.raises(type(error)):
+        Judge(store, AUTHORITY, lambda: NOW, interrupted).step()
+    assert judge(store)
+    assert run.state() == "witnessed"
+
+
+def test_a_lease_from_before_the_clock_was_set_back_has_ended(store: Store, run: Run) -> None:
+    def fails(seed: str, opened: Mapping[int, OpenedState]) -> dict[int, float]:
+        raise FloatingPointError("planted")
+
+    run.whole()
+    assert Judge(store, AUTHORITY, lambda: NOW + timedelta(days=1), fails).step()
+    assert judge(store)
+    assert run.state() == "witnessed"
 
 
 def test_a_challenge_has_one_beacon_and_one_root(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Checks of the timed session: its witness, its steps, the parent's window, its long trace."""
+"""Checks of the timed session: its witness, its steps, its long trace."""
 
 import math
 import subprocess
@@ -14,7 +14,7 @@ from bench_protocol import long_trace, witness_references
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.matrix import Cell, Device
 from bench_protocol.result import Failed, Result
-from bench_protocol.witness import Mask, Window, Witness
+from bench_protocol.witness import Mask, Witness
 from bench_server.ingest import result_checks
 from bench_server.ingest.verdicts import CheckVerdict
 from bench_server.projection.eligibility import eligibility
@@ -305,43 +305,6 @@ def test_the_steps_that_were_counted_are_those_that_were_timed(
     verdict = verdicts(result)["steps"]
     assert (verdict.passed, verdict.effect) == (passes, "unranked")
     assert verdict.figures == {"expected": 141, "counted": counted}
-
-
-@pytest.mark.parametrize(
-    ("share", "passes"),
-    [(0.4995, False), (0.94, False), (0.955, True), (0.9960, True), (1.005, True), (1.02, False)],
-)
-def test_the_blocks_fill_the_time_that_the_parent_saw(share: float, passes: bool) -> None:
-    """100 s of blocks, so that the slack of 0.1 s says little."""
-    cell = results.make_cell()
-    measurement = results.make_measurement(cell, 10**9, 10)
-    started = 4_000_000_000
-    window = Window(
-        started_ns=started,
-        finished_ns=started + round(measurement.blocks.total_ns / share),
-        blocks_agree=True,
-    )
-    result = results.make_complete(cell, {"step_ns": 10**9, "block_count": 10}, window=window)
-    clocks = result.clocks.model_copy(update={"finished_ns": 400 * 10**9, "signed_ns": 400 * 10**9})
-    result = result.model_copy(update={"clocks": clocks})
-    verdict = verdicts(result)["window"]
-    assert verdict.passed is passes
-    assert passes or verdict.effect == "unranked"
-
-
-@pytest.mark.parametrize(("late_ms", "passes"), [(-90, True), (90, True), (120, False)])
-def test_a_short_window_has_some_slack(late_ms: int, passes: bool) -> None:
-    blocks_ns = results.make_measurement(results.make_cell()).blocks.total_ns
-    finished_ns = max(4_000_000_000, 4_000_000_000 + blocks_ns + late_ms * 1_000_000)
-    window = Window(started_ns=4_000_000_000, finished_ns=finished_ns, blocks_agree=True)
-    assert verdicts(results.make_complete(window=window))["window"].passed is passes
-
-
-def test_a_window_outside_of_the_repeat_is_not_ranked() -> None:
-    window = Window(started_ns=4_000_000_000_000, finished_ns=4_000_120_000_000, blocks_agree=True)
-    result = results.make_complete(window=window)
-    assert failed(result) == {"window": "unranked"}
-    assert "outside of the repeat" in verdicts(result)["window"].sentence
 
 
 def test_checks_compute_no_training(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.fakes.live import running_server
+
+from bench_agent.base.home import Home
+from bench_agent.base.keys import load_or_create_key
+from bench_agent.remote.client import Client
+from bench_server.db import migrate
+from bench_server.db.store import open_engine
 
 BIN = Path(sys.executable).parent
 
@@ -125,3 +132,33 @@ def make_server(tmp_path: Path) -> Iterator[Callable[[], Server]]:
     yield make
     for server in made:
         server.stop()
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> str:
+    url = f"sqlite:///{tmp_path / 'server.db'}"
+    engine = open_engine(url)
+    migrate.migrate(engine)
+    engine.dispose()
+    return url
+
+
+@pytest.fixture
+def address(database: str, tmp_path: Path) -> Iterator[str]:
+    with running_server(database, tmp_path) as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path / "agent")
+
+
+@pytest.fixture
+def client(address: str, home: Home) -> Iterator[Client]:
+    made = Client(address, load_or_create_key(home), home)
+    assert made.witness is not None
+    made.witness.meet()
+    made.witness.agree("CC-BY-4.0")
+    yield made
+    made.close()

@@ -113,6 +113,16 @@ def test_a_clock_that_is_five_per_cent_slow_is_detected(
     assert "by its own clock" in verdict["sentence"]
 
 
+def test_a_parent_that_hears_late_of_the_beginning_costs_no_rank(
+    world: World, server: LoopbackServer, go: Go
+) -> None:
+    """Two seconds of 2.3 are in the window, and between the beats."""
+    result = go(Worker(world, late_ns=300_000_000))
+    window, beats_said = (server.verdict(result, check) for check in ("window", "beats"))
+    assert (window["figures"]["verdict"], window["effect"]) == ("shorter", "doubtful")
+    assert (beats_said["figures"]["verdict"], beats_said["passed"]) == ("unbounded", True)
+
+
 def test_a_machine_that_slept_is_detected(world: World, server: LoopbackServer, go: Go) -> None:
     """The clock of the agent stands still, the server's does not."""
     slept_ns = 0

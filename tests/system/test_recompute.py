@@ -64,8 +64,15 @@ def test_an_interrupted_command_gives_its_job_back(database: str, tmp_path: Path
 
 def test_a_server_recomputes_by_itself(database: str, tmp_path: Path) -> None:
     with running_server(database, tmp_path, BENCH_SERVER_RECOMPUTE="auto") as address:
-        identity = Owner(tmp_path, address, 1).send(1_000)
+        owner = Owner(tmp_path, address, 1)
+        identity = owner.send(1_000)
         assert recomputed(address, identity)["trust_level"] == 3
+        verified = owner.agent("verify", f"{address}/results/{identity}", "--recompute")
+    assert verified.code == 0, verified.stderr
+    assert "OK  recomputations of the server, signed and about this result" in verified.stdout
+    for job in ("the trace under SGD", "the timed session"):
+        said = f"recomputed: the server's statement about {job} of mnist-dense: conformant"
+        assert said in verified.stdout
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from statistics import median, quantiles
 from typing import Literal
 
 from .figures import relative_spread
-from .result import Blocks, Conditions, Telemetry, Warn
+from .readings import Conditions, Telemetry
+from .result import Blocks, Warn
 
 Code = Literal[
     "few_blocks",

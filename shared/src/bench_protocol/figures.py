@@ -39,11 +39,16 @@ def mean_over_median(measurement: Measurement) -> float:
 
 
 def energy_per_sample_mj(measurement: Measurement, batch_size: int) -> float | None:
-    """Energy of the timed part over the samples trained in it, in millijoules; None without."""
-    blocks, energy_mj = measurement.blocks, measurement.energy.energy_mj
-    if energy_mj is None:
+    """Mean power over the energy's window times the time of a sample, in millijoules; None without.
+
+    The window may be a little longer or shorter than the blocks: the counter is read when the
+    parent process receives a message.
+    """
+    blocks, energy = measurement.blocks, measurement.energy
+    if energy.energy_mj is None or energy.window_ns is None:
         return None
-    return energy_mj / (blocks.steps * batch_size)
+    ns_per_sample = blocks.total_ns / blocks.steps / batch_size
+    return energy.energy_mj / energy.window_ns * ns_per_sample
 
 
 def energy_per_epoch_mj(workload: Workload, batch_size: int, per_sample_mj: float) -> float:

@@ -23,6 +23,8 @@ from .witness_steps import is_affordable
 from .workloads import Workload
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
+# Beyond the budget of its key this share of the workloads is computed.
+DRAWN_SHARE = 0.1
 
 
 class JobKey(NamedTuple):
@@ -129,7 +131,8 @@ def parse(raw: bytes) -> Recomputation:
     """Read a statement.
 
     Raises:
-        MalformedJson, InvalidField: it is none, or its seed does not follow from its nonce.
+        MalformedJson, InvalidField: it is none; its seed does not follow from its nonce; or its
+            verdict, figures and draw contradict each other.
     """
     strict_json.loads(raw)
     try:
@@ -139,7 +142,46 @@ def parse(raw: bytes) -> Recomputation:
     follows = nonces.seed_of(statement.nonce, statement.workload_digest, statement.purpose)
     if statement.seed != follows:
         raise InvalidField(f"seed must be {follows}", field="seed")
+    _require_consistent(statement)
     return statement
+
+
+def _require_consistent(statement: Recomputation) -> None:
+    """Check that it has figures, or a draw that leaves its job out."""
+    draw, is_computed = statement.draw, statement.verdict == "computed"
+    if (statement.figures is not None) != is_computed:
+        raise InvalidField(
+            "figures must be there where it was computed, and only there", field="figures"
+        )
+    if (draw is None) != is_computed:
+        raise InvalidField(
+            "draw must be there where it was not drawn, and only there", field="draw"
+        )
+    if draw is None:
+        return
+    follows = nonces.seed_of(statement.nonce, statement.workload_digest, "timed")
+    if draw.seed != follows:
+        raise InvalidField(f"draw.seed must be {follows}", field="draw.seed")
+    if draw.share < DRAWN_SHARE:
+        raise InvalidField(f"draw.share must be {DRAWN_SHARE} or more", field="draw.share")
+    if is_drawn(draw):
+        raise InvalidField("the draw picks the job, so it must be computed", field="draw")
+
+
+def require_about(statement: Recomputation, result: Result) -> None:
+    """Check that a statement is about a job of a result.
+
+    Raises:
+        InvalidField: it is about another challenge, or about no job of this result.
+    """
+    challenge = result.challenge
+    theirs = (statement.challenge, statement.nonce, statement.server_origin)
+    if challenge is None or theirs != (challenge.id, challenge.nonce, challenge.server_origin):
+        raise InvalidField("the statement is about another challenge", field="challenge")
+    job = next((job for job in jobs(result) if job.key == statement.key), None)
+    told = (statement.workload, statement.workload_digest, statement.purpose)
+    if job is None or told != (job.workload.name, job.workload.digest, job.purpose):
+        raise InvalidField("the statement is about no job of this result", field="seed")
 
 
 def tolerance(job: SeededJob) -> Tolerance | None:

@@ -8,7 +8,6 @@ The result is signed, so its form can only be extended. Versions of the payload:
    and ``attestations`` of a result. All may be left out. Version 1 has none of them.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, model_validator
@@ -16,12 +15,11 @@ from pydantic import Field, StringConstraints, model_validator
 from .evidence import MOST_BEATS, Asked, Attestation, Beat, DeviceProbe
 from .machine import Environment, Machine, Setting
 from .matrix import Cell, Precision
+from .readings import Conditions, Energy, Telemetry
 from .units import (
-    LARGEST_INTEGER,
     Bytes,
     Count,
     DurationNs,
-    EnergyMj,
     Finite,
     OffsetNs,
     PositiveCount,
@@ -49,22 +47,7 @@ FailureKind = Literal[
 ]
 Phase = Literal["start", "import", "data", "build", "conformance", "warm_up", "timing", "evaluate"]
 StopReason = Literal["settled", "budget", "epochs"]
-EnergySource = Literal["nvml", "rapl", "ioreport", "powermetrics", "none"]
-# Sensors are an open list, each with its unit as the end of its name (docs/protocol.md lists those
-# in use): a new one needs no new version.
-Sensor = Annotated[
-    str,
-    StringConstraints(
-        pattern=r"^[a-z][a-z0-9_]{0,40}_"
-        r"(percent|mhz|celsius|watts|bytes|level|bits|average|rpm|count)$"
-    ),
-]
 MOST_BLOCKS = 20_000
-# An envelope must stay below 2 MiB: with more samples, :func:`thinned` keeps every n-th.
-MOST_SAMPLES = 4_000
-MOST_SENSORS = 24
-Milliwatts = Annotated[int, Field(ge=0, le=LARGEST_INTEGER, description="milliwatts")]
-Percent = Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 # POSIX: minus the signal's number; Windows: up to 2**32 - 1.
 ExitCode = Annotated[int, Field(ge=-(2**31), le=2**32 - 1)]
 RunId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
@@ -195,33 +178,6 @@ class Gemm(Wire):
     duration_ns: DurationNs
 
 
-class Energy(Wire):
-    """Energy over a window of the timed part, and its source.
-
-    ``scope``: what the counter counts (``gpu``, ``cpu_package``, ``soc``): figures of different
-    scopes do not compare. ``parts``: further counters over the same window, by scope.
-    ``idle_mw``: mean power before the run, in the same scope.
-    """
-
-    source: EnergySource
-    reason: Text | None = None
-    scope: Slug | None = None
-    energy_mj: EnergyMj | None = None
-    window_ns: DurationNs | None = None
-    samples: Count | None = None
-    started_ns: OffsetNs | None = None
-    idle_mw: Milliwatts | None = None
-    parts: dict[Slug, EnergyMj] = Field(default={}, max_length=16)
-
-    @model_validator(mode="after")
-    def _number_with_its_origin(self) -> "Energy":
-        if self.energy_mj is None:
-            return self
-        if self.source == "none" or self.window_ns is None:
-            raise ValueError("energy_mj needs a source other than 'none', and window_ns")
-        return self
-
-
 class Placement(Wire):
     """The device of the training, as the framework reports it."""
 
@@ -294,49 +250,6 @@ class Clocks(Wire):
         if not self.started_ns < self.finished_ns <= self.signed_ns:
             raise ValueError("started_ns < finished_ns <= signed_ns must hold")
         return self
-
-
-class Conditions(Wire):
-    """State of the machine before the repeat: load, heat, power; None for unknown values."""
-
-    waited_ns: OffsetNs | None = None
-    load_average: Annotated[float, Field(ge=0, allow_inf_nan=False)] | None = None
-    cpu_utilisation_percent: Percent | None = None
-    gpu_utilisation_percent: Percent | None = None
-    gpu_processes: Count | None = None
-    gpu_memory_used_bytes: Bytes | None = None
-    gpu_temperature_celsius: Finite | None = None
-    available_memory_bytes: Bytes | None = None
-    on_battery: bool | None = None
-    battery_percent: Percent | None = None
-    low_power_mode: bool | None = None
-    thermal_pressure: Slug | None = None
-    cpu_governor: Slug | None = None
-
-
-class Telemetry(Wire):
-    """Sensors sampled from the parent process, about once a second; one column a sensor."""
-
-    at_ns: tuple[OffsetNs, ...] = Field(default=(), max_length=MOST_SAMPLES)
-    columns: dict[Sensor, tuple[Finite | None, ...]] = Field(default={}, max_length=MOST_SENSORS)
-
-    @model_validator(mode="after")
-    def _same_length(self) -> "Telemetry":
-        for sensor, column in self.columns.items():
-            if len(column) != len(self.at_ns):
-                raise ValueError(
-                    f"column {sensor} has {len(column)} values, at_ns has {len(self.at_ns)}"
-                )
-        return self
-
-
-def thinned(at_ns: Sequence[int], columns: Mapping[Sensor, Sequence[float | None]]) -> Telemetry:
-    """Telemetry of any length: every n-th sample, n the least that keeps ``MOST_SAMPLES``."""
-    step = max(1, -(-len(at_ns) // MOST_SAMPLES))
-    return Telemetry(
-        at_ns=tuple(at_ns[::step]),
-        columns={sensor: tuple(column[::step]) for sensor, column in columns.items()},
-    )
 
 
 class Warn(Wire):

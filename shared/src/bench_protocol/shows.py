@@ -20,8 +20,9 @@ STATUS_WORDS: dict[Status, str] = {
     "not_checked": "not checked",
     "pending": "pending",
 }
-# Verdicts of a check that compared nothing (docs/protocol.md, Checks).
-NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "public_job")
+# Verdicts of a check that compared nothing (docs/protocol.md, Checks). A window that is shorter
+# than its blocks bounds nothing.
+NOT_COMPARED = ("unverified", "not_drawn", "self_seeded", "public_job", "shorter")
 NOT_PROJECTED = "its checks run when the boards reach its log entry"
 
 

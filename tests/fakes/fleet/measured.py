@@ -10,18 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from bench_protocol.catalogue import workload_named
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell, Device
-from bench_protocol.result import (
-    Blocks,
-    Challenge,
-    Clocks,
-    Conditions,
-    Energy,
-    Gemm,
-    Measurement,
-    Result,
-    Startup,
-    Telemetry,
-)
+from bench_protocol.readings import Conditions, Energy, Telemetry
+from bench_protocol.result import Blocks, Challenge, Clocks, Gemm, Measurement, Result, Startup
 
 from .. import results
 from .hardware import Kind

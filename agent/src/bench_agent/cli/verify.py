@@ -17,6 +17,7 @@ from ..base.keys import own_key
 from ..output.console import GOOD, console, say
 from ..remote import witnessed
 from ..remote.client import ServerRefused
+from ..remote.log_receipts import parse_receipt
 from ..remote.log_witness import server_of
 from ..remote.outbox import Entry
 from ..remote.verify import (
@@ -27,7 +28,6 @@ from ..remote.verify import (
     fetch_bundle,
     fetch_judged,
     parse_address,
-    parse_receipt,
     read_file,
     verify_own,
 )
@@ -132,9 +132,10 @@ def _statement(path: Path) -> "list[Compared] | None":
 
 
 def _recomputed(verified: Verified) -> "list[Compared]":
-    from ..remote.recompute import of_result
+    from ..remote.recompute import of_result, of_statements
 
-    return list(of_result(statement.parse_result(verified.payload)))
+    result = statement.parse_result(verified.payload)
+    return [*of_result(result), *of_statements(verified.stated)]
 
 
 def _show(compared: "list[Compared]", as_json: bool) -> None:
@@ -142,7 +143,9 @@ def _show(compared: "list[Compared]", as_json: bool) -> None:
         print_json({"recomputed": [vars(item) for item in compared]})
     else:
         _say(compared)
-        typer.echo("The signature of a statement is checked by: bench-server verify-log")
+        typer.echo(
+            "The signature of a statement is checked with its result: bench-agent verify URL"
+        )
     _require_right(compared)
 
 
@@ -189,7 +192,7 @@ def _outbox_entry(entry: Entry, home: Home) -> Checked:
         sealed = json.loads(entry.raw)
         bundle = complete_bundle(sealed, answer["receipt"], client.read)
         with suppress(ServerRefused):  # a withdrawn result has no verdicts
-            bundle[JUDGED] = fetch_judged(str(answer["id"]), client.read)
+            bundle |= fetch_judged(str(answer["id"]), client.read)
     except LogContradiction as error:
         stop(Exit.SERVER_UNREACHABLE, str(error))
     except ServerRefused as error:

@@ -1,7 +1,8 @@
 """Recompute what a result or a server's statement says of its seeded jobs; needs no server."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +13,7 @@ from bench_protocol import (
     trace_limits,
     witness_verdict,
 )
+from bench_protocol.catalogue import workload_named
 from bench_protocol.conformance import ConformanceVerdict
 from bench_protocol.errors import InvalidField
 from bench_protocol.nonces import Purpose
@@ -71,24 +73,27 @@ def of_statement(path: Path) -> Iterator[Compared] | None:
         return None
     if sealed.payload_type != RECOMPUTATION_PAYLOAD_TYPE:
         return None
-    return _statement(recomputation.parse(sealed.payload))
+    return of_statements([recomputation.parse(sealed.payload)])
 
 
-def _statement(said: Recomputation) -> Iterator[Compared]:
-    what = f"{NAMES[said.purpose]} of {said.workload}"
-    if said.figures is None:
-        if said.draw is None or recomputation.is_drawn(said.draw):
-            yield Compared(what, "wrong_result", "the draw does not leave it out")
-        else:
+def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
+    """Recompute the figures of a server's statements, and compare.
+
+    Raises:
+        InvalidField: the catalogue has no such workload.
+    """
+    for said in stated:
+        what = f"the server's statement about {NAMES[said.purpose]} of {said.workload}"
+        if said.figures is None:
             yield Compared(what, "unverified", "the server did not compute it: it was not drawn")
-        return
-    job = recomputation.job_of(said)
-    if job is None:
-        raise InvalidField(f"no workload {said.workload!r} with its digest", field="workload")
-    off = _difference(said.figures, _figures(job))
-    kind: Literal["conformant", "wrong_result"]
-    kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
-    yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
+            continue
+        job = recomputation.job_of(said)
+        if job is None:
+            raise InvalidField(f"no workload {said.workload!r} with its digest", field="workload")
+        off = _difference(said.figures, _figures(job))
+        kind: Literal["conformant", "wrong_result"]
+        kind = "conformant" if off <= SAME_WITHIN else "wrong_result"
+        yield Compared(what, kind, f"its figures differ by {off:.1e} from those computed here")
 
 
 def _session(result: Result, origin: str) -> Iterator[Compared]:
@@ -138,7 +143,13 @@ def _is_trace(job: SeededJob) -> bool:
 
 
 def _figures(job: SeededJob) -> Figures:
-    return figures(job.workload, job.purpose, job.nonce, job.batch_size)
+    return _computed(job.workload.name, job.purpose, job.nonce, job.batch_size)
+
+
+@cache
+def _computed(workload: str, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    """A result and the server's statements about it have the same jobs."""
+    return figures(workload_named(workload), purpose, nonce, batch_size)
 
 
 def _known(job: SeededJob) -> Recomputation:

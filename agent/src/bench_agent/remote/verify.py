@@ -16,12 +16,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from bench_protocol import beats, envelope, keys, note, receipts, shows, statement, strict_json
 from bench_protocol.envelope import Envelope
-from bench_protocol.errors import BadSignature, InvalidProof, ProtocolError
+from bench_protocol.errors import BadSignature, ProtocolError
 from bench_protocol.receipts import Receipt
+from bench_protocol.recomputation import Recomputation
 from bench_protocol.result import Result
 
 from ..base.errors import UsageProblem
-from . import key_history
+from . import key_history, recomputations
+from .log_receipts import parse_receipt
 from .outbox import ANSWER_SUFFIX, Entry
 
 RESULT_PATH = re.compile(r"(https?://[^/]+)(?:/api/v1)?/results/([0-9a-f]{16})/?")
@@ -29,6 +31,8 @@ MAX_BUNDLE_BYTES = 8 * 1024 * 1024
 # The parts of a bundle, and the part that it lacks where its server no longer has the result.
 PARTS = ("envelope", "receipt", "key", "log")
 JUDGED = "judged"
+# What the server stated about its seeded jobs: with JUDGED, or not at all.
+RECOMPUTATIONS = "recomputations"
 # Returns the document at a path of a server.
 Read = Callable[[str], dict[str, Any]]
 
@@ -39,6 +43,7 @@ class Verified:
     ``key_ids``: the keys of the rotations that ``key_id`` belongs to, whose machine it is.
 
     ``timing``: what its beats say; None where their signatures could not be checked.
+    ``stated``: what the server recomputed of it.
     """
 
     key_id: str
@@ -47,6 +52,7 @@ class Verified:
     payload: bytes
     key_ids: frozenset[str] = frozenset()
     timing: str | None = None
+    stated: tuple[Recomputation, ...] = ()
 
 
 def parse_address(text: str) -> tuple[str, str] | None:
@@ -68,13 +74,17 @@ def fetch_bundle(result_id: str, read: Read) -> dict[str, Any]:
     """Fetch a result's bundle from a server."""
     sealed = read(f"/api/v1/results/{result_id}/envelope")
     receipt = read(f"/api/v1/results/{result_id}/receipt")
-    return complete_bundle(sealed, receipt, read) | {JUDGED: fetch_judged(result_id, read)}
+    return complete_bundle(sealed, receipt, read) | fetch_judged(result_id, read)
 
 
 def fetch_judged(result_id: str, read: Read) -> dict[str, Any]:
-    """What the server says of a result: status, trust level, verdicts."""
+    """The parts of what the server says of a result: status, trust level, verdicts; and its
+    statements about the seeded jobs."""
     answer = read(f"/api/v1/results/{result_id}")
-    return {name: answer[name] for name in ("status", "trust_level", "verdicts")}
+    # After the level, so that the statements it follows from are there.
+    stated = read(f"/api/v1/results/{result_id}/recomputations")
+    judged = {name: answer[name] for name in ("status", "trust_level", "verdicts")}
+    return {JUDGED: judged, RECOMPUTATIONS: stated}
 
 
 def complete_bundle(sealed: dict[str, Any], receipt: dict[str, Any], read: Read) -> dict[str, Any]:
@@ -104,8 +114,8 @@ def read_file(path: Path) -> dict[str, Any] | Entry:
         if "payloadType" in document:
             envelope.read(path.read_bytes())
             return Entry(path)
-        judged = {JUDGED: document[JUDGED]} if JUDGED in document else {}
-        return {name: document[name] for name in PARTS} | judged
+        said = {name: document[name] for name in (JUDGED, RECOMPUTATIONS) if name in document}
+        return {name: document[name] for name in PARTS} | said
     except OSError as error:
         raise UsageProblem(
             f"{path} cannot be read ({error.strerror}); give a result's address "
@@ -144,10 +154,12 @@ def verify(bundle: dict[str, Any], log_key: str | None = None) -> Verified:
     count = len(history.kinds)
     events = f"{count} event{'s' * (count != 1)}: {', '.join(history.kinds)}"
     history_words = f"key history ({events})"
-    timing = _timing(statement.parse_result(opened.payload), trusted.name, challenge_key)
-    said = (history_words, signed, logged)
+    result = statement.parse_result(opened.payload)
+    timing = _timing(result, trusted.name, challenge_key)
+    stated, recomputed = _stated(bundle, result, trusted, challenge_key)
+    said = (history_words, signed, logged, *recomputed)
     chain = history.chain(key_id)
-    return Verified(key_id, receipt.index, said, opened.payload, chain, timing)
+    return Verified(key_id, receipt.index, said, opened.payload, chain, timing, stated)
 
 
 def verify_own(
@@ -202,20 +214,6 @@ def facts(verified: Verified, bundle: dict[str, Any] | None = None) -> shows.Fac
     return found
 
 
-def parse_receipt(document: Any) -> Receipt:
-    """Read a receipt from a server's answer.
-
-    Raises:
-        InvalidProof: the document is no receipt.
-    """
-    try:
-        return receipts.parse_proof(bytes.fromhex(document["salt"]), document["proof"])
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, ProtocolError):
-            raise
-        raise InvalidProof(f"the receipt lacks something: {error}", field="receipt") from None
-
-
 def _signed(opened: Envelope, find: Callable[[str], Ed25519PublicKey]) -> tuple[str, str]:
     payload = envelope.open_envelope(opened, statement.RESULT_PAYLOAD_TYPE, find)
     if len(opened.signatures) != 1:
@@ -235,6 +233,30 @@ def _timing(result: Result, origin: str, challenge_key: Ed25519PublicKey) -> str
         return None
     beats.require_signed(result, challenge_key)
     return beats.verdict(result).sentence
+
+
+def _stated(
+    bundle: dict[str, Any], result: Result, trusted: note.NoteKey, signer: Ed25519PublicKey
+) -> tuple[tuple[Recomputation, ...], tuple[str, ...]]:
+    """The server's statements about its jobs, and sentences about them. They must give the trust
+    level that the bundle shows.
+
+    Raises:
+        ProtocolError: they do not hold.
+    """
+    stated: tuple[Recomputation, ...] = ()
+    sentences: tuple[str, ...] = ()
+    try:
+        document = bundle.get(RECOMPUTATIONS)
+        if document is not None and document["statements"]:
+            stated, sentence = recomputations.verified(document, result, trusted, signer)
+            sentences = (sentence,)
+        recomputations.require_level(stated, result, (bundle.get(JUDGED) or {}).get("trust_level"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        if isinstance(error, ProtocolError):
+            raise
+        raise BadSignature(f"the bundle's recomputations are malformed: {error}") from None
+    return stated, sentences
 
 
 def _logged(opened: Envelope, receipt: Receipt, trusted: note.NoteKey) -> str:

@@ -6,7 +6,8 @@ from typing import Any
 from bench_protocol import envelope, note, receipts, speed_run, statement, strict_json
 from bench_protocol.errors import BadSignature, InvalidProof
 
-from .verify import Read, parse_receipt
+from .log_receipts import parse_receipt
+from .verify import Read
 
 
 def sentences(result_id: str, key_ids: Set[str], read: Read, log: dict[str, Any]) -> list[str]:

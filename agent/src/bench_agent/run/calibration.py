@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bench_protocol import doubts
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions
+from bench_protocol.readings import Conditions
 from bench_protocol.seeded import DEFAULT_SEED
 
 from ..base.home import Home

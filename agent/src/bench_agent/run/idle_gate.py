@@ -10,7 +10,8 @@ import psutil
 
 from bench_protocol import doubt_text, doubts
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions, Warn
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Warn
 
 from ..base.errors import NotIdle
 from ..machine import macos, nvidia, sensors

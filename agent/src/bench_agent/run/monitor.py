@@ -9,7 +9,8 @@ from types import TracebackType
 
 from bench_protocol import doubts
 from bench_protocol.matrix import Device
-from bench_protocol.result import Conditions, Energy, Telemetry, Warn
+from bench_protocol.readings import Conditions, Energy, Telemetry
+from bench_protocol.result import Warn
 
 from ..base.messages import Answer, WorkerEvent
 from .background_load import BackgroundLoad

@@ -9,7 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from bench_protocol.beats import first_head as first_beat
 from bench_protocol.keys import key_id
-from bench_protocol.result import Conditions, Measured, Result
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Measured, Result
 
 from ..base.errors import ServerUnreachable, UsageProblem
 from ..base.home import Home

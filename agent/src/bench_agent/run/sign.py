@@ -13,15 +13,8 @@ from bench_protocol.evidence import Asked, Beat
 from bench_protocol.keys import key_id
 from bench_protocol.machine import Environment, Machine
 from bench_protocol.matrix import Cell
-from bench_protocol.result import (
-    SCHEMA_VERSION,
-    Agent,
-    Challenge,
-    Clocks,
-    Conditions,
-    Result,
-    Telemetry,
-)
+from bench_protocol.readings import Conditions, Telemetry
+from bench_protocol.result import SCHEMA_VERSION, Agent, Challenge, Clocks, Result
 
 from .. import __version__
 from ..base.messages import Answer

@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 
 from bench_protocol.matrix import Device
-from bench_protocol.result import Sensor, Telemetry, thinned
+from bench_protocol.readings import Sensor, Telemetry, thinned
 
 from ..machine import macos, nvidia, sensors
 from ..machine.apple_state import THERMAL_LEVELS

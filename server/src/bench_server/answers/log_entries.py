@@ -11,12 +11,12 @@ from sqlmodel import Session, col, select
 from bench_protocol import acts, envelope, keys, strict_json
 from bench_protocol.receipts import open_checkpoint
 
+from ..db.lists import among
 from ..db.tables import (
     Challenge,
     Countersignature,
     LogCheckpoint,
     LogEntry,
-    Measurement,
     Submission,
 )
 from ..ingest import challenges
@@ -24,6 +24,7 @@ from ..ingest.verdicts import Finding
 from ..log import reader
 from ..log.server_keys import Authority
 from ..projection import position
+from ..ranking.rows import RESULTS
 from .filters import BoardFilters
 from .leaderboard import leaderboard
 from .types import (
@@ -69,7 +70,10 @@ def page(session: Session, authority: Authority, start: int, limit: int) -> LogP
     ).all()
     shown = entries[:limit]
     following = entries[limit].log_index if len(entries) > limit else None
-    return LogPage(tuple(_records(session, authority, shown)), following)
+    before = position.read(session.connection()).next_index
+    records = tuple(_records(session, authority, shown))
+    after = position.read(session.connection()).next_index
+    return LogPage(records, following, as_of=after if after == before else None)
 
 
 def countersigned(session: Session, days: int) -> CountersignedAnswer:
@@ -116,13 +120,10 @@ def _records(
         row.id: row
         for row in session.exec(select(Submission).where(col(Submission.id).in_(result_ids)))
     }
-    hidden_ids = set(
-        session.exec(
-            select(Measurement.submission_id)
-            .where(col(Measurement.submission_id).in_(result_ids))
-            .where(Measurement.moderation == "hidden")
-        )
-    )
+    measured = {
+        row.submission_id: row
+        for row in session.connection().execute(LEVELS, {"ids": sorted(set(result_ids))})
+    }
     challenge_ids = {row.challenge_id for row in submissions.values() if row.challenge_id}
     challenge_rows = session.exec(select(Challenge).where(col(Challenge.id).in_(challenge_ids)))
     signed = {row.id: _challenge(row, authority) for row in challenge_rows}
@@ -134,7 +135,8 @@ def _records(
         submission = submissions.get(entry.submission_id or "")
         is_result = entry.kind == "result"
         opened = reader.envelope_of(entry, submission if is_result else None)
-        hidden = entry.submission_id in hidden_ids
+        row = measured.get(entry.submission_id or "")
+        hidden = row is not None and row.moderation == "hidden"
         withheld = opened is None or hidden
         records.append(
             LogRecord(
@@ -149,6 +151,8 @@ def _records(
                 challenge=signed.get(submission.challenge_id or "") if submission else None,
                 outlier=None if withheld else _outlier(submission),
                 checkpoint=note_of.get(entry.log_index + 1),
+                trust_level=row.trust_level if row and is_result and not withheld else None,
+                ranked=row.rankable if row and is_result and not withheld else None,
             )
         )
     return records
@@ -193,3 +197,9 @@ def fetch_from(session: Session, authority: Authority, license: str) -> Callable
         return reader.hash_tile(session, int(level), number)
 
     return fetch
+
+
+# Built once.
+LEVELS = select(
+    *(RESULTS.c[name] for name in ("submission_id", "moderation", "trust_level", "rankable"))
+).where(among(RESULTS.c.submission_id, "ids"))

@@ -8,10 +8,10 @@ from sqlmodel import Session, col, select
 
 from bench_protocol.speed_run import SAMPLES_PER_SEGMENT
 
-from ..db.tables import LogEntry, SigningKey, WitnessedSpeed
+from ..db.tables import SigningKey, WitnessedSpeed
 from ..ingest import speed_runs
-from ..log import reader
-from .types import ReceiptAnswer, envelope_document, receipt_answer
+from . import statements
+from .types import ReceiptAnswer
 
 MOST = 20
 State = Literal["begun", "opened", "waiting", "witnessed", "refuted"]
@@ -97,18 +97,8 @@ def of_machine(session: Session, machine_id: str) -> tuple[WitnessedSpeedAnswer,
 def page(session: Session, machine_id: str) -> WitnessedSpeedPage:
     """The speeds of a machine with the server's statements and their receipts."""
     speeds = of_machine(session, machine_id)
-    indices = [speed.log_index for speed in speeds]
-    entries = {
-        entry.log_index: entry
-        for entry in session.exec(select(LogEntry).where(col(LogEntry.log_index).in_(indices)))
-    }
-    ordered = [entries[index] for index in indices]
-    opened = [reader.envelope_of(entry, None) for entry in ordered]
-    return WitnessedSpeedPage(
-        speeds,
-        tuple(envelope_document(each) for each in opened if each is not None),
-        tuple(receipt_answer(receipt) for receipt in reader.receipts(session, ordered)),
-    )
+    said = statements.of_entries(session, [speed.log_index for speed in speeds])
+    return WitnessedSpeedPage(speeds, said.statements, said.receipts)
 
 
 def _answer(row: WitnessedSpeed) -> WitnessedSpeedAnswer:

@@ -4,7 +4,7 @@ What needs the entries before them (roots of earlier checkpoints, which keys wer
 checked where the log is replayed (:mod:`.verify`).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,7 +23,8 @@ from bench_protocol import (
 )
 from bench_protocol.envelope import Envelope
 from bench_protocol.errors import ProtocolError
-from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE
+from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
+from bench_protocol.speed_run import SpeedRun
 
 from ..ingest import beats, challenges, key_registry
 from ..log.server_keys import Identity
@@ -32,6 +33,11 @@ from ..log.server_keys import Identity
 LEVEL = 8
 ENTRIES = 1 << LEVEL
 Record = Mapping[str, Any]
+# Statements of the server by the kind of their entry: payload type, and what reads one.
+STATEMENTS: Mapping[str, tuple[str, Callable[[bytes], Recomputation | SpeedRun]]] = {
+    "recomputation": (RECOMPUTATION_PAYLOAD_TYPE, recomputation.parse),
+    "speed_run": (speed_run.STATEMENT_PAYLOAD_TYPE, speed_run.parse),
+}
 
 
 @dataclass(frozen=True)
@@ -201,16 +207,11 @@ def _verified(record: Record, keys: Mapping[str, bytes], identity: Identity) -> 
     if record["kind"] == "result":
         row, challenge = _result(record, opened, keys, identity)
         return Verified(record, raw, opened, row, challenge)
-    if record["kind"] == "recomputation":
-        signed = envelope.open_envelope(
-            opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: identity.challenge
-        )
-        recomputation.parse(signed)
-    elif record["kind"] == "speed_run":
-        signed = envelope.open_envelope(
-            opened, speed_run.STATEMENT_PAYLOAD_TYPE, lambda _: identity.challenge
-        )
-        speed_run.parse(signed)
+    if record["kind"] in STATEMENTS:
+        payload_type, parse = STATEMENTS[record["kind"]]
+        payload = envelope.open_envelope(opened, payload_type, lambda _: identity.challenge)
+        if parse(payload).server_origin != identity.origin:
+            raise ValueError("it is a statement of another server")
     return Verified(record, raw, opened)
 
 

@@ -10,6 +10,7 @@ from bench_protocol import envelope, keys, merkle, statement, strict_json, tiles
 from bench_protocol.errors import InvalidProof, ProtocolError
 
 from .chunk import ENTRIES, Chunk, Record
+from .figures import Level
 
 Fetch = Callable[[str], bytes]
 
@@ -18,12 +19,16 @@ class Chunks:
     """The first ``size`` entries of a log, fetched as they are iterated over.
 
     ``notes``: the signed checkpoints that were shown with entries, by the entry's index;
-    ``withheld``: entries whose envelope is not shown. Both are complete after the last chunk.
+    ``withheld``: entries whose envelope is not shown; ``levels``: the trust levels of results, and
+    whether they are ranked, where they follow from ``as_of`` entries. All are complete after the
+    last chunk.
     """
 
-    def __init__(self, fetch: Fetch, state: Mapping[str, Any], size: int) -> None:
+    def __init__(self, fetch: Fetch, state: Mapping[str, Any], size: int, as_of: int) -> None:
         self.notes: dict[int, str] = {}
+        self.levels: dict[int, Level] = {}
         self.withheld = 0
+        self._as_of = as_of
         self._fetch = fetch
         self._state = state
         self._size = size
@@ -82,8 +87,12 @@ class Chunks:
                 if record["log_index"] <= newest:
                     raise InvalidProof("the entries are not shown in the order of the log")
                 newest = record["log_index"]
-                if newest < self._size:
-                    yield record
+                if newest >= self._size:
+                    continue
+                # A dump of an earlier version has no levels.
+                if page.get("as_of") == self._as_of and record["trust_level"] is not None:
+                    self.levels[newest] = Level(record["trust_level"], record["ranked"])
+                yield record
             start = page["next_start"]
 
     def _entries(self, address: str, count: int) -> list[bytes] | None:

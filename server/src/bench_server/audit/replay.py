@@ -3,31 +3,50 @@
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 from sqlalchemy import insert, select
 from sqlmodel import Session
 
-from bench_protocol import speed_run
+from bench_protocol import envelope, recomputation, speed_run
 from bench_protocol.acts import ChallengeIssued
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import ProtocolError
+from bench_protocol.recomputation import Draw
 
 from ..answers import leaderboard_sql
 from ..answers.filters import BoardFilters
 from ..db.lists import among
 from ..db.store import Store
-from ..db.tables import Challenge, LogEntry, SigningKey, Submission, Table, table_of
+from ..db.tables import (
+    Challenge,
+    LogEntry,
+    RecomputeJob,
+    SigningKey,
+    Submission,
+    Table,
+    table_of,
+)
 from ..db.upsert import insert_new
 from ..ingest import key_events, key_registry, moderation
 from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
 from ..projection.projector import Projector
-from ..ranking.figures import Setup
+from ..ranking.rows import RESULTS
 from .chunk import Fault, Record, Verified
+from .figures import Boards, Level, of_figure
 
 FINDING = TypeAdapter(Finding)
+
+
+class LeftOut(NamedTuple):
+    """A job that was not computed. ``log_index``: of the statement; ``first_index``: of the job's
+    first result that is shown."""
+
+    log_index: int
+    first_index: int
+    draw: Draw
 
 
 class Replay:
@@ -38,7 +57,7 @@ class Replay:
         self._as_of = as_of
         self._store = Store("sqlite:///:memory:")
         Table.metadata.create_all(self._store.engine)
-        self._speeds: dict[str, float] | None = None
+        self._boards: Boards | None = None
         self._challenges: dict[str, ChallengeIssued] = {}
 
     def accept(self, entries: Sequence[Verified]) -> list[Fault]:
@@ -46,27 +65,36 @@ class Replay:
         before = [item for item in entries if item.record["log_index"] < self._as_of]
         faults = [*self._accepted(before)]
         if later := entries[len(before) :]:
-            self.speeds()
+            self.boards()
             faults += self._accepted(later)
         return faults
 
-    def speeds(self) -> dict[str, float]:
-        """Samples per second of every set-up of every hardware (:func:`set_up_name`), from the
-        entries before ``as_of``: call it once they are accepted."""
-        if self._speeds is None:
+    def boards(self) -> Boards:
+        """The figures of every set-up of every hardware, from the entries before ``as_of``: call it
+        once they are accepted."""
+        if self._boards is None:
             Projector(self._store).catch_up()
             filters = BoardFilters.model_validate({"batch_size": "any", "precision": "any"})
             with self._store.reading() as session:
-                boards = leaderboard_sql.figures(session, CATALOGUE, filters)
-            self._speeds = {
-                set_up_name(
-                    figure.setup._asdict() | {"hardware_slug": figure.hardware_slug},
-                    figure.subject.workload,
-                ): 1e9 / figure.ns_per_sample
-                for figures in boards.values()
-                for figure in figures
-            }
-        return self._speeds
+                found = leaderboard_sql.figures(session, CATALOGUE, filters)
+            self._boards = dict(of_figure(figure) for board in found.values() for figure in board)
+        return self._boards
+
+    def levels(self) -> dict[int, Level]:
+        """The levels of the results before ``as_of``, by the index of their entry."""
+        self.boards()
+        with self._store.reading() as session:
+            rows = session.connection().execute(LEVELS)
+            return {row.log_index: Level(row.trust_level, row.rankable) for row in rows}
+
+    def draws(self) -> Iterator[LeftOut]:
+        """The jobs that a draw left out, of the results before ``as_of``."""
+        self.boards()
+        with self._store.reading() as session:
+            for row in session.connection().execute(DRAWN):
+                said = recomputation.parse(envelope.read(row.envelope).payload)
+                if said.draw is not None:
+                    yield LeftOut(row.log_index, row.first_index, said.draw)
 
     def close(self) -> None:
         """Forget the database."""
@@ -127,12 +155,6 @@ def _fault(item: Verified, error: Exception) -> Fault:
     return Fault(item.record["log_index"], f"it should not be there: {error}")
 
 
-def set_up_name(row: Record, workload: str) -> str:
-    """A set-up of a hardware, as one word."""
-    parts = (workload, row["hardware_slug"], *(str(row[name]) for name in Setup._fields))
-    return " ".join(parts)
-
-
 def _accept(session: Session, identity: Identity, item: Verified) -> None:
     """Do with an entry that is no result what its acceptance did."""
     record, opened = item.record, item.opened
@@ -144,6 +166,11 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
         act = moderation.verified(session, identity, opened)
         moderation.require_possible(session, act)
         moderation.change_keys(session, act)
+    elif record["kind"] == "recomputation":
+        said = recomputation.parse(opened.payload)
+        issued = session.get(Challenge, said.challenge)
+        if issued is not None and issued.nonce != said.nonce:
+            raise ValueError("its nonce is not that of its challenge")
     elif record["kind"] == "speed_run":
         key_registry.key_with_id(session, speed_run.parse(opened.payload).key_id)
     session.flush()
@@ -192,5 +219,13 @@ def _outlier(record: Record) -> str | None:
 
 # Statements, built once.
 _ENTRIES, _SUBMISSIONS, _CHALLENGES = map(table_of, (LogEntry, Submission, Challenge))
-_KEYS = table_of(SigningKey)
+_KEYS, _JOBS = map(table_of, (SigningKey, RecomputeJob))
 ENROLLED = select(_KEYS.c.key_id).where(among(_KEYS.c.key_id, "ids"))
+LEVELS = select(RESULTS.c.log_index, RESULTS.c.trust_level, RESULTS.c.rankable)
+# A job without the key of a result is known from its statement alone.
+DRAWN = (
+    select(_ENTRIES.c.log_index, _ENTRIES.c.envelope, _JOBS.c.first_index)
+    .join(_JOBS, _JOBS.c.statement_index == _ENTRIES.c.log_index)
+    .where(_JOBS.c.key_id != "")
+    .order_by(_ENTRIES.c.log_index)
+)

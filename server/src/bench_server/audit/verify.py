@@ -3,7 +3,7 @@
 The input is public answers of a server, or a dump of them, and nothing in it is trusted. The audit
 rebuilds the tree from the entries and compares it with the tiles and every checkpoint, verifies
 each entry's envelope and each envelope's key, and replays the whole history into an empty database.
-Its leaderboard must equal the one shown.
+Its leaderboard must equal the one shown: speeds, trust levels, and how many count.
 
 Chunks of entries are checked by themselves (:mod:`.chunk`), in this process or on workers. What
 depends on earlier entries is checked here, in the order of the log (:mod:`.replay`).
@@ -22,14 +22,13 @@ from bench_protocol.errors import InvalidProof
 from bench_protocol.workloads import Workload
 
 from ..cluster import Map, in_process
-from . import chunk, countersigned
+from . import chunk, countersigned, draws, figures
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
 from .countersigned import NOBODY, Trusted
-from .replay import Replay, set_up_name
+from .figures import Compared
+from .replay import Replay
 
-# The same code computes figures from the same integers; only the order of sums may differ.
-SAME_WITHIN = 1e-9
 # How often boards are fetched while results come in between.
 TRIES = 20
 PAUSE_SECONDS = 0.3
@@ -38,7 +37,8 @@ PAUSE_SECONDS = 0.3
 @dataclass(frozen=True)
 class Report:
     """What was audited, and the faults. ``key``: the verifier key of the log; ``as_of``: the number
-    of entries that the boards follow from."""
+    of entries that the boards follow from; ``levels``: the number of results whose trust level was
+    compared, which are those that did not change while they were read."""
 
     origin: str
     key: str
@@ -47,14 +47,14 @@ class Report:
     results: int
     withheld: int
     figures: int
+    levels: int
     faults: tuple[Fault, ...]
 
 
-class Boards(NamedTuple):
-    """Samples per second of every set-up of every hardware, and the number of log entries that they
-    follow from."""
+class Shown(NamedTuple):
+    """The figures that boards show, and the number of log entries that they follow from."""
 
-    speeds: dict[str, float]
+    boards: dict[str, Compared]
     as_of: int
 
 
@@ -71,13 +71,13 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
         SchedulerProblem: the workers cannot be used.
     """
     # Before the log, so that it holds every entry that the boards follow from.
-    boards = _shown(fetch)
+    shown = _shown(fetch)
     state = strict_json.loads(fetch("/api/v1/log"))
     key = note.parse_key(state["key"])
     checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(), key)
-    chunks = Chunks(fetch, state, checkpoint.size)
+    chunks = Chunks(fetch, state, checkpoint.size, shown.as_of)
     tree, faults, results = _Tree(), [], 0
-    with closing(Replay(chunk.identity_of(state), boards.as_of)) as replay:
+    with closing(Replay(chunk.identity_of(state), shown.as_of)) as replay:
         for checked in mapped(chunk.check, chunks):
             wrong = [*tree.faults(checked), *checked.faults]
             broken = {fault.log_index for fault in wrong}
@@ -86,7 +86,10 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
             faults += [*wrong, *refused, *replay.accept(sound)]
             results += sum(item.record["kind"] == "result" for item in sound)
         faults += tree.root_faults(checkpoint)
-        faults += _figure_faults(replay.speeds(), boards.speeds)
+        faults += figures.faults(replay.boards(), shown.boards)
+        faults += figures.level_faults(replay.levels(), chunks.levels)
+        complete = not chunks.withheld
+        faults += draws.faults(replay.draws(), chunks.notes, key, complete=complete)
     found = countersigned.faults(fetch, key, chunks.notes, trusted)
     faults += [Fault(*fault) for fault in found]
     return Report(
@@ -95,8 +98,9 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
         size=checkpoint.size,
         results=results,
         withheld=chunks.withheld,
-        as_of=boards.as_of,
-        figures=len(boards.speeds),
+        as_of=shown.as_of,
+        figures=len(shown.boards),
+        levels=len(chunks.levels),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
 
@@ -139,7 +143,7 @@ class _Tree:
             yield Fault(None, "the tree over all entries is not the one the log signs now")
 
 
-def _shown(fetch: Fetch) -> Boards:
+def _shown(fetch: Fetch) -> Shown:
     """What the leaderboard shows. Boards that follow from different entries are fetched again."""
     for _ in range(TRIES):
         boards = [_board(fetch, workload) for workload in CATALOGUE]
@@ -148,11 +152,11 @@ def _shown(fetch: Fetch) -> Boards:
         time.sleep(PAUSE_SECONDS)
     else:
         raise InvalidProof("the boards change faster than they can be fetched; try again later")
-    return Boards({k: v for board in boards for k, v in board.speeds.items()}, boards[0].as_of)
+    return Shown({k: v for board in boards for k, v in board.boards.items()}, boards[0].as_of)
 
 
-def _board(fetch: Fetch, workload: Workload) -> Boards:
-    speeds: dict[str, float] = {}
+def _board(fetch: Fetch, workload: Workload) -> Shown:
+    rows: dict[str, Compared] = {}
     cursor, as_of = "", 0
     while True:
         page = json.loads(
@@ -162,21 +166,9 @@ def _board(fetch: Fetch, workload: Workload) -> Boards:
             )
         )
         as_of = page["as_of"]
-        speeds |= {
-            set_up_name(row, workload.name): row["samples_per_second"]
-            for row in page["rows"]
-            if not row["published"]
-        }
+        rows |= dict(
+            figures.of_row(row, workload.name) for row in page["rows"] if not row["published"]
+        )
         if not page.get("next_cursor"):
-            return Boards(speeds, as_of)
+            return Shown(rows, as_of)
         cursor = f"&cursor={page['next_cursor']}"
-
-
-def _figure_faults(replayed: dict[str, float], shown: dict[str, float]) -> Iterator[Fault]:
-    for name in sorted(replayed.keys() | shown.keys()):
-        ours, theirs = replayed.get(name), shown.get(name)
-        if ours is None or theirs is None or abs(ours - theirs) > SAME_WITHIN * ours:
-            words = [f"{x:,.6g}" if x is not None else "nothing" for x in (theirs, ours)]
-            yield Fault(
-                None, f"{name}: {words[0]} samples/s shown, {words[1]} follows from the log"
-            )

@@ -197,7 +197,8 @@ def verify_log(
         raise stop(f"unreadable log: {error}") from None
     print(
         f"{report.origin}: {report.size} entries, {report.results} results, "
-        f"{report.withheld} erased or hidden, {report.figures} figures\nsigned by {report.key}"
+        f"{report.withheld} erased or hidden, {report.figures} figures, "
+        f"{report.levels} trust levels\nsigned by {report.key}"
     )
     if report.as_of < report.size:
         print(
@@ -208,7 +209,7 @@ def verify_log(
         print(f"WRONG {where}: {fault.detail}")
     if report.faults:
         raise typer.Exit(1)
-    print("the tree, every checkpoint, signature and figure follow from the entries")
+    print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
     if trusted != countersigned.NOBODY:
         print("whoever was named has signed the log too")
 

@@ -95,9 +95,8 @@ def _figures(measured: wire.Measurement, batch_size: int, steps_per_epoch: int) 
         "peak_memory_bytes": measured.peak_memory_bytes,
         "energy_mj": energy.energy_mj,
     }
-    if energy.energy_mj is not None and energy.window_ns:
-        # Mean power over the window (mJ/ns is MW) times the time of a sample.
-        columns["joules_per_sample"] = energy.energy_mj / energy.window_ns * ns_per_sample / 1e3
+    if (per_sample_mj := figures.energy_per_sample_mj(measured, batch_size)) is not None:
+        columns["joules_per_sample"] = per_sample_mj / 1e3
         columns["energy_scope"] = energy.scope
     return columns
 

@@ -7,7 +7,8 @@ from .verdicts import Effect, Finding
 
 # Room for the rounding of two clocks; contradictions worth naming are far larger.
 CLOCK_TOLERANCE = 1.01
-# All blocks over the window that the parent saw: 0.9960 to 0.9996 in eight honest cells.
+# All blocks over the window that the parent saw: 0.9960 to 0.9996 in eight honest cells. Blocks
+# below it claim less time than passed. Blocks above it claim more, which makes nobody faster.
 LEAST_OF_WINDOW, MOST_OF_WINDOW = 0.95, 1.01
 # A message may reach the parent this late.
 WINDOW_SLACK_NS = 100_000_000
@@ -39,32 +40,42 @@ def times_fit(case: Case) -> Finding:
 
 
 def window(case: Case) -> Finding:
-    """The blocks are those that the parent process was told of, and fill the time that it saw."""
+    """The blocks are those that the parent process received, and fill the time that it saw.
+
+    ``figures["verdict"]``: ``missing``, ``other_blocks``, ``outside``, ``longer`` or ``shorter``
+    than the blocks, ``filled``.
+    """
     seen, blocks, clocks = case.measured.window, case.measured.blocks, case.result.clocks
     if seen is None:
         if case.is_first_version:
             sentence = "version 1 of the payload has no window of the parent process"
             return Finding(True, sentence, {}, checked=False)
-        return Finding(False, "the parent process says no window of the timed part", {})
-    window_ns = seen.finished_ns - seen.started_ns
-    numbers = {"blocks_ns": blocks.total_ns, "window_ns": window_ns}
-    if not seen.blocks_agree:
-        sentence = "its blocks are not those that the worker reported one by one"
-        return Finding(False, sentence, numbers)
-    if not clocks.started_ns <= seen.started_ns <= seen.finished_ns <= clocks.finished_ns:
-        return Finding(False, "the window of the timed part is outside of the repeat", numbers)
-    return Finding(
-        blocks.total_ns <= MOST_OF_WINDOW * window_ns + WINDOW_SLACK_NS
-        and blocks.total_ns >= LEAST_OF_WINDOW * window_ns - WINDOW_SLACK_NS,
-        f"its blocks take {blocks.total_ns / 1e9:,.3f} s of the {window_ns / 1e9:,.3f} s that the "
-        "parent process saw",
-        numbers,
+        sentence = "the parent process says no window of the timed part"
+        return Finding(False, sentence, {"verdict": "missing"})
+    blocks_ns, window_ns = blocks.total_ns, seen.finished_ns - seen.started_ns
+    took = (
+        f"its blocks take {blocks_ns / 1e9:,.3f} s, and the parent process saw "
+        f"{window_ns / 1e9:,.3f} s of them"
     )
+    if not seen.blocks_agree:
+        verdict, took = "other_blocks", "its blocks are not those that the worker reported"
+    elif not clocks.started_ns <= seen.started_ns <= seen.finished_ns <= clocks.finished_ns:
+        verdict, took = "outside", "the window of the timed part is outside of the repeat"
+    elif blocks_ns < LEAST_OF_WINDOW * window_ns - WINDOW_SLACK_NS:
+        verdict = "longer"
+    elif blocks_ns > MOST_OF_WINDOW * window_ns + WINDOW_SLACK_NS:
+        verdict = "shorter"
+    else:
+        verdict = "filled"
+    numbers = {"verdict": verdict, "blocks_ns": blocks_ns, "window_ns": window_ns}
+    return Finding(verdict == "filled", took, numbers)
 
 
 def window_effect(finding: Finding) -> Effect:
-    """A window that contradicts the blocks unranks; without one there is a doubt."""
-    return "unranked" if finding.figures else "doubtful"
+    """A window that contradicts the blocks unranks. One that bounds nothing is a doubt: none, or
+    one shorter than the blocks, because the parent received its first message late."""
+    bounds_nothing = finding.figures.get("verdict") in ("missing", "shorter")
+    return "doubtful" if bounds_nothing else "unranked"
 
 
 def mean_over_median(case: Case) -> Finding:

@@ -147,12 +147,16 @@ def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
     return float(session.connection().scalar(query) or 0.0)
 
 
-def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
-    c = _JOBS.c
+def is_free(leased_until: Any, now: datetime) -> ColumnElement[bool]:
+    """Whether nobody has a lease; ``leased_until``: its column."""
     # A lease that ends later was given before the clock was set back; clocks of two machines may
     # differ by a lease.
-    is_leased = c.leased_until.between(now, now + 2 * LEASE)
-    return c.statement_index.is_(None), or_(c.leased_until.is_(None), ~is_leased)
+    is_leased = leased_until.between(now, now + 2 * LEASE)
+    return or_(leased_until.is_(None), ~is_leased)
+
+
+def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
+    return _JOBS.c.statement_index.is_(None), is_free(_JOBS.c.leased_until, now)
 
 
 def _statement(raw: bytes) -> Recomputation:

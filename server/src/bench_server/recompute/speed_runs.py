@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import ColumnElement
-from sqlmodel import Session, col, delete, or_, select
+from sqlmodel import Session, col, delete, select, update
 
 from bench_protocol import acts, envelope, speed_run
+from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.speed_run import OpenedState, Opening, SpeedRun, SpeedRunRoot
 
 from ..db.store import Store
@@ -16,7 +17,7 @@ from ..db.tables import OpenedSegment, SpeedRunRow
 from ..ingest import speed_runs as ingest
 from ..log import writer
 from ..log.server_keys import Authority
-from .jobs import LEASE
+from .jobs import LEASE, is_free
 
 Distances = Callable[[str, Mapping[int, OpenedState]], dict[int, float]]
 logger = logging.getLogger(__name__)
@@ -44,19 +45,34 @@ class Judge:
     distances: Distances = distances
 
     def step(self) -> bool:
-        """Judge the oldest complete run. One that fails is tried again when its lease ends.
+        """Judge the oldest complete run. One that fails is tried again when its lease ends; one
+        that is interrupted at once.
 
         Returns:
             Whether there was one.
+
+        Raises:
+            SchedulerProblem: the workers that compute cannot be used.
         """
         row = self._take()
         if row is None:
             return False
         try:
             self._settle(row.challenge_id, self._measured(row))
+        except SchedulerProblem:
+            self._release(row.challenge_id)
+            raise
         except Exception:
             logger.exception("witnessed run %s failed", row.challenge_id)
+        except BaseException:
+            self._release(row.challenge_id)
+            raise
         return True
+
+    def _release(self, run_id: str) -> None:
+        with self.store.writing() as session:
+            of_run = col(SpeedRunRow.challenge_id) == run_id
+            session.exec(update(SpeedRunRow).where(of_run).values(leased_until=None))
 
     def _take(self) -> SpeedRunRow | None:
         now = self.clock()
@@ -153,5 +169,5 @@ def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
     return (
         col(SpeedRunRow.complete).is_(True),
         col(SpeedRunRow.outcome).is_(None),
-        or_(col(SpeedRunRow.leased_until).is_(None), col(SpeedRunRow.leased_until) < now),
+        is_free(col(SpeedRunRow.leased_until), now),
     )

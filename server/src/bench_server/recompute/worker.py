@@ -29,8 +29,6 @@ from ..log import writer
 from ..log.server_keys import Authority
 from . import jobs, speed_runs
 
-# Of the jobs beyond a key's budget.
-DRAWN_SHARE = 0.1
 IDLE_SECONDS = 1.0
 RETRY_SECONDS = 5.0
 Compute = Callable[[Workload, Purpose, str, int], Figures]
@@ -162,7 +160,7 @@ class Recomputer:
             size=checkpoint.size,
             root=checkpoint.root.hex(),
             seed=nonces.seed_of(row.nonce, row.workload_digest, "timed"),
-            share=DRAWN_SHARE,
+            share=recomputation.DRAWN_SHARE,
         )
 
     def _state(self, job_id: str, statement: Recomputation, seconds: float) -> None:

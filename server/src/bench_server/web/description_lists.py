@@ -5,7 +5,8 @@ from typing import NamedTuple
 from bench_protocol import figures
 from bench_protocol import format as people
 from bench_protocol.machine import Environment, Gpu, Machine
-from bench_protocol.result import Conditions, Failed, Result
+from bench_protocol.readings import Conditions
+from bench_protocol.result import Failed, Result
 
 
 class Fact(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from bench_protocol.matrix import Device
-from bench_protocol.result import Energy
+from bench_protocol.readings import Energy
 from bench_protocol.units import plain_text
 
 from ...base.messages import BlockDone, PhaseBegan, WorkerEvent

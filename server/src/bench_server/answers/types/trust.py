@@ -113,7 +113,8 @@ class LogRecord:
     """One entry with its envelope; ``salt`` and ``envelope`` are null if the result was hidden or
     withdrawn. ``challenge``: as issued, if a result is bound to one. ``outlier``: what
     the outlier check found of a result at acceptance, null where nothing was measured.
-    ``checkpoint``: what the log signed when it ended with this entry, if it signed then."""
+    ``checkpoint``: what the log signed when it ended with this entry, if it signed then.
+    ``trust_level`` and ``ranked`` are of a result that is shown and projected."""
 
     log_index: int
     kind: str
@@ -126,14 +127,18 @@ class LogRecord:
     challenge: dict[str, Any] | None
     outlier: Finding | None
     checkpoint: str | None
+    trust_level: int | None
+    ranked: bool | None
 
 
 @dataclass(frozen=True)
 class LogPage:
-    """Entries in their order; ``next_start`` leads on, null at the end."""
+    """Entries in their order; ``next_start`` leads on, null at the end. ``as_of``: the number of
+    entries that the trust levels follow from, null if that changed while they were read."""
 
     records: tuple[LogRecord, ...]
     next_start: int | None
+    as_of: int | None
 
 
 @dataclass(frozen=True)

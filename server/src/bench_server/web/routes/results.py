@@ -11,8 +11,9 @@ from pydantic import TypeAdapter
 from bench_protocol import envelope, statement, strict_json
 from bench_protocol.errors import ProtocolError
 
-from ...answers import known, queries
+from ...answers import known, queries, statements
 from ...answers.selection import ResultQuery
+from ...answers.statements import StatementsAnswer
 from ...answers.types import (
     ReceiptAnswer,
     ResultAnswer,
@@ -171,6 +172,16 @@ def get_envelope(session: Reading, result_id: ResultId) -> Response:
 def get_receipt(session: Reading, result_id: ResultId) -> ReceiptAnswer:
     submission, _ = queries.result_with_id(session, result_id)
     return receipt_answer(reader.receipts_of_results(session, [submission.id])[submission.id])
+
+
+@router.get(
+    "/{result_id}/recomputations",
+    summary="What the server stated about the seeded jobs of this result, each with its receipt",
+    responses=problems(404, 410),
+)
+def get_recomputations(session: Reading, result_id: ResultId) -> StatementsAnswer:
+    submission, _ = queries.result_with_id(session, result_id)
+    return statements.about(session, submission)
 
 
 def _one(answer: Accepted | ProtocolError) -> Response:

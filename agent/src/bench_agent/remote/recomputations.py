@@ -1,0 +1,69 @@
+"""What a server has stated about the seeded jobs of a result, verified: signature, log, subject."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from bench_protocol import envelope, note, receipts, recomputation, strict_json
+from bench_protocol.errors import InvalidProof
+from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Recomputation
+from bench_protocol.result import Result
+
+from .log_receipts import parse_receipt
+
+# From this trust level on the server's recomputation must agree.
+RECOMPUTED_LEVEL = 3
+
+
+def verified(
+    document: Mapping[str, Any], result: Result, trusted: note.NoteKey, signer: Ed25519PublicKey
+) -> tuple[tuple[Recomputation, ...], str]:
+    """Check statements: each is signed by the server, in its log, and about a job of this result.
+
+    Args:
+        document: an answer of ``GET /api/v1/results/{id}/recomputations`` with statements.
+        signer: the server's challenge key.
+
+    Returns:
+        The statements, one at least, and a sentence about them.
+
+    Raises:
+        ProtocolError: a statement does not hold; it says which and why.
+        KeyError, TypeError, ValueError: the document is malformed.
+    """
+    stated, entries = [], []
+    for sealed, proof in zip(document["statements"], document["receipts"], strict=True):
+        opened = envelope.read(strict_json.dumps(sealed))
+        payload = envelope.open_envelope(opened, RECOMPUTATION_PAYLOAD_TYPE, lambda _: signer)
+        said = recomputation.parse(payload)
+        recomputation.require_about(said, result)
+        receipt = parse_receipt(proof)
+        if receipts.verify_receipt(receipt, opened, trusted).origin != said.server_origin:
+            raise InvalidProof("a recomputation is of another server", field="server_origin")
+        stated.append(said)
+        entries.append(str(receipt.index))
+    plural = "y" if len(entries) == 1 else "ies"
+    places = f"entr{plural} {', '.join(entries)}"
+    return tuple(stated), f"recomputations of the server, signed and about this result ({places})"
+
+
+def require_level(stated: tuple[Recomputation, ...], result: Result, level: int | None) -> None:
+    """Check that the server's statements give the trust level that it shows.
+
+    Raises:
+        InvalidProof: they do not.
+    """
+    if level is None or level < RECOMPUTED_LEVEL:
+        return
+    known = {said.key: said for said in stated if said.figures is not None}
+    found = recomputation.verdict(result, known, result.machine.cpu.architecture)
+    missing = [job.purpose for job in recomputation.jobs(result) if job.key not in known]
+    if missing or found is None or found.kind != "conformant":
+        why = f"nothing about {', '.join(missing)}" if missing or found is None else found.reason
+        raise InvalidProof(
+            f"the server shows trust level {level}, which does not follow from its statements: "
+            f"{why}",
+            field="judged.trust_level",
+            hint="a bundle of an earlier version has no statements: save it again",
+        )

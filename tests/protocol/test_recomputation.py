@@ -1,0 +1,93 @@
+"""Statements about recomputations: what contradicts itself, and what is about another result."""
+
+from typing import Any
+
+import pytest
+from tests.fakes import results
+from tests.fakes.seeding import BOUND, invented_for, statement
+
+from bench_protocol import nonces, recomputation
+from bench_protocol.errors import InvalidField
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import Draw, Recomputation
+from bench_protocol.result import Result
+
+RESULT = results.make_result(cell=results.make_cell("mnist-dense"), challenge=BOUND)
+DIGEST = RESULT.cell.workload_digest
+SESSION = nonces.seed_of(BOUND.nonce, DIGEST, "timed")
+
+
+def said(purpose: Purpose = "sgd", **changes: Any) -> Recomputation:
+    """What the server of the result states about one of its jobs, with changes."""
+    job = next(job for job in recomputation.jobs(RESULT) if job.purpose == purpose)
+    made = statement(job, BOUND.id, BOUND.server_origin, invented_for)
+    return made.model_copy(update=changes)
+
+
+def draw(**changes: Any) -> Draw:
+    """A draw that leaves the job out, with changes."""
+    roots = (f"{number:064x}" for number in range(1_000))
+    drawn = (Draw(size=3, root=root, seed=SESSION, share=0.1) for root in roots)
+    return next(one for one in drawn if not recomputation.is_drawn(one)).model_copy(update=changes)
+
+
+def left_out(**changes: Any) -> Recomputation:
+    fields = {"verdict": "not_drawn", "figures": None, "tolerance": None, "draw": draw()}
+    return said(**fields | changes)
+
+
+def picked() -> Draw:
+    roots = (f"{number:064x}" for number in range(1_000))
+    return next(one for root in roots if recomputation.is_drawn(one := draw(root=root)))
+
+
+@pytest.mark.parametrize("honest", [said(), said("timed"), left_out()])
+def test_an_honest_statement_is_read_and_about_its_result(honest: Recomputation) -> None:
+    assert recomputation.parse(recomputation.payload(honest)) == honest
+    recomputation.require_about(honest, RESULT)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        (said(figures=None), "figures"),
+        (left_out(figures=said().figures), "figures"),
+        (said(draw=draw()), "draw"),
+        (left_out(draw=None), "draw"),
+        (left_out(draw=picked()), "draw"),
+        (left_out(draw=draw(seed="0" * 32)), "draw.seed"),
+        (left_out(draw=draw(share=0.0)), "draw.share"),
+    ],
+)
+def test_a_statement_that_contradicts_itself_is_refused(wrong: Recomputation, field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        recomputation.parse(recomputation.payload(wrong))
+    assert caught.value.field == field
+
+
+OTHER_NONCE = "0f" * 32
+OTHER_SEED = nonces.seed_of(OTHER_NONCE, DIGEST, "sgd")
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"challenge": "d" * 32}, "challenge"),
+        ({"nonce": OTHER_NONCE, "seed": OTHER_SEED}, "challenge"),
+        ({"server_origin": "elsewhere"}, "challenge"),
+        ({"batch_size": 33}, "seed"),
+        ({"purpose": "workload"}, "seed"),
+        ({"workload": "mnist-cnn"}, "seed"),
+        ({"workload_digest": "e" * 64}, "seed"),
+    ],
+)
+def test_a_statement_about_something_else_is_noticed(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        recomputation.require_about(said().model_copy(update=changes), RESULT)
+    assert caught.value.field == field
+
+
+def test_a_result_without_a_challenge_has_no_statements() -> None:
+    offline: Result = RESULT.model_copy(update={"challenge": None, "nonce": BOUND.nonce})
+    with pytest.raises(InvalidField, match="another challenge"):
+        recomputation.require_about(said(), offline)

@@ -1,0 +1,239 @@
+"""Results that are refused, each with the name of the field."""
+
+import json
+from typing import Any
+
+import pytest
+from tests.protocol.golden_result import (
+    KEY_ID_1,
+    KEY_ID_2,
+    PAYLOAD,
+    PAYLOAD_2,
+    RESULT,
+    Place,
+    altered,
+)
+
+from bench_protocol import statement
+from bench_protocol.catalogue import CATALOGUE
+from bench_protocol.errors import BadSignature, InvalidField, MalformedJson, UnknownWorkload
+from bench_protocol.result import MOST_BLOCKS
+
+M: Place = ("predicate", "outcome", "measurement")
+B: Place = (*M, "blocks")
+REFUSED: dict[str, tuple[Place, Any, str]] = {
+    "unknown field at the top": (("extra",), 1, "extra"),
+    "unknown field of the result": (("predicate", "score"), 1.0, "predicate.score"),
+    "unknown field of a block": ((*B, "speed"), 1, "speed"),
+    "unknown field of the machine": (("predicate", "machine", "hostname"), "x", "hostname"),
+    "missing": (("predicate", "clocks"), ..., "predicate.clocks"),
+    "missing loss": ((*M, "last_loss"), ..., "last_loss"),
+    "null for a number": (("predicate", "repeat"), None, "predicate.repeat"),
+    "repeat 0": (("predicate", "repeat"), 0, "predicate.repeat"),
+    "repeat 10,001": (("predicate", "repeat"), 10_001, "predicate.repeat"),
+    "repeat true": (("predicate", "repeat"), True, "predicate.repeat"),
+    "repeat 1.0": (("predicate", "repeat"), 1.0, "predicate.repeat"),
+    "repeat as text": (("predicate", "repeat"), "1", "predicate.repeat"),
+    "duration negative": ((*B, "durations_ns"), [1, -1, 1], "durations_ns.1"),
+    "duration zero": ((*B, "durations_ns"), [0, 1, 1], "durations_ns.0"),
+    "duration true": ((*B, "durations_ns"), [True, 1, 1], "durations_ns.0"),
+    "duration 1.5": ((*B, "durations_ns"), [1.5, 1, 1], "durations_ns.0"),
+    "duration as text": ((*B, "durations_ns"), ["1", 1, 1], "durations_ns.0"),
+    "duration 2**53": ((*B, "durations_ns"), [2**53, 1, 1], "durations_ns.0"),
+    "duration 2**64": ((*B, "durations_ns"), [2**64, 1, 1], "durations_ns.0"),
+    "no block": ((*B, "durations_ns"), [], "durations_ns"),
+    "too many blocks": ((*B, "durations_ns"), [1] * (MOST_BLOCKS + 1), "durations_ns"),
+    "a loss too few": ((*B, "losses"), [0.5, 0.4], "blocks"),
+    "steps zero": ((*B, "steps_per_block"), 0, "steps_per_block"),
+    "stop reason": ((*B, "stop_reason"), "tired", "stop_reason"),
+    "spread above 1": ((*B, "target_spread"), 1.5, "target_spread"),
+    "start-up zero": ((*M, "startup", "import_ns"), 0, "import_ns"),
+    "layers": ((*M, "layers"), "custom", "layers"),
+    "parameters negative": ((*M, "parameter_count"), -1, "parameter_count"),
+    "loss as text": ((*M, "last_loss"), "0.5", "last_loss"),
+    "loss true": ((*M, "last_loss"), True, "last_loss"),
+    "accuracy above 1": ((*M, "evaluation", "accuracy"), 1.01, "accuracy"),
+    "accuracy negative": ((*M, "evaluation", "accuracy"), -0.01, "accuracy"),
+    "data digest": ((*M, "data_digest"), "xyz", "data_digest"),
+    "placement 1": ((*M, "placement", "matches"), 1, "matches"),
+    "energy negative": ((*M, "energy", "energy_mj"), -1, "energy_mj"),
+    "energy without a window": ((*M, "energy", "window_ns"), None, "energy"),
+    "energy from nowhere": ((*M, "energy", "source"), "none", "energy"),
+    "energy source": ((*M, "energy", "source"), "guess", "source"),
+    "status": (("predicate", "outcome", "status"), "great", "predicate.outcome"),
+    "status of the other kind": (
+        ("predicate", "outcome", "status"),
+        "failed",
+        "predicate.outcome.kind",
+    ),
+    "schema version 3": (("predicate", "schema_version"), 3, "predicate.schema_version"),
+    "schema version true": (("predicate", "schema_version"), True, "predicate.schema_version"),
+    "run id": (("predicate", "run_id"), "0" * 31, "predicate.run_id"),
+    "seed": (("predicate", "seed"), "g" * 32, "predicate.seed"),
+    "precision": (("predicate", "cell", "precision"), "float8", "predicate.cell.precision"),
+    "device index": (("predicate", "cell", "device", "index"), -1, "predicate.cell.device.index"),
+    "key id": (("predicate", "agent", "key_id"), KEY_ID_1.upper(), "predicate.agent.key_id"),
+    "machine hash": (("predicate", "machine", "machine_hash"), "", "machine_hash"),
+    "NUL in a text": (("predicate", "machine", "cpu", "brand"), "a\0b", "brand"),
+    "escape in a text": (("predicate", "machine", "model"), "\x1b[2J", "model"),
+    "line feed in a setting": (
+        ("predicate", "environment", "settings", "A"),
+        "a\nb",
+        "settings.A",
+    ),
+    "long text": (("predicate", "machine", "cpu", "brand"), "x" * 201, "brand"),
+    "empty text": (("predicate", "machine", "cpu", "brand"), "", "brand"),
+    "cores zero": (("predicate", "machine", "cpu", "physical_cores"), 0, "physical_cores"),
+    "power negative": (
+        ("predicate", "machine", "gpus", 1, "power_limit_watts"),
+        -1.0,
+        "power_limit_watts",
+    ),
+    "65 GPUs": (
+        ("predicate", "machine", "gpus"),
+        [json.loads(PAYLOAD)["predicate"]["machine"]["gpus"][0]] * 65,
+        "gpus",
+    ),
+    "65 packages": (
+        ("predicate", "environment", "packages"),
+        {f"p{i}": "1" for i in range(65)},
+        "packages",
+    ),
+    "clock as number": (("predicate", "clocks", "signed"), 1_700_000_000, "clocks.signed"),
+    "30 February": (("predicate", "clocks", "signed"), "2026-02-30T00:00:00.000000Z", "signed"),
+    "25 o'clock": (("predicate", "clocks", "signed"), "2026-02-20T25:00:00.000000Z", "signed"),
+    "milliseconds": (("predicate", "clocks", "signed"), "2026-02-20T00:00:00.000Z", "signed"),
+    "offset": (("predicate", "clocks", "signed"), "2026-02-20T00:00:00.000000+00:00", "signed"),
+    "other digits": (
+        ("predicate", "clocks", "signed"),
+        "２０２６-02-20T00:00:00.000000Z",
+        "signed",
+    ),
+    "started after finished": (
+        ("predicate", "clocks", "started_ns"),
+        RESULT.clocks.finished_ns,
+        "predicate.clocks",
+    ),
+    "finished after signed": (
+        ("predicate", "clocks", "signed_ns"),
+        RESULT.clocks.finished_ns - 1,
+        "predicate.clocks",
+    ),
+    "offset negative": (("predicate", "clocks", "started_ns"), -1, "clocks.started_ns"),
+    "column too short": (
+        ("predicate", "telemetry", "columns", "cpu_utilisation_percent"),
+        [1.0],
+        "predicate.telemetry",
+    ),
+    "column too long": (
+        ("predicate", "telemetry", "columns", "cpu_utilisation_percent"),
+        [1.0, 2.0, 3.0],
+        "predicate.telemetry",
+    ),
+    "sensor without a unit": (
+        ("predicate", "telemetry", "columns", "gpu_temperature"),
+        [1.0, 2.0],
+        "gpu_temperature",
+    ),
+    "warning code": (("predicate", "warnings", 0, "code"), "Few Blocks", "code"),
+    "figure true": (("predicate", "warnings", 0, "figures", "on"), True, "figures.on"),
+    "65 warnings": (("predicate", "warnings"), [{"code": "x"}] * 65, "predicate.warnings"),
+    "battery above 100": (
+        ("predicate", "conditions", "battery_percent"),
+        100.5,
+        "battery_percent",
+    ),
+    "workload's subject": (("subject", 0, "digest", "sha256"), "0" * 64, "subject.0"),
+    "cell's subject": (("subject", 1, "digest", "sha256"), "0" * 64, "subject.1"),
+    "subject's name": (("subject", 1, "name"), "workload", "subject.1"),
+    "subject's algorithm": (("subject", 0, "digest", "sha1"), "0" * 40, "subject.0.digest.sha1"),
+    "no subject": (("subject",), [], "subject.0"),
+    "a third subject": (
+        ("subject",),
+        [*json.loads(PAYLOAD)["subject"], json.loads(PAYLOAD)["subject"][0]],
+        "subject",
+    ),
+    "statement type": (("_type",), "https://in-toto.io/Statement/v0.1", "_type"),
+    "predicate type": (("predicateType",), "https://slsa.dev/provenance/v1", "predicateType"),
+    "changed cell": (("predicate", "cell", "batch_size"), 128, "subject.1"),
+}
+
+
+W: Place = (*M, "witness")
+REFUSED_2: dict[str, tuple[Place, Any, str]] = {
+    "a witness' loss too few": ((*W, "losses"), [2.3], "witness"),
+    "steps that fall": ((*W, "steps"), [24, 1, 64], "witness"),
+    "step 0": ((*W, "steps"), [0, 24, 64], "steps.0"),
+    "a loss as text": ((*W, "losses"), ["2.3", 1.5, 0.1], "losses.0"),
+    "a movement below 0": ((*W, "movements"), [-0.1], "movements.0"),
+    "a movement true": ((*W, "movements"), [True], "movements.0"),
+    "2,001 movements": ((*W, "movements"), [0.5] * 2_001, "movements"),
+    "counted by hand": ((*W, "counted_by"), "hand", "counted_by"),
+    "more zeros than values": ((*W, "masks", 0, "zeros"), 1.01, "zeros"),
+    "masks differ 1": ((*W, "masks", 0, "differ"), 1, "differ"),
+    "unknown field of the witness": ((*W, "seed"), "0", "witness.seed"),
+    "a window that ends before it begins": ((*M, "window", "finished_ns"), 1, "window"),
+    "a last block of nothing": ((*B, "last_block", "steps"), 0, "last_block.steps"),
+    "a trace's loss too many": ((*M, "traces", 2, "steps"), [1], "traces.2"),
+    "a beat's head": (("predicate", "beats", 0, "head"), "be", "head"),
+    "a result's id": (("predicate", "asked", "result"), "9f", "result"),
+}
+
+
+@pytest.mark.parametrize(("path", "value", "field"), REFUSED_2.values(), ids=REFUSED_2.keys())
+def test_refused_in_version_2(path: Place, value: Any, field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        statement.parse_result(altered(path, value, PAYLOAD_2))
+    assert caught.value.field.endswith(field)
+
+
+@pytest.mark.parametrize(("path", "value", "field"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused_by_the_name_of_its_field(path: Place, value: Any, field: str) -> None:
+    with pytest.raises(InvalidField) as caught:
+        statement.parse_result(altered(path, value))
+    assert caught.value.field.endswith(field)
+    assert field in caught.value.detail
+    assert len(caught.value.detail) < 1_000
+
+
+NOT_FINITE = ["NaN", "Infinity", "-Infinity", "1e999", "-1e999"]
+
+
+@pytest.mark.parametrize("number", NOT_FINITE)
+def test_no_number_is_other_than_finite(number: str) -> None:
+    raw = altered((*M, "last_loss"), "HERE").replace(b'"HERE"', number.encode())
+    with pytest.raises(MalformedJson):
+        statement.parse_result(raw)
+
+
+def test_an_unknown_fields_name_is_not_repeated_at_length() -> None:
+    with pytest.raises(InvalidField) as caught:
+        statement.parse_result(altered(("predicate", "x" * 100_000), 1))
+    assert len(caught.value.field) < 200
+    assert len(caught.value.detail) < 400
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("workload", "mnist-cnn9"), ("workload_digest", "0" * 64)]
+)
+def test_an_unknown_workload(field: str, value: str) -> None:
+    cell = RESULT.cell.model_copy(update={field: value})
+    raw = statement.result_payload(RESULT.model_copy(update={"cell": cell}))
+    with pytest.raises(UnknownWorkload) as caught:
+        statement.parse_result(raw)
+    assert caught.value.field == "predicate.cell.workload_digest"
+
+
+def test_a_name_and_a_digest_of_two_workloads_do_not_make_one() -> None:
+    cell = RESULT.cell.model_copy(update={"workload_digest": CATALOGUE[1].digest})
+    raw = statement.result_payload(RESULT.model_copy(update={"cell": cell}))
+    with pytest.raises(UnknownWorkload):
+        statement.parse_result(raw)
+
+
+def test_the_author_is_the_key_that_signed() -> None:
+    statement.require_author(KEY_ID_1, KEY_ID_1)
+    with pytest.raises(BadSignature) as caught:
+        statement.require_author(KEY_ID_1, KEY_ID_2)
+    assert caught.value.field == "predicate.agent.key_id"
+    assert KEY_ID_2 in caught.value.detail

@@ -1,0 +1,327 @@
+"""The server's statements about recomputations: a reader and an audit check what they say."""
+
+import base64
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from sqlmodel import select
+from tests.fakes import results, trusted
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from tests.fakes.integrity import audited
+from tests.fakes.projected import project, settle
+from tests.fakes.seeding import invented
+
+from bench_agent.remote.verify import RECOMPUTATIONS, Verified, fetch_bundle, verify
+from bench_protocol import envelope, nonces, recomputation
+from bench_protocol.catalogue import workload_named
+from bench_protocol.errors import BadSignature, InvalidField, InvalidProof, ProtocolError
+from bench_protocol.nonces import Purpose
+from bench_protocol.recomputation import RECOMPUTATION_PAYLOAD_TYPE, Draw, Recomputation
+from bench_protocol.recomputed import Figures
+from bench_protocol.workloads import Workload
+from bench_server.answers.log_entries import fetch_from
+from bench_server.audit.verify import audit
+from bench_server.db.store import Store
+from bench_server.db.tables import LogEntry, RecomputeJob
+from bench_server.log import writer
+from bench_server.recompute.worker import Recomputer
+
+NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
+Bundle = dict[str, Any]
+
+
+def sealed(said: Recomputation, key: Ed25519PrivateKey = AUTHORITY.challenge) -> bytes:
+    return envelope.seal(RECOMPUTATION_PAYLOAD_TYPE, recomputation.payload(said), key)
+
+
+def log(store: Store, raw: bytes) -> None:
+    """Log a statement as a server with the log's key can."""
+    with store.writing_in_turn() as session:
+        writer.take_turn(session)
+        leaf = writer.Leaf("recomputation", envelope.read(raw))
+        writer.append(session, AUTHORITY, [leaf], NOW)
+
+
+def stated(store: Store) -> list[Recomputation]:
+    query = select(LogEntry.envelope).where(LogEntry.kind == "recomputation")
+    with store.reading() as session:
+        raws = session.exec(query.order_by(LogEntry.log_index)).all()  # type: ignore[arg-type]
+    return [recomputation.parse(envelope.read(raw or b"").payload) for raw in raws]
+
+
+# -- what a reader checks of one result -----------------------------------------------------------
+
+
+@pytest.fixture
+def bundles(post: Poster, store: Store) -> Callable[[], Bundle]:
+    """Makes results of trust level 3, and fetches the bundle of each."""
+
+    def read(path: str) -> dict[str, Any]:
+        answer = post.http.get(path)
+        assert answer.status_code == 200, answer.text
+        document: dict[str, Any] = answer.json()
+        return document
+
+    def made() -> Bundle:
+        (identity,) = trusted.send(store, results.private_key(), [1_000_000])
+        return fetch_bundle(identity, read)
+
+    return made
+
+
+def judged(bundle: Bundle) -> Verified:
+    """Verified as a file is: written and read again."""
+    return verify(json.loads(json.dumps(bundle)))
+
+
+def test_the_statements_of_a_result_are_verified_offline(bundles: Callable[[], Bundle]) -> None:
+    bundle = bundles()
+    assert bundle["judged"]["trust_level"] == 3
+    verified = judged(bundle)
+    assert [said.purpose for said in verified.stated].count("timed") == 1
+    assert len(verified.stated) == 3
+    assert "about this result (entries 2, 3, 4)" in verified.sentences[-1]
+
+
+def flipped(bundle: Bundle) -> None:
+    """One byte of a signed statement."""
+    document = bundle[RECOMPUTATIONS]["statements"][1]
+    payload = bytearray(base64.b64decode(document["payload"]))
+    payload[payload.index(b'"losses":[') + 12] ^= 1
+    document["payload"] = base64.b64encode(payload).decode()
+
+
+def signed_by_another(bundle: Bundle) -> None:
+    """The same statement under a key of somebody else."""
+    document = bundle[RECOMPUTATIONS]["statements"][1]
+    payload = base64.b64decode(document["payload"])
+    raw = envelope.seal(RECOMPUTATION_PAYLOAD_TYPE, payload, results.private_key(7))
+    bundle[RECOMPUTATIONS]["statements"][1] = json.loads(raw)
+
+
+def never_logged(bundle: Bundle) -> None:
+    """The server signed other figures, and the log has the first ones."""
+    document = bundle[RECOMPUTATIONS]["statements"][1]
+    said = recomputation.parse(base64.b64decode(document["payload"]))
+    assert said.figures is not None
+    figures = said.figures.model_copy(update={"start_loss": 2.0})
+    other = sealed(said.model_copy(update={"figures": figures}))
+    bundle[RECOMPUTATIONS]["statements"][1] = json.loads(other)
+
+
+def receipts_swapped(bundle: Bundle) -> None:
+    bundle[RECOMPUTATIONS]["receipts"].reverse()
+
+
+def one_left_out(bundle: Bundle) -> None:
+    """The level needs all three."""
+    for name in ("statements", "receipts"):
+        del bundle[RECOMPUTATIONS][name][0]
+
+
+def all_left_out(bundle: Bundle) -> None:
+    del bundle[RECOMPUTATIONS]
+
+
+def malformed(bundle: Bundle) -> None:
+    bundle[RECOMPUTATIONS]["receipts"] = 7
+
+
+# Each with the error that it is, and what that says.
+CHANGES: tuple[tuple[Callable[[Bundle], None], type[ProtocolError], str], ...] = (
+    (flipped, BadSignature, "signature"),
+    (signed_by_another, BadSignature, "signature"),
+    (never_logged, InvalidProof, "root"),
+    (receipts_swapped, InvalidProof, "root"),
+    (one_left_out, InvalidProof, "nothing about"),
+    (all_left_out, InvalidProof, "nothing about sgd, workload, timed"),
+    (malformed, BadSignature, "recomputations are malformed"),
+)
+
+
+def test_a_changed_statement_does_not_hold(bundles: Callable[[], Bundle]) -> None:
+    honest = bundles()
+    judged(honest)
+    for change, error, says in CHANGES:
+        bundle = deepcopy(honest)
+        change(bundle)
+        with pytest.raises(error) as caught:
+            judged(bundle)
+        assert says in str(caught.value), change
+
+
+def test_statements_about_another_result_do_not_hold(bundles: Callable[[], Bundle]) -> None:
+    one, other = bundles(), bundles()
+    with pytest.raises(InvalidField, match="another challenge"):
+        judged(one | {RECOMPUTATIONS: other[RECOMPUTATIONS]})
+
+
+def doubled(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    made = invented(workload, purpose, nonce, batch_size)
+    return made.model_copy(update={"losses": tuple(2 * loss for loss in made.losses)})
+
+
+def test_a_level_that_does_not_follow_from_the_statements(post: Poster, store: Store) -> None:
+    """The server recomputed other losses, and shows level 3 all the same."""
+    (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    settle(store, doubled)
+    bundle = fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
+    assert bundle["judged"]["trust_level"] == 2
+    judged(bundle)
+    bundle["judged"]["trust_level"] = 3
+    with pytest.raises(InvalidProof, match="does not follow from its statements"):
+        judged(bundle)
+
+
+# -- what the audit checks of the whole log -------------------------------------------------------
+
+
+def test_an_audit_accepts_what_an_honest_server_states(post: Poster, store: Store) -> None:
+    """Also where the budget of a key is spent: then some jobs are left out by their draw."""
+    for _ in range(6):
+        trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    project(store)
+    spent = Recomputer(
+        store, AUTHORITY, 0.0, clock=lambda: NOW, compute=invented, processor_seconds=lambda: 0.0
+    )
+    assert spent.drain() == 18
+    project(store)
+    assert "not_drawn" in {said.verdict for said in stated(store)}
+    assert audited(store).faults == ()
+
+
+NONCE = "0f" * 32
+# The log: an enrollment, then the result. So its first checkpoint is that of two entries.
+RIGHT_SIZE = 2
+
+
+def waiting(store: Store) -> Recomputation:
+    """What an honest server could state about a job of a result that waits."""
+    with store.reading() as session:
+        row = session.exec(select(RecomputeJob).where(RecomputeJob.purpose == "sgd")).one()
+    said = Recomputation(
+        challenge=row.challenge_id,
+        nonce=row.nonce,
+        workload=row.workload,
+        workload_digest=row.workload_digest,
+        purpose="sgd",
+        batch_size=row.batch_size,
+        seed=row.seed,
+        server_origin=AUTHORITY.origin,
+        verdict="computed",
+        figures=invented(workload_named(row.workload), "sgd", row.nonce, row.batch_size),
+    )
+    return recomputation.parse(recomputation.payload(said))
+
+
+def elsewhere(said: Recomputation) -> Recomputation:
+    return said.model_copy(update={"server_origin": "elsewhere"})
+
+
+def of_another_nonce(said: Recomputation) -> Recomputation:
+    """It follows from a nonce that the server never gave for this challenge."""
+    seed = nonces.seed_of(NONCE, said.workload_digest, said.purpose)
+    return said.model_copy(update={"nonce": NONCE, "seed": seed})
+
+
+def left_out(said: Recomputation, size: int) -> Recomputation:
+    """It is left out by a root that somebody chose."""
+    seed = nonces.seed_of(said.nonce, said.workload_digest, "timed")
+    chosen = (
+        Draw(size=size, root=f"{number:064x}", seed=seed, share=recomputation.DRAWN_SHARE)
+        for number in range(1_000)
+    )
+    draw = next(one for one in chosen if not recomputation.is_drawn(one))
+    changes = {"verdict": "not_drawn", "figures": None, "tolerance": None, "draw": draw}
+    return said.model_copy(update=changes)
+
+
+@pytest.mark.parametrize(
+    ("forge", "says"),
+    [
+        (lambda said: said, None),
+        (elsewhere, "a statement of another server"),
+        (of_another_nonce, "not that of its challenge"),
+        (partial(left_out, size=RIGHT_SIZE), "by another root than its checkpoint has"),
+        (partial(left_out, size=RIGHT_SIZE - 1), "by the checkpoint of 1 entries, not of 2"),
+        (partial(left_out, size=RIGHT_SIZE + 1), "by the checkpoint of 3 entries, not of 2"),
+    ],
+)
+def test_an_audit_finds_a_false_statement(
+    post: Poster,
+    store: Store,
+    forge: Callable[[Recomputation], Recomputation],
+    says: str | None,
+) -> None:
+    """Each is signed by the server's own keys."""
+    trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    project(store)
+    log(store, sealed(forge(waiting(store))))
+    project(store)
+    faults = audited(store).faults
+    assert [says in fault.detail for fault in faults if says] == ([True] if says else [])
+    assert {fault.log_index for fault in faults} == ({2} if says else set())
+
+
+def test_an_audit_finds_a_statement_that_another_key_signed(post: Poster, store: Store) -> None:
+    trusted.send(store, results.private_key(), [1_000_000], projected=False)
+    project(store)
+    log(store, sealed(waiting(store), results.private_key(7)))
+    (fault,) = audited(store).faults
+    assert fault.log_index == 2
+    assert "it should not be there" in fault.detail
+
+
+# -- what the boards show beside the speed --------------------------------------------------------
+
+
+FIELDS = ("trust_level", "owners", "confirmed_owners", "machines", "runs", "repeats")
+
+
+def test_an_audit_compares_more_of_a_board_than_its_speed(post: Poster, store: Store) -> None:
+    trusted.send(store, results.private_key(), [1_000_000])
+    with store.reading() as session:
+        honest = fetch_from(session, AUTHORITY, "none")
+
+        def edited(path: str, field: str) -> bytes:
+            answer = honest(path)
+            if not path.startswith("/api/v1/leaderboard"):
+                return answer
+            document = json.loads(answer)
+            for row in document["rows"]:
+                row[field] += 1
+            return json.dumps(document).encode()
+
+        assert audit(honest).faults == ()
+        for field in FIELDS:
+            (fault,) = audit(partial(edited, field=field)).faults
+            assert f"{field.replace('_', ' ')} " in fault.detail
+            assert "follows from the log" in fault.detail
+
+
+def test_an_audit_finds_a_false_level_of_a_result(post: Poster, store: Store) -> None:
+    """Level 4 without other owners, and a result that is not ranked for no reason."""
+    trusted.send(store, results.private_key(), [1_000_000])
+    with store.reading() as session:
+        honest = fetch_from(session, AUTHORITY, "none")
+
+        def edited(path: str, change: dict[str, Any]) -> bytes:
+            answer = honest(path)
+            if not path.startswith("/api/v1/log/entries"):
+                return answer
+            document = json.loads(answer)
+            document["records"][1].update(change)
+            return json.dumps(document).encode()
+
+        assert audit(honest).levels == 1
+        for change in ({"trust_level": 4}, {"ranked": False}):
+            (fault,) = audit(partial(edited, change=change)).faults
+            assert fault.log_index == 1
+            assert fault.detail.endswith("trust level 3, ranked, follows from the log")
