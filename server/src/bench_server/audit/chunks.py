@@ -1,15 +1,15 @@
 """Fetch a log from a server's public answers, in chunks."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
-from typing import Any
 
 from bench_protocol import envelope, keys, merkle, statement, strict_json, tiles
 from bench_protocol.errors import InvalidProof, ProtocolError
 
-from .chunk import ENTRIES, Chunk, Record
+from . import shown
+from .chunk import ENTRIES, Chunk
+from .shown import Record, State
 
 Fetch = Callable[[str], bytes]
 
@@ -21,7 +21,7 @@ class Chunks:
     ``withheld``: entries whose envelope is not shown. Both are complete after the last chunk.
     """
 
-    def __init__(self, fetch: Fetch, state: Mapping[str, Any], size: int) -> None:
+    def __init__(self, fetch: Fetch, state: State, size: int) -> None:
         self.notes: dict[int, str] = {}
         self.withheld = 0
         self._fetch = fetch
@@ -31,13 +31,13 @@ class Chunks:
 
     def __iter__(self) -> Iterator[Chunk]:
         groups = groupby(self._records(), lambda record: record["log_index"] // ENTRIES)
-        number, shown = next(groups, (None, None))
+        number, group = next(groups, (None, None))
         for address in tiles.entries_addresses(self._size):
             at = tiles.parse_tile_number(address.removeprefix("/tile/entries/"))[0]
             records = {}
-            if number == at and shown is not None:
-                records = {record["log_index"]: record for record in shown}
-                number, shown = next(groups, (None, None))
+            if number == at and group is not None:
+                records = {record["log_index"]: record for record in group}
+                number, group = next(groups, (None, None))
             yield self._chunk(at * ENTRIES, address, records)
 
     def _chunk(self, start: int, address: str, records: dict[int, Record]) -> Chunk:
@@ -77,7 +77,8 @@ class Chunks:
         start: int | None = 0
         newest = -1
         while start is not None and newest < self._size - 1:
-            page = json.loads(self._fetch(f"/api/v1/log/entries?start={start}"))
+            path = f"/api/v1/log/entries?start={start}"
+            page = shown.read(shown.RECORDS, path, self._fetch(path))
             for record in page["records"]:
                 if record["log_index"] <= newest:
                     raise InvalidProof("the entries are not shown in the order of the log")

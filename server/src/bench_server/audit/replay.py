@@ -1,11 +1,10 @@
 """Replay a log into an empty database: what depends on earlier entries, and the figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
 from typing import Any
 
-from pydantic import TypeAdapter
 from sqlalchemy import insert, select
 from sqlmodel import Session
 
@@ -21,13 +20,11 @@ from ..db.store import Store
 from ..db.tables import Challenge, LogEntry, SigningKey, Submission, Table, table_of
 from ..db.upsert import insert_new
 from ..ingest import key_events, key_registry, moderation
-from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
 from ..projection.projector import Projector
 from ..ranking.figures import Setup
-from .chunk import Fault, Record, Verified
-
-FINDING = TypeAdapter(Finding)
+from .chunk import Fault, Verified
+from .shown import Record
 
 
 class Replay:
@@ -127,7 +124,7 @@ def _fault(item: Verified, error: Exception) -> Fault:
     return Fault(item.record["log_index"], f"it should not be there: {error}")
 
 
-def set_up_name(row: Record, workload: str) -> str:
+def set_up_name(row: Mapping[str, Any], workload: str) -> str:
     """A set-up of a hardware, as one word."""
     parts = (workload, row["hardware_slug"], *(str(row[name]) for name in Setup._fields))
     return " ".join(parts)
@@ -137,8 +134,7 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
     """Do with an entry that is no result what its acceptance did."""
     record, opened = item.record, item.opened
     if record["kind"] == "key_event":
-        at = datetime.fromisoformat(record["logged_at"])
-        if key_events.apply(session, identity, opened, at) is None:
+        if key_events.apply(session, identity, opened, record["logged_at"]) is None:
             raise ValueError("the key was enrolled before")
     elif record["kind"] == "act":
         act = moderation.verified(session, identity, opened)
@@ -159,7 +155,7 @@ def _entry(item: Verified) -> dict[str, Any]:
         "commitment": bytes.fromhex(record["commitment"]),
         "envelope": None if item.row else item.raw,
         "submission_id": record["result_id"],
-        "logged_at": datetime.fromisoformat(record["logged_at"]),
+        "logged_at": record["logged_at"],
     }
 
 
@@ -167,7 +163,7 @@ def _submission_row(item: Verified) -> dict[str, Any]:
     return {
         **item.row,
         "id": item.record["result_id"],
-        "received_at": datetime.fromisoformat(item.record["logged_at"]),
+        "received_at": item.record["logged_at"],
         "outlier": _outlier(item.record),
     }
 
@@ -186,8 +182,7 @@ def _challenge_row(issued: ChallengeIssued) -> dict[str, Any]:
 def _outlier(record: Record) -> str | None:
     """What the server says that its outlier check found. It can only lower a trust level or hold a
     result back, and cannot be repeated: results of other owners may be withdrawn since."""
-    finding = record.get("outlier")
-    return None if finding is None else FINDING.validate_python(finding).as_text()
+    return None if record["outlier"] is None else record["outlier"].as_text()
 
 
 # Statements, built once.

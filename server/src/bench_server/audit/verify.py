@@ -9,20 +9,19 @@ Chunks of entries are checked by themselves (:mod:`.chunk`), in this process or 
 depends on earlier entries is checked here, in the order of the log (:mod:`.replay`).
 """
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_protocol import merkle, note, receipts, strict_json
+from bench_protocol import merkle, note, receipts
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import InvalidProof
 from bench_protocol.workloads import Workload
 
 from ..cluster import Map, in_process
-from . import chunk, countersigned
+from . import chunk, countersigned, shown
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
 from .countersigned import NOBODY, Trusted
@@ -33,6 +32,7 @@ SAME_WITHIN = 1e-9
 # How often boards are fetched while results come in between.
 TRIES = 20
 PAUSE_SECONDS = 0.3
+STATE_PATH = "/api/v1/log"
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
     """
     # Before the log, so that it holds every entry that the boards follow from.
     boards = _shown(fetch)
-    state = strict_json.loads(fetch("/api/v1/log"))
+    state = shown.read(shown.STATE, STATE_PATH, fetch(STATE_PATH))
     key = note.parse_key(state["key"])
-    checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(), key)
+    checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(errors="replace"), key)
     chunks = Chunks(fetch, state, checkpoint.size)
     tree, faults, results = _Tree(), [], 0
     with closing(Replay(chunk.identity_of(state), boards.as_of)) as replay:
@@ -155,19 +155,18 @@ def _board(fetch: Fetch, workload: Workload) -> Boards:
     speeds: dict[str, float] = {}
     cursor, as_of = "", 0
     while True:
-        page = json.loads(
-            fetch(
-                f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
-                f"&precision=any&limit=500{cursor}"
-            )
+        path = (
+            f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
+            f"&precision=any&limit=500{cursor}"
         )
+        page = shown.read(shown.BOARD, path, fetch(path))
         as_of = page["as_of"]
         speeds |= {
             set_up_name(row, workload.name): row["samples_per_second"]
             for row in page["rows"]
             if not row["published"]
         }
-        if not page.get("next_cursor"):
+        if page["next_cursor"] is None:
             return Boards(speeds, as_of)
         cursor = f"&cursor={page['next_cursor']}"
 
