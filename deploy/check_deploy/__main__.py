@@ -33,6 +33,7 @@ NAME = "localhost"
 WAIT_SECONDS = 300
 PAGES = ("/checkpoint", "/api/v1/leaderboard", "/api/v1/results", "/api/v1/machines")
 RESULTS = 10
+RECEIVER = "https://127.0.0.1:9/"
 BURST = 400
 
 
@@ -82,6 +83,21 @@ def client(port: int, certificate: Path) -> Iterator[httpx.Client]:
     context = ssl.create_default_context(cafile=str(certificate))
     with httpx.Client(base_url=f"https://{NAME}:{port}", verify=context, timeout=60) as made:
         yield made
+
+
+def configured(http: httpx.Client, here: Site) -> None:
+    """Replica, webhooks and archive have what the site gives them."""
+    wait_until(
+        lambda: http.get("/readyz").json()["replica"]["state"] == "used",
+        "the read replica answers questions",
+    )
+    webhook = here.run("project", "webhooks", "add", RECEIVER, program="bench-server")
+    here.run("project", "webhooks", "remove", webhook.split()[1], program="bench-server")
+    check(webhook.startswith("webhook "), "a receiver of settings.env may have a private address")
+    moved = here.run(
+        "migrate", "archive", "--to", f"file://{here.folder / 'archive'}", program="bench-server"
+    )
+    check(moved.startswith("moved 0 "), "the owner's role may archive payloads")
 
 
 def proxied(http: httpx.Client, plain: int, servers: list[int]) -> None:
@@ -156,6 +172,7 @@ def database_of(here: Site) -> Iterator[None]:
         env=os.environ | {"TRAINMARK_DATABASE": f"127.0.0.1:{port}"}, check=True,
     )  # fmt: skip
     cluster = postgres.start(port=port)
+    standby = None
     try:
         program = shutil.which("psql") or missing("psql", "apt install postgresql-client")
         subprocess.run(
@@ -164,8 +181,12 @@ def database_of(here: Site) -> Iterator[None]:
             env=os.environ | {"TRAINMARK_SECRETS": str(here.secrets)}, check=True,
         )  # fmt: skip
         check("empty -> " in here.run("migrate"), "a new database: migrate's role makes the tables")
+        standby = cluster.standby()
+        (here.secrets / "replica_url").write_text(standby.url("trainmark", postgres.SERVER))
         yield
     finally:
+        if standby is not None:
+            standby.stop()
         cluster.stop()
 
 
@@ -173,6 +194,7 @@ def site(folder: Path) -> None:
     plain, tls = free_port(), free_port()
     servers = [free_port(), free_port()]
     here = Site(folder, {"TRAINMARK_NAME": NAME})
+    (folder / "settings.env").write_text("BENCH_SERVER_WEBHOOK_HOSTS=127.0.0.1\n")
     own = {"BENCH_SERVER_HOST": "127.0.0.1", "BENCH_SERVER_TRUSTED_PROXIES": "127.0.0.1"}
     with database_of(here):
         upstream = " ".join(f"server 127.0.0.1:{port};" for port in servers)
@@ -197,6 +219,7 @@ def site(folder: Path) -> None:
             if sys.platform == "linux":
                 no_secrets_in([p.pid for p in (first, second, third, fourth)], here.secrets)
             posted(http, servers)
+            configured(http, here)
             proxied(http, plain, servers)
             here.run("daily", "--once")
             day = time.strftime("%Y-%m-%d", time.gmtime())

@@ -35,8 +35,13 @@ class Site:
         self._services: dict[str, Any] = yaml.safe_load(text)["services"]
 
     def environment(self, name: str, **others: str) -> dict[str, str]:
-        """A service's own variables and nothing of this shell but PATH; ``others`` override."""
+        """A service's own variables and nothing of this shell but PATH; ``others`` override. The
+        site's ``settings.env`` is in its folder."""
         given = self._services[name].get("environment", {})
+        for file in self._services[name].get("env_file", ()):
+            path = self.folder / Path(file["path"]).name
+            lines = path.read_text().splitlines() if path.exists() else ()
+            given = dict(line.split("=", 1) for line in lines) | given
         places = {"/run/secrets": str(self._secrets(name))}
         for mount in self._services[name].get("volumes", ()):
             volume, at = mount.split(":")[:2]

@@ -114,8 +114,8 @@ class Cluster:
         """Make and start a streaming replica of this cluster."""
         folder = _folder()
         _run(
-            self.bin / "pg_basebackup", "-h", self.folder, "-U", self.user, "-D", folder / "data",
-            "-c", "fast", "-R", "--no-sync",
+            self.bin / "pg_basebackup", "-h", self.folder, "-p", self.port, "-U", self.user,
+            "-D", folder / "data", "-c", "fast", "-R", "--no-sync",
         )  # fmt: skip
         replica = Cluster(folder, self.bin, self.user)
         replica._start("")

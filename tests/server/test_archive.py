@@ -83,6 +83,29 @@ def test_withdrawing_erases_the_object(post: Poster, store: Store, place: str) -
         archive.get(addresses[identity])
 
 
+def test_an_archive_that_is_away_stops_no_list_and_no_act(
+    post: Poster, store: Store, tmp_path: Path
+) -> None:
+    ids = [post.made() for _ in range(3)]
+    with store.reading() as session:
+        at = max(session.scalars(select(Submission.received_at)))  # type: ignore[call-overload]
+    to = f"file://{tmp_path / 'archive'}"
+    archiving.move(store, to, at + FAR)
+    address = str(archive.address_in(stored(store)[ids[0]]))
+    (tmp_path / "archive").rename(tmp_path / "away")
+    assert post.http.get(f"/api/v1/results/{ids[0]}").status_code == 503
+    for path in ("/results", "/api/v1/results", "/api/v1/export.csv", "/feed.atom"):
+        assert post.http.get(path).status_code == 200
+    assert said.act(post, "list").status_code == 200
+    assert said.act(post, "hide", result=ids[1]).status_code == 200
+    assert said.act(post, "withdraw", result=ids[0]).status_code == 200
+    (tmp_path / "away").rename(tmp_path / "archive")
+    assert archive.get(address)
+    assert archiving.move(store, to, at).erased == 1
+    with pytest.raises(ArchiveProblem):
+        archive.get(address)
+
+
 def test_a_changed_object_is_not_shown(post: Poster, store: Store, tmp_path: Path) -> None:
     identity = post.made()
     (payload,) = stored(store).values()

@@ -136,6 +136,41 @@ def test_what_cannot_be_backed_up_or_restored(
     assert taken.read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ("repeat = 'two'", "table submission, after row 0: row 1 has str as repeat, not int"),
+        ("received_at = 'soon'", "table submission, after row 0: "),
+        ("id = 'short'", "table submission, after row 0: CHECK constraint failed"),
+        ("payload = NULL", "table submission, after row 0: row 1 has NULL as payload, not bytes"),
+    ],
+)
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_damaged_backup_is_named_and_nothing_of_it_restored(
+    post: Poster, store: Store, tmp_path: Path, change: str, says: str
+) -> None:
+    post.made()
+    copy, target = tmp_path / "backup.db", f"sqlite:///{tmp_path / 'new.db'}"
+    backup.backup(store.engine, copy)
+    with sqlite3.connect(copy) as damaged:
+        # Tables as another program could write them.
+        damaged.executescript(
+            "PRAGMA writable_schema = ON; PRAGMA ignore_check_constraints = ON;"
+            "UPDATE sqlite_master SET sql = replace(sql, 'payload BLOB NOT NULL', 'payload BLOB')"
+            "WHERE name = 'submission';"
+        )
+    with sqlite3.connect(copy) as damaged:
+        damaged.execute("PRAGMA ignore_check_constraints = ON")
+        damaged.execute(f"UPDATE submission SET {change}")
+    run("migrate", url=target)
+    done = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", target])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
+    assert f"the backup is damaged: {says}" in done.stderr
+    assert "restore another backup" in done.stderr
+    with sqlite3.connect(tmp_path / "new.db") as restored:
+        assert restored.execute("SELECT count(*) FROM signing_key").fetchone() == (0,)
+
+
 def test_export_and_daily_dump(
     post: Poster, store: Store, database_url: str, tmp_path: Path
 ) -> None:

@@ -219,6 +219,19 @@ def test_commands_take_a_scheduler(
     assert (status, "has no bench-server 0.0.1" in output) == (2, True), output
 
 
+def failing(error: Exception) -> None:
+    """Fails on a worker."""
+    raise error
+
+
+@pytest.mark.parametrize(
+    "error", [TimeoutError("slow"), OSError("the archive is away"), RuntimeError("a bug")]
+)
+def test_an_error_of_a_task_is_not_the_schedulers(workers: Workers, error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        workers.call(failing, error)
+
+
 def test_a_scheduler_without_workers_is_an_error() -> None:
     with (
         distributed.LocalCluster(n_workers=0, dashboard_address=":0") as empty,

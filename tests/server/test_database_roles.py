@@ -45,10 +45,10 @@ def test_the_server_works_and_cannot_change_a_table(
     cluster.create("roles", postgres.OWNER)
     owner, server = (cluster.url("roles", role) for role in (postgres.OWNER, postgres.SERVER))
 
-    def run(url: str, *arguments: str) -> str:
+    def run(url: str, *arguments: str, code: int = 0) -> str:
         environment = {"BENCH_SERVER_KEYS_DIR": str(tmp_path / "server-keys")}
         done = CliRunner().invoke(cli, [*arguments, "--database-url", url], env=environment)
-        assert done.exit_code == 0, done.output
+        assert done.exit_code == code, done.output
         return done.output
 
     run(owner, "migrate")
@@ -72,8 +72,15 @@ def test_the_server_works_and_cannot_change_a_table(
     run(server, "recompute", "--once")
     run(server, "import-published")
     assert "projected " in run(server, "reindex")
-    run(server, "verify-log")
     assert "rows" in run(server, "backup", str(tmp_path / "backup.db"))
+    to = tmp_path / "archive"
+    refused = run(server, "archive", "--to", f"file://{to}", code=2)
+    assert "may not change payloads; set BENCH_SERVER_DATABASE_URL to the address of" in refused
+    assert not to.exists()
+    with psycopg.connect(owner.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute("UPDATE submission SET received_at = received_at - interval '91 days'")
+    assert "moved 2 payloads" in run(owner, "archive", "--to", f"file://{to}")
+    run(server, "verify-log")
     with psycopg.connect(server.replace("+psycopg", ""), autocommit=True) as connection:
         for statement in REFUSED:
             table = statement.split()[1]

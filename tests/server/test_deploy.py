@@ -12,10 +12,12 @@ import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 import yaml  # type: ignore[import-untyped]
+from deploy.check_deploy.services import Site
 from fastapi.testclient import TestClient
 
 from bench_protocol import strict_json
@@ -55,7 +57,40 @@ def test_compose_file_says_what_it_should() -> None:
     }
     settings = {f"BENCH_SERVER_{name.upper()}" for name in Settings.model_fields}
     for name in ("migrate", "server", "project", "recompute", "daily"):
-        assert set(services[name]["environment"]) <= settings | {"TRAINMARK_BACKUPS"}
+        others = {"TRAINMARK_BACKUPS", "FSSPEC_CONFIG_DIR"}
+        assert set(services[name]["environment"]) <= settings | others
+
+
+def test_each_service_has_the_settings_of_the_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of ``deploy/settings.env``, and of webhooks, the replica and the archive."""
+    config = pytest.importorskip("fsspec.config", reason="fsspec is not installed")
+    site = Site(tmp_path, {})
+    subprocess.run([ROOT / "deploy" / "secrets.sh", "a.example", site.secrets], check=True)
+
+    def given(name: str) -> tuple[str | None, frozenset[str], dict[str, Any]]:
+        environment = site.environment(name)
+        with monkeypatch.context() as patched:
+            for variable, value in environment.items():
+                patched.setenv(variable, value)
+            settings = Settings()
+        stored: dict[str, Any] = {}
+        config.set_conf_files(environment["FSSPEC_CONFIG_DIR"], stored)
+        return settings.read_database_url, settings.private_webhook_hosts, stored
+
+    others = ("server", "project", "recompute", "daily")
+    for name in ("migrate", *others):
+        assert given(name) == (None, frozenset(), {})
+    replica = "postgresql+psycopg://trainmark_server@replica/trainmark"
+    storage = {"s3": {"key": "k", "secret": "s"}}
+    (site.secrets / "replica_url").write_text(f"{replica}\n")
+    (site.secrets / "archive").write_text(json.dumps(storage))
+    (tmp_path / "settings.env").write_text("BENCH_SERVER_WEBHOOK_HOSTS=receiver.lan\n")
+    hosts = frozenset({"receiver.lan"})
+    assert given("migrate") == (None, hosts, storage)
+    for name in others:
+        assert given(name) == (replica, hosts, storage)
 
 
 def test_compose_file_has_no_password_in_a_variable(tmp_path: Path) -> None:

@@ -177,7 +177,7 @@ def test_invitations(post: Poster, command: Command, application: FastAPI) -> No
 
     refused = enroll(body)
     assert (refused.status_code, refused.json()["code"]) == (403, "not_invited")
-    assert "--invite CODE" in refused.json()["hint"]
+    assert "BENCH_INVITE=CODE" in refused.json()["hint"]
     taken = enroll(body | {"invite": code})
     assert (taken.status_code, taken.json()["owner"]) == (201, "guests")
     assert enroll(body | {"invite": code}).status_code == 200  # sent again

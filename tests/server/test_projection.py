@@ -36,7 +36,7 @@ from bench_server.db.tables import (
 )
 from bench_server.ingest import moderation
 from bench_server.log import writer
-from bench_server.projection import changes, position, reindex
+from bench_server.projection import asks, changes, position, projector, reindex
 from bench_server.projection.measurements import ResultEntry
 from bench_server.projection.projector import ProjectionStopped, Projector
 
@@ -340,10 +340,10 @@ def test_one_projector_of_several_follows_the_log(unprojected: Poster, store: St
     """Others wait for its lock; when it ends, one of them goes on."""
     for _ in range(3):
         unprojected.made()
-    with store.exclusive("projector") as mine:
-        assert mine
+    with store.exclusive("projector") as first:
+        assert first.held()
         with store.exclusive("projector") as second:
-            assert not second
+            assert not second.held()
         with projecting(store):
             time.sleep(0.3)
             with store.reading() as session:
@@ -352,6 +352,25 @@ def test_one_projector_of_several_follows_the_log(unprojected: Poster, store: St
         assert wait_for(lambda: is_projected(store))
     with store.reading() as session:
         assert len(session.scalars(select(Measurement)).all()) == 3
+
+
+def test_a_projector_goes_on_after_an_error_without_an_entry(
+    unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project(store)
+    monkeypatch.setattr(projector, "RETRY_SECONDS", 0.05)
+    failed = threading.Event()
+
+    def failing(*_: Any) -> None:
+        monkeypatch.undo()
+        failed.set()
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(asks, "draw", failing)
+    with projecting(store):
+        assert failed.wait(FOREVER_SECONDS)
+        unprojected.made()
+        assert wait_for(lambda: is_projected(store), FOREVER_SECONDS)
 
 
 def test_a_reindex_beside_a_projector_ends_with_the_same_rows(

@@ -26,6 +26,7 @@ from bench_server.db.tables import (
     Owner,
     PublishedFigure,
     SigningKey,
+    Submission,
 )
 from bench_server.ingest import moderation
 from bench_server.ingest.accept import Accepted
@@ -48,6 +49,18 @@ def derived(store: Store) -> list[list[dict[str, Any]]]:
             )
             for table in DERIVED
         ]
+
+
+def test_an_entry_that_cannot_be_projected_is_one_line(
+    post: Poster, store: Store, database_url: str
+) -> None:
+    post.made()
+    with store.writing() as session:
+        session.execute(update(Submission).values(payload=b"{}"))
+    for command in (["reindex"], ["project", "--once"]):
+        done = CliRunner().invoke(cli, [*command, "--database-url", database_url])
+        assert (done.exit_code, done.stderr.count("bench-server: ")) == (2, 1), done.output
+        assert "the projection stopped at entry 1: " in done.stderr
 
 
 def fill(post: Poster) -> None:

@@ -197,7 +197,7 @@ def test_no_secret_is_printed_or_written(
         everything.pop()  # it is printed for the operator to pass on
         run(agent_program, "enroll", "--server", address, "--invite", "wrong-code",
             code=1, **agent)  # fmt: skip
-        run(agent_program, "enroll", "--server", address, "--invite", invite, **agent)
+        run(agent_program, "enroll", "--server", address, BENCH_INVITE=invite, **agent)
         key = load_or_create_key(agent_home)
         put(Outbox(agent_home.outbox), make_result(key=key), key)
         run(agent_program, "submit", "--server", address, "--yes", **agent)

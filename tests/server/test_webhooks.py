@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.exc import TimeoutError
 from sqlmodel import select
 from tests.fakes import results, said
 from tests.fakes.authority import AUTHORITY, ORIGIN
@@ -343,6 +344,35 @@ def test_a_kill_repeats_one_message_at_most_and_loses_none(
 
 
 @ON_SQLITE
+def test_delivery_goes_on_after_an_error(
+    post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    """Of the database's connections or of this program."""
+    monkeypatch.setattr(delivery, "LOOK_SECONDS", 0.01)
+    errors = [TimeoutError("all connections are taken"), ZeroDivisionError()]
+    collect = events.collect
+
+    def failing(*arguments: Any) -> Any:
+        if errors:
+            raise errors.pop(0)
+        return collect(*arguments)
+
+    monkeypatch.setattr(events, "collect", failing)
+    add(store, receiver)
+    post.made()
+    stop = threading.Event()
+    thread = threading.Thread(target=deliverer.run, args=(stop,))
+    thread.start()
+    try:
+        assert wait_for(lambda: receiver.received, PATIENCE_SECONDS)
+    finally:
+        stop.set()
+        thread.join()
+    assert "webhooks wait for the database: TimeoutError" in caplog.text
+    assert "ZeroDivisionError" in caplog.text
+
+
 def test_a_removed_webhook_is_sent_nothing_more(
     post: Poster, store: Store, receiver: Receiver, deliverer: Deliverer
 ) -> None:

@@ -96,23 +96,21 @@ class Workers:
         while True:
             try:
                 return future.result(timeout=LOOK_SECONDS)
-            except TimeoutError:
-                idle_seconds = 0.0 if self.threads else idle_seconds + LOOK_SECONDS
-                if idle_seconds >= self._patience_seconds:
-                    raise SchedulerProblem(
-                        f"the scheduler has had no worker for {idle_seconds:.0f} s; "
-                        "start one with: dask worker ADDRESS"
-                    ) from None
             except KilledWorker:
                 raise SchedulerProblem(
                     "a task ended several workers; their logs say why (memory, most often)"
                 ) from None
-            except (CancelledError, OSError) as error:
-                raise SchedulerProblem(f"the scheduler is lost: {error}") from error
-            except RuntimeError:  # of a closed client, else the task's own
-                if self._client.status == "running":
-                    raise
-                raise SchedulerProblem("the connection to the scheduler is closed") from None
+            except (CancelledError, OSError, RuntimeError) as error:
+                if future.status == "error":
+                    return future.result()  # raises the task's own
+                if not isinstance(error, TimeoutError):
+                    raise SchedulerProblem(f"the scheduler is lost: {error}") from error
+            idle_seconds = 0.0 if self.threads else idle_seconds + LOOK_SECONDS
+            if idle_seconds >= self._patience_seconds:
+                raise SchedulerProblem(
+                    f"the scheduler has had no worker for {idle_seconds:.0f} s; "
+                    "start one with: dask worker ADDRESS"
+                )
 
 
 @contextmanager

@@ -100,3 +100,17 @@ class NotReady(Refusal):
 
     code, status = "not_ready", 503
     retry_after_seconds = 5
+
+
+class TooManyExports(Refusal):
+    """The server sends as many exports to other clients as it may at once."""
+
+    code, status = "too_many_exports", 503
+    retry_after_seconds = 30
+
+    def __init__(self, most: int) -> None:
+        super().__init__(
+            f"this server sends {most} exports at a time, and others are being sent",
+            field="path",
+            hint="try again later, or take the newest daily dump (GET /api/v1/dumps)",
+        )

@@ -52,7 +52,7 @@ def _folder(path: Path | None) -> Path | None:
 
 
 def _replica(url: str | None, info: ValidationInfo) -> str | None:
-    if url is None:
+    if not url:
         return None
     # Neither address may be quoted: both can hold a password.
     for name, address in (("", url), (f"{PREFIX}DATABASE_URL", info.data.get("database_url", ""))):
@@ -100,7 +100,8 @@ class Settings(BaseSettings):
     read_database_url: ReplicaUrl = Field(
         default=None,
         description="a streaming replica of the PostgreSQL database, postgresql+psycopg://"
-        "USER@HOST/NAME, from which pages and the API read; without it they read from the database",
+        "USER@HOST/NAME, from which pages and the API read; empty or missing: they read from the "
+        "database",
     )
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(

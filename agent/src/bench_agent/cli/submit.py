@@ -151,7 +151,14 @@ def enroll(
         str | None, typer.Option("--name", help="Display name; can be changed, is never signed.")
     ] = None,
     invite: Annotated[
-        str | None, typer.Option("--invite", help="Code, for servers that enroll by invitation.")
+        str | None,
+        typer.Option(
+            "--invite",
+            envvar="BENCH_INVITE",
+            metavar="CODE",
+            help="Code, for servers that enroll by invitation. Others can see it in the list of "
+            "processes, but not in BENCH_INVITE.",
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, func, or_, select
+from sqlalchemy.orm import load_only
 from sqlmodel import Session, col
 
 from bench_protocol.workloads import Workload
@@ -203,9 +204,12 @@ def setup_of(row: Measurement) -> Setup:
 
 
 def results_query(filters: ResultFilters) -> Select[Submission, Measurement]:
-    """A query for the results that pass the filters, newest first."""
+    """A query for the results that pass the filters, newest first. It reads no payload, which may
+    be in an archive."""
+    shown = load_only(Submission.id, Submission.payload_sha256)  # type: ignore[arg-type]
     query = (
         select(Submission, Measurement)
+        .options(shown)
         .where(Measurement.submission_id == Submission.id)  # type: ignore[arg-type]
         .where(RESULTS.c.moderation.is_distinct_from("hidden"))
         .where(*cell_conditions(RESULTS, filters), *result_conditions(filters))

@@ -28,11 +28,11 @@ from bench_protocol.speed_run import SpeedRun
 
 from ..ingest import beats, challenges, key_registry
 from ..log.server_keys import Identity
+from .shown import Record, State
 
 # As many as a tile has: a whole chunk is a complete subtree of the tree.
 LEVEL = 8
 ENTRIES = 1 << LEVEL
-Record = Mapping[str, Any]
 # Statements of the server by the kind of their entry: payload type, and what reads one.
 STATEMENTS: Mapping[str, tuple[str, Callable[[bytes], Recomputation | SpeedRun]]] = {
     "recomputation": (RECOMPUTATION_PAYLOAD_TYPE, recomputation.parse),
@@ -64,7 +64,7 @@ class Chunk:
     entries: Sequence[bytes] | None
     hashes: Sequence[bytes]
     keys: Mapping[str, bytes]
-    state: Mapping[str, Any]
+    state: State
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ def check(chunk: Chunk) -> Checked:
     )
 
 
-def identity_of(state: Mapping[str, Any]) -> Identity:
+def identity_of(state: State) -> Identity:
     """The server whose log this is."""
-    keys = (statement.public_key(state[name]) for name in ("challenge_key", "operator_key"))
+    keys = map(statement.public_key, (state["challenge_key"], state["operator_key"]))
     return Identity(state["origin"], *keys)
 
 
@@ -154,8 +154,8 @@ def _tree(chunk: Chunk) -> tuple[bytes | None, list[Signed], Fault | None]:
         if chunk.hashes and leaf != chunk.hashes[index - chunk.start]:
             fault = Fault(index, "the entry is not the one whose hash is in the tree")
             return None, signed, fault
-        text = chunk.records.get(index, {}).get("checkpoint")
-        if text is None:
+        record = chunk.records.get(index)
+        if record is None or (text := record["checkpoint"]) is None:
             continue
         try:
             then = receipts.open_checkpoint(text, key)
@@ -205,6 +205,8 @@ def _verified(record: Record, keys: Mapping[str, bytes], identity: Identity) -> 
     raw = strict_json.dumps(record["envelope"])
     opened = envelope.read(raw)
     if record["kind"] == "result":
+        if record["result_id"] is None:
+            raise ValueError("it has no result_id")
         row, challenge = _result(record, opened, keys, identity)
         return Verified(record, raw, opened, row, challenge)
     if record["kind"] in STATEMENTS:

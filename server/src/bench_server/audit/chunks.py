@@ -1,16 +1,16 @@
 """Fetch a log from a server's public answers, in chunks."""
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import groupby
-from typing import Any
 
 from bench_protocol import envelope, keys, merkle, statement, strict_json, tiles
 from bench_protocol.errors import InvalidProof, ProtocolError
 
-from .chunk import ENTRIES, Chunk, Record
+from . import shown
+from .chunk import ENTRIES, Chunk
 from .figures import Level
+from .shown import Record, State
 
 Fetch = Callable[[str], bytes]
 
@@ -24,7 +24,7 @@ class Chunks:
     last chunk.
     """
 
-    def __init__(self, fetch: Fetch, state: Mapping[str, Any], size: int, as_of: int) -> None:
+    def __init__(self, fetch: Fetch, state: State, size: int, as_of: int) -> None:
         self.notes: dict[int, str] = {}
         self.levels: dict[int, Level] = {}
         self.withheld = 0
@@ -36,13 +36,13 @@ class Chunks:
 
     def __iter__(self) -> Iterator[Chunk]:
         groups = groupby(self._records(), lambda record: record["log_index"] // ENTRIES)
-        number, shown = next(groups, (None, None))
+        number, group = next(groups, (None, None))
         for address in tiles.entries_addresses(self._size):
             at = tiles.parse_tile_number(address.removeprefix("/tile/entries/"))[0]
             records = {}
-            if number == at and shown is not None:
-                records = {record["log_index"]: record for record in shown}
-                number, shown = next(groups, (None, None))
+            if number == at and group is not None:
+                records = {record["log_index"]: record for record in group}
+                number, group = next(groups, (None, None))
             yield self._chunk(at * ENTRIES, address, records)
 
     def _chunk(self, start: int, address: str, records: dict[int, Record]) -> Chunk:
@@ -82,16 +82,17 @@ class Chunks:
         start: int | None = 0
         newest = -1
         while start is not None and newest < self._size - 1:
-            page = json.loads(self._fetch(f"/api/v1/log/entries?start={start}"))
+            path = f"/api/v1/log/entries?start={start}"
+            page = shown.read(shown.RECORDS, path, self._fetch(path))
             for record in page["records"]:
                 if record["log_index"] <= newest:
                     raise InvalidProof("the entries are not shown in the order of the log")
                 newest = record["log_index"]
                 if newest >= self._size:
                     continue
-                # A dump of an earlier version has no levels.
-                if page.get("as_of") == self._as_of and record["trust_level"] is not None:
-                    self.levels[newest] = Level(record["trust_level"], record["ranked"])
+                level, ranked = record["trust_level"], record["ranked"]
+                if page["as_of"] == self._as_of and level is not None and ranked is not None:
+                    self.levels[newest] = Level(level, ranked)
                 yield record
             start = page["next_start"]
 

@@ -4,7 +4,6 @@ Only signatures of witnesses and authorities that the auditor names are checked.
 """
 
 import base64
-import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from bench_protocol.errors import ProtocolError
 from bench_protocol.note import NoteKey, split
 
 from ..log import stamps
+from . import shown
 
 PATH = "/api/v1/log/countersigned?limit=366"
 
@@ -44,11 +44,10 @@ def faults(
         notes: checkpoints by the index of the last entry in them, which the audit compares with
             the tree.
     """
-    shown = json.loads(fetch(PATH))["checkpoints"]
     seen: set[str] = set()
     stamped = False
-    for one in shown:
-        size = int(one["size"])
+    for one in shown.read(shown.COUNTERSIGNED, PATH, fetch(PATH))["checkpoints"]:
+        size = one["size"]
         try:
             note, text = one["checkpoint"], split(one["note"])[0]
             receipts.open_checkpoint(one["note"], key)
@@ -73,7 +72,7 @@ def faults(
                     trusted.certificates,
                 )
                 stamped = True
-            except stamps.NoStamp as error:
+            except ValueError as error:  # NoStamp, or no base64
                 yield size - 1, f"{stamp['authority']}: {error}"
     for witness in trusted.witnesses:
         if witness.name not in seen:

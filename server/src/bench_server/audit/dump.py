@@ -3,11 +3,15 @@ without the server. A ZIP file whose members are named by their addresses.
 """
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .chunks import Fetch
+
+# A wrong checksum, broken compression, an unknown method, a password, an early end.
+DAMAGED = (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, EOFError)
 
 
 class NoDump(ValueError):
@@ -56,6 +60,8 @@ def reading(file: Path) -> Iterator[Fetch]:
             return archive.read(path)
         except KeyError:
             raise NoDump(f"{file} has nothing that was at {path}") from None
+        except DAMAGED as error:
+            raise NoDump(f"{file} is damaged at {path}: {error}; obtain it again") from None
 
     with archive:
         yield fetch

@@ -5,7 +5,6 @@ from datetime import datetime
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from pydantic import TypeAdapter
 from sqlalchemy import insert, select
 from sqlmodel import Session
 
@@ -30,14 +29,12 @@ from ..db.tables import (
 )
 from ..db.upsert import insert_new
 from ..ingest import key_events, key_registry, moderation
-from ..ingest.verdicts import Finding
 from ..log.server_keys import Identity
 from ..projection.projector import Projector
 from ..ranking.rows import RESULTS
-from .chunk import Fault, Record, Verified
+from .chunk import Fault, Verified
 from .figures import Boards, Level, of_figure
-
-FINDING = TypeAdapter(Finding)
+from .shown import Record
 
 
 class LeftOut(NamedTuple):
@@ -159,8 +156,7 @@ def _accept(session: Session, identity: Identity, item: Verified) -> None:
     """Do with an entry that is no result what its acceptance did."""
     record, opened = item.record, item.opened
     if record["kind"] == "key_event":
-        at = datetime.fromisoformat(record["logged_at"])
-        if key_events.apply(session, identity, opened, at) is None:
+        if key_events.apply(session, identity, opened, record["logged_at"]) is None:
             raise ValueError("the key was enrolled before")
     elif record["kind"] == "act":
         act = moderation.verified(session, identity, opened)
@@ -186,7 +182,7 @@ def _entry(item: Verified) -> dict[str, Any]:
         "commitment": bytes.fromhex(record["commitment"]),
         "envelope": None if item.row else item.raw,
         "submission_id": record["result_id"],
-        "logged_at": datetime.fromisoformat(record["logged_at"]),
+        "logged_at": record["logged_at"],
     }
 
 
@@ -194,7 +190,7 @@ def _submission_row(item: Verified) -> dict[str, Any]:
     return {
         **item.row,
         "id": item.record["result_id"],
-        "received_at": datetime.fromisoformat(item.record["logged_at"]),
+        "received_at": item.record["logged_at"],
         "outlier": _outlier(item.record),
     }
 
@@ -213,8 +209,7 @@ def _challenge_row(issued: ChallengeIssued) -> dict[str, Any]:
 def _outlier(record: Record) -> str | None:
     """What the server says that its outlier check found. It can only lower a trust level or hold a
     result back, and cannot be repeated: results of other owners may be withdrawn since."""
-    finding = record.get("outlier")
-    return None if finding is None else FINDING.validate_python(finding).as_text()
+    return None if record["outlier"] is None else record["outlier"].as_text()
 
 
 # Statements, built once.

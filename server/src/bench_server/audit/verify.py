@@ -9,20 +9,19 @@ Chunks of entries are checked by themselves (:mod:`.chunk`), in this process or 
 depends on earlier entries is checked here, in the order of the log (:mod:`.replay`).
 """
 
-import json
 import time
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from bench_protocol import merkle, note, receipts, strict_json
+from bench_protocol import merkle, note, receipts
 from bench_protocol.catalogue import CATALOGUE
 from bench_protocol.errors import InvalidProof
 from bench_protocol.workloads import Workload
 
 from ..cluster import Map, in_process
-from . import chunk, countersigned, draws, figures
+from . import chunk, countersigned, draws, figures, shown
 from .chunk import Checked, Fault
 from .chunks import Chunks, Fetch
 from .countersigned import NOBODY, Trusted
@@ -32,6 +31,7 @@ from .replay import Replay
 # How often boards are fetched while results come in between.
 TRIES = 20
 PAUSE_SECONDS = 0.3
+STATE_PATH = "/api/v1/log"
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
         SchedulerProblem: the workers cannot be used.
     """
     # Before the log, so that it holds every entry that the boards follow from.
-    shown = _shown(fetch)
-    state = strict_json.loads(fetch("/api/v1/log"))
+    boards = _shown(fetch)
+    state = shown.read(shown.STATE, STATE_PATH, fetch(STATE_PATH))
     key = note.parse_key(state["key"])
-    checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(), key)
-    chunks = Chunks(fetch, state, checkpoint.size, shown.as_of)
+    checkpoint = receipts.open_checkpoint(fetch("/checkpoint").decode(errors="replace"), key)
+    chunks = Chunks(fetch, state, checkpoint.size, boards.as_of)
     tree, faults, results = _Tree(), [], 0
-    with closing(Replay(chunk.identity_of(state), shown.as_of)) as replay:
+    with closing(Replay(chunk.identity_of(state), boards.as_of)) as replay:
         for checked in mapped(chunk.check, chunks):
             wrong = [*tree.faults(checked), *checked.faults]
             broken = {fault.log_index for fault in wrong}
@@ -86,7 +86,7 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
             faults += [*wrong, *refused, *replay.accept(sound)]
             results += sum(item.record["kind"] == "result" for item in sound)
         faults += tree.root_faults(checkpoint)
-        faults += figures.faults(replay.boards(), shown.boards)
+        faults += figures.faults(replay.boards(), boards.boards)
         faults += figures.level_faults(replay.levels(), chunks.levels)
         complete = not chunks.withheld
         faults += draws.faults(replay.draws(), chunks.notes, key, complete=complete)
@@ -98,8 +98,8 @@ def audit(fetch: Fetch, trusted: Trusted = NOBODY, mapped: Map = in_process) -> 
         size=checkpoint.size,
         results=results,
         withheld=chunks.withheld,
-        as_of=shown.as_of,
-        figures=len(shown.boards),
+        as_of=boards.as_of,
+        figures=len(boards.boards),
         levels=len(chunks.levels),
         faults=tuple(sorted(faults, key=lambda f: (f.log_index is None, f.log_index or 0))),
     )
@@ -159,16 +159,15 @@ def _board(fetch: Fetch, workload: Workload) -> Shown:
     rows: dict[str, Compared] = {}
     cursor, as_of = "", 0
     while True:
-        page = json.loads(
-            fetch(
-                f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
-                f"&precision=any&limit=500{cursor}"
-            )
+        path = (
+            f"/api/v1/leaderboard?workload={workload.name}&group=setup&batch_size=any"
+            f"&precision=any&limit=500{cursor}"
         )
+        page = shown.read(shown.BOARD, path, fetch(path))
         as_of = page["as_of"]
         rows |= dict(
             figures.of_row(row, workload.name) for row in page["rows"] if not row["published"]
         )
-        if not page.get("next_cursor"):
+        if page["next_cursor"] is None:
             return Shown(rows, as_of)
         cursor = f"&cursor={page['next_cursor']}"

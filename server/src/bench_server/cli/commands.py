@@ -16,7 +16,7 @@ from . import data as data_commands
 from . import operator
 from . import recompute as recomputing
 from .options import DatabaseUrl, Scheduler
-from .project import progress_line, run_until_signal
+from .project import no_traceback, progress_line, run_until_signal
 from .setup import no_answer, open_store, opened, read_settings, shown, stop, workers_of
 from .webhooks import delivering, webhooks
 
@@ -48,7 +48,8 @@ def migrate(
         # A migration only adds derived columns; reindexing fills them.
         rebuilt = 0
         if before and before != after == migrations.head():
-            rebuilt = reindexing.reindex(store)
+            with no_traceback():
+                rebuilt = reindexing.reindex(store)
     except migrations.UnknownVersion as error:
         raise stop(f"--to: {error}") from None
     except migrations.SchemaMismatch as error:
@@ -70,6 +71,7 @@ def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> No
     with (
         workers_of(scheduler) as workers,
         open_store(database_url) as (store, _),
+        no_traceback(),
         progress_line() as report,
     ):
         count = reindexing.reindex(store, report, None if workers is None else workers.map)
@@ -88,7 +90,8 @@ def project(
             with delivering(store, settings):
                 run_until_signal(Projector(store))
             return
-        count = Projector(store).catch_up()
+        with no_traceback():
+            count = Projector(store).catch_up()
     print(f"the boards follow from all {count:,} log entries")
 
 

@@ -9,7 +9,6 @@ import typer
 from ..app import utc_now
 from ..db import backup as backups
 from ..db import migrate
-from ..db.archive import ArchiveProblem
 from ..export import daily as daily_dumps
 from ..export import formats
 from ..ingest import archiving
@@ -83,11 +82,8 @@ def archive(
 ) -> None:
     """Move old payloads to object storage; the server reads them there."""
     before = utc_now() - timedelta(days=older_than_days)
-    try:
-        with open_store(database_url) as (store, _), progress_line() as report:
-            moved = archiving.move(store, to, before, report)
-    except ArchiveProblem as problem:
-        raise stop(str(problem)) from None
+    with open_store(database_url) as (store, _), progress_line() as report:
+        moved = archiving.move(store, to, before, report)
     print(
         f"moved {moved.payloads:,} payloads, {moved.payload_bytes:,} bytes; "
         f"erased {moved.erased:,} objects of withdrawn results"

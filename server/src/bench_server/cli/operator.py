@@ -193,8 +193,9 @@ def verify_log(
             report = audit.audit(fetch, trusted, in_process if workers is None else workers.map)
     except URLError as error:
         raise stop(f"the server does not answer: {error.reason}") from None
-    except (ProtocolError, KeyError, TypeError, ValueError, OSError) as error:
-        raise stop(f"unreadable log: {error}") from None
+    except (ValueError, OSError) as error:
+        hint = getattr(error, "hint", "")
+        raise stop(f"unreadable log: {error}{f'; {hint}' if hint else ''}") from None
     print(
         f"{report.origin}: {report.size} entries, {report.results} results, "
         f"{report.withheld} erased or hidden, {report.figures} figures, "

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from threading import Event, Thread
 
 from ..db.store import Store
-from ..projection.projector import Projector
+from ..projection.projector import ProjectionStopped, Projector
+from .setup import stop as stop_with
 
 
 @contextmanager
@@ -30,6 +31,18 @@ def run_until_signal(projector: Projector) -> None:
         signal.signal(name, lambda *_: stop.set())
     print("projecting", flush=True)
     projector.run(stop)
+
+
+@contextmanager
+def no_traceback() -> Iterator[None]:
+    """Stop with one line where an entry cannot be projected."""
+    try:
+        yield
+    except ProjectionStopped as stopped:
+        raise stop_with(
+            f"the projection stopped at {stopped}; a projector tries it again, and results are "
+            "accepted meanwhile; if a newer bench-server stops there too, report the entry"
+        ) from None
 
 
 @contextmanager

@@ -16,7 +16,8 @@ from bench_protocol.units import plain_text
 from .. import cluster
 from ..cluster import Workers
 from ..db import migrate
-from ..db.store import Store, UnknownDatabase
+from ..db.archive import ArchiveProblem
+from ..db.store import UNAVAILABLE, Store, UnknownDatabase
 from ..settings import PREFIX, Settings, secret_names, unknown
 
 LONGEST_REASON = 4000
@@ -35,6 +36,8 @@ def open_store(database_url: str | None) -> Iterator[tuple[Store, Settings]]:
         raise stop(str(error)) from None
     except SQLAlchemyError as error:
         raise no_answer(error) from None
+    except ArchiveProblem as problem:
+        raise stop(str(problem)) from None
     finally:
         store.close()
 
@@ -104,7 +107,8 @@ def shown(database_url: str) -> str:
 def no_answer(error: SQLAlchemyError) -> typer.Exit:
     """The error of the database's driver, without the statement and SQLAlchemy's advice."""
     words = " ".join(str(getattr(error, "orig", None) or error).split())
-    return stop(f"the database does not answer: {words}")
+    what = "does not answer" if isinstance(error, UNAVAILABLE) else "refuses this"
+    return stop(f"the database {what}: {words}")
 
 
 def stop(reason: str) -> typer.Exit:

@@ -5,8 +5,10 @@ restored into either kind. It can be made while the server runs: PostgreSQL read
 (REPEATABLE READ), SQLite one transaction. The server's own keys are files and not part of it.
 """
 
+from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from sqlalchemy import (
@@ -19,7 +21,8 @@ from sqlalchemy import (
     select,
     type_coerce,
 )
-from sqlalchemy.exc import DatabaseError
+from sqlalchemy import Table as SqlTable
+from sqlalchemy.exc import DatabaseError, DataError, IntegrityError
 
 from . import migrate
 from .archive import Payload
@@ -27,6 +30,8 @@ from .store import open_engine
 from .tables import Table
 
 BATCH = 1000
+TABLES = Table.metadata.sorted_tables
+Rows = Sequence[dict[str, Any]]
 MADE_BY = "name a file that bench-server backup made"
 
 
@@ -54,10 +59,14 @@ def backup(engine: Engine, target: Path) -> int:
         leftover.unlink()
     partial.touch(mode=0o600)  # hidden results are in it
     copy = open_engine(f"sqlite:///{partial}")
+    count = 0
     try:
         migrate.migrate(copy)
         with _snapshot(engine) as source, copy.begin() as sink:
-            count = _copied(source, sink)
+            for table in TABLES:
+                for rows in _parts(source, table):
+                    sink.execute(insert(table), rows)
+                    count += len(rows)
         with copy.connect() as connection:
             # One file, with nothing of it in a log beside it.
             connection.exec_driver_sql("COMMIT")
@@ -93,7 +102,7 @@ def restore(engine: Engine, source: Path) -> int:
         The number of rows.
 
     Raises:
-        NoBackup: there is no such file, or it is something else.
+        NoBackup: there is no such file, it is something else, or it is damaged.
         SchemaMismatch: the backup is of another version; the message says what to run.
         NotEmpty: the database holds rows.
     """
@@ -111,13 +120,13 @@ def restore(engine: Engine, source: Path) -> int:
         if missing := Table.metadata.tables.keys() - set(inspect(copy_engine).get_table_names()):
             raise NoBackup(f"{source} is not whole: table {min(missing)} is missing; {MADE_BY}")
         with copy_engine.connect() as reading, engine.execution_options(write=True).begin() as sink:
-            for table in Table.metadata.sorted_tables:
+            for table in TABLES:
                 if sink.execute(select(table).limit(1)).first() is not None:
                     raise NotEmpty(
                         f"table {table.name} of the database holds rows; restore into an empty one "
                         "(bench-server migrate on a new address)"
                     )
-            return _copied(reading, sink)
+            return sum(_restored(reading, table, sink) for table in TABLES)
     finally:
         copy_engine.dispose()
 
@@ -138,18 +147,58 @@ def _snapshot(engine: Engine) -> Connection:
     return engine.connect().execution_options(isolation_level="REPEATABLE READ")
 
 
-def _copied(source: Connection, sink: Connection) -> int:
+def _parts(source: Connection, table: SqlTable) -> Iterator[Rows]:
+    """The rows of a table, some at a time."""
+    # A payload in an archive stays there; the copy has its address.
+    columns = (
+        type_coerce(column, LargeBinary).label(column.name)
+        if isinstance(column.type, Payload)
+        else column
+        for column in table.columns
+    )
+    rows = source.execution_options(yield_per=BATCH).execute(select(*columns)).mappings()
+    for part in rows.partitions(BATCH):
+        yield [dict(row) for row in part]
+
+
+def _restored(reading: Connection, table: SqlTable, sink: Connection) -> int:
+    """Copy a table of a backup; returns the number of rows.
+
+    Raises:
+        NoBackup: a row is wrong.
+    """
     count = 0
-    for table in Table.metadata.sorted_tables:
-        # A payload in an archive stays there; the copy has its address.
-        columns = (
-            type_coerce(column, LargeBinary).label(column.name)
-            if isinstance(column.type, Payload)
-            else column
-            for column in table.columns
-        )
-        rows = source.execution_options(yield_per=BATCH).execute(select(*columns))
-        for part in rows.mappings().partitions(BATCH):
-            sink.execute(insert(table), [dict(row) for row in part])
-            count += len(part)
+    try:
+        for rows in _parts(reading, table):
+            _require_valid(table, rows, count + 1)
+            sink.execute(insert(table), rows)
+            count += len(rows)
+    except (IntegrityError, DataError, ValueError, TypeError) as error:
+        words = str(getattr(error, "orig", error)).splitlines()[0]
+        raise NoBackup(
+            f"the backup is damaged: table {table.name}, after row {count:,}: {words}; "
+            "restore another backup"
+        ) from None
     return count
+
+
+def _require_valid(table: SqlTable, rows: Rows, first: int) -> None:
+    """Check what an SQLite file may hold in spite of its tables.
+
+    Args:
+        first: the number of the first row.
+
+    Raises:
+        ValueError: a value is of another type than its column, or is missing.
+    """
+    columns = [
+        # A type of our own says nothing of its values; the one below it does.
+        (c.name, c.nullable, getattr(c.type, "impl_instance", c.type).python_type)
+        for c in table.columns
+    ]
+    for number, row in enumerate(rows, first):
+        for name, nullable, kind in columns:
+            value = row[name]
+            if not (nullable if value is None else isinstance(value, kind)):
+                found = "NULL" if value is None else type(value).__name__
+                raise ValueError(f"row {number:,} has {found} as {name}, not {kind.__name__}")

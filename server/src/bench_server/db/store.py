@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from threading import Lock
+from threading import Lock as ThreadLock
 from typing import IO, Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, func, make_url, select
@@ -41,6 +41,24 @@ class UnknownDatabase(ValueError):
     """A database this program does not work with; the message says which it does."""
 
 
+class Lock:
+    """A lock of :meth:`Store.exclusive`. ``taken``: whether this process got it."""
+
+    def __init__(self, taken: bool, connection: Connection | None = None) -> None:
+        self.taken = taken
+        self._connection = connection
+
+    def held(self) -> bool:
+        """Whether this process has the lock now: ask before each step of what it protects.
+
+        Raises:
+            OperationalError: it had the lock, which ended with its connection.
+        """
+        if self.taken and self._connection is not None:
+            self._connection.scalar(select(1))
+        return self.taken
+
+
 class Store:
     """Hands out sessions: ``reading()`` and ``writing()``."""
 
@@ -49,7 +67,7 @@ class Store:
         self._writer = self.engine.execution_options(write=True)
         # SQLite lets writers wait by sleeping longer and longer; a lock wakes the next at once.
         sqlite = self.engine.dialect.name == "sqlite"
-        self._turn: AbstractContextManager[object] = Lock() if sqlite else nullcontext()
+        self._turn: AbstractContextManager[object] = ThreadLock() if sqlite else nullcontext()
         path = self.engine.url.database
         on_disk = sqlite and path not in (None, "", ":memory:")
         self._path = path if on_disk else None
@@ -90,33 +108,38 @@ class Store:
                 yield session
 
     @contextmanager
-    def exclusive(self, name: str) -> Iterator[bool]:
-        """Whether this process alone holds a lock of this name on the database, which it keeps
-        until the context ends. The lock ends with the process or its connection, however it dies.
-        """
+    def exclusive(self, name: str) -> Iterator["Lock"]:
+        """Try to take a lock of this name on the database, of which one process has it until the
+        context ends. The lock ends with the process or its connection, however it dies."""
         if self.engine.dialect.name == "postgresql":
             with self.engine.connect() as connection:
-                number = int.from_bytes(name.encode()[:7])
-                lock = select(func.pg_try_advisory_lock(number))
-                mine = bool(connection.scalar(lock))
-                connection.rollback()  # the lock is the session's
-                yield mine
-                connection.invalidate()
-            return
-        if self._path is None or sys.platform == "win32":
-            yield True
-            return
-        with _lock_file(f"{self._path}-{name}") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-            else:
-                yield True
+                yield from _advisory_lock(connection, name)
+        elif self._path is None or sys.platform == "win32":
+            yield Lock(True)
+        else:
+            with _lock_file(f"{self._path}-{name}") as file:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    yield Lock(False)
+                else:
+                    yield Lock(True)
 
     def close(self) -> None:
         """Close every connection."""
         self.engine.dispose()
+
+
+def _advisory_lock(connection: Connection, name: str) -> Iterator[Lock]:
+    """A lock of PostgreSQL that is the connection's, outside of transactions."""
+    connection = connection.execution_options(isolation_level="AUTOCOMMIT")
+    number = int.from_bytes(name.encode()[:7])
+    taken = bool(connection.scalar(select(func.pg_try_advisory_lock(number))))
+    try:
+        yield Lock(taken, connection)
+    finally:
+        if taken:  # in the pool it would keep the lock
+            connection.invalidate()
 
 
 def _lock_file(path: str) -> IO[str]:

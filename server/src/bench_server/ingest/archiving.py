@@ -11,13 +11,18 @@ from typing import Any, NamedTuple
 from sqlalchemy import LargeBinary, Row, bindparam, select, tuple_, type_coerce, update
 from sqlmodel import Session
 
-from ..db import archive
+from ..db import archive, privileges
+from ..db.archive import ArchiveProblem
 from ..db.store import Store
 from ..db.tables import Submission, Withdrawn, table_of
 
 # Payloads of one transaction.
 BATCH = 128
 CLOSE = timedelta(seconds=1)
+NOT_ALLOWED = (
+    "this role of the database may not change payloads; set BENCH_SERVER_DATABASE_URL to the "
+    "address of the role that owns the tables (trainmark_migrate)"
+)
 
 
 class Moved(NamedTuple):
@@ -39,9 +44,12 @@ def move(
         progress: is given the number of moved payloads after each batch.
 
     Raises:
-        ArchiveProblem: an object cannot be stored, read or erased. What was moved stays so.
+        ArchiveProblem: the database's role may not change payloads, or an object cannot be stored,
+            read or erased. What was moved stays so.
     """
     with store.reading() as session:
+        if not privileges.may_archive(session.connection()):
+            raise ArchiveProblem(NOT_ALLOWED)
         start = _start(session, before)
     count = total = 0
     place = {"at": start, "id": ""}

@@ -125,7 +125,7 @@ def use_invite(session: Session, code: str | None, key_id: str, now: datetime) -
             if code
             else "this server enrolls by invitation, and none was given",
             field="invite",
-            hint="ask the operator for an invitation: bench-agent enroll --invite CODE",
+            hint="ask the operator for an invitation; run: BENCH_INVITE=CODE bench-agent enroll",
         )
     row.used_by = key_id
     return row

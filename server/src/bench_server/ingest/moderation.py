@@ -14,6 +14,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import Field, ValidationError
 from sqlalchemy import LargeBinary, type_coerce
+from sqlalchemy.orm import defer
 from sqlmodel import Session, col, delete, select, update
 
 from bench_protocol import acts, envelope, strict_json
@@ -25,7 +26,8 @@ from bench_protocol.units import Wire
 
 from ..db import archive
 from ..db.store import Store
-from ..db.tables import LogEntry, SigningKey, Submission, Withdrawn
+from ..db.tables import LogEntry, Measurement, SigningKey, Submission, Withdrawn
+from ..db.tables.base import InCell
 from ..errors import Conflict, Gone, KeyNotActive, NotFound, NotYours
 from ..log import reader, writer
 from ..log.server_keys import Authority, Identity
@@ -34,6 +36,8 @@ from . import columns, key_registry
 logger = logging.getLogger(__name__)
 # Anyone who has a fresh request to read can use it, so it expires soon.
 READING_MINUTES = 5
+# A payload may be in an archive, and no act but a withdrawal needs it.
+WITHOUT_PAYLOAD = defer(Submission.payload)  # type: ignore[arg-type]
 # What the operator's acts make of a result; its sender cannot change it.
 FINAL = {"flag": "flagged", "quarantine": "quarantined"}
 ABOUT_RESULTS = ("hide", "show", "withdraw", "flag", "quarantine", "restore")
@@ -154,7 +158,7 @@ def require_possible(session: Session, act: Act) -> None:
     if act.act not in ABOUT_RESULTS:
         return
     result_id = _needed(act.result, "result")
-    submission = session.get(Submission, result_id)
+    submission = session.get(Submission, result_id, options=[WITHOUT_PAYLOAD])
     if submission is None:
         if session.get(Withdrawn, result_id) is not None:
             raise Gone(f"result {result_id} was withdrawn", field="result")
@@ -203,13 +207,15 @@ def newest_act(session: Session, result_id: str) -> str | None:
 
 
 def results_of_chain(session: Session, key_id: str) -> list[Submission]:
-    """All results of a key's chain of rotations, hidden ones too, oldest first."""
+    """All results of a key's chain of rotations, hidden ones too, oldest first. A payload is read
+    when it is used."""
     key = key_registry.key_with_id(session, key_id)
     rows = session.exec(
         select(Submission)
         .where(Submission.key_id == SigningKey.key_id)
         .where(SigningKey.first_key_id == key.first_key_id)
         .order_by(col(Submission.received_at), col(Submission.id))
+        .options(WITHOUT_PAYLOAD)
     )
     return list(rows.all())
 
@@ -221,15 +227,17 @@ def _erase(session: Session, result_id: str, act_index: int, now: datetime) -> s
     Returns:
         The address of its payload if it is in an archive.
     """
-    submission = session.get_one(Submission, result_id)
+    submission = session.get_one(Submission, result_id, options=[WITHOUT_PAYLOAD])
     entries = col(LogEntry.submission_id) == result_id
     log_index = session.exec(
         select(LogEntry.log_index).where(entries, LogEntry.kind == "result")
     ).one()
-    of_payload = columns.of_result(columns.stored_result(submission.payload))
+    # An archive that is away prevents no withdrawal.
+    row = session.get(Measurement, result_id)
+    cell = row.model_dump() if row else columns.of_result(columns.stored_result(submission.payload))
     session.add(
         Withdrawn(
-            **{name: of_payload[name] for name in Withdrawn.model_fields if name in of_payload},
+            **{name: cell[name] for name in InCell.model_fields},
             id=result_id,
             payload_sha256=submission.payload_sha256,
             log_index=log_index,

@@ -56,6 +56,8 @@ class Projector:
                 self._follow(stop)
             except UNAVAILABLE:
                 logger.exception("the database does not answer the projector")
+            except Exception:
+                logger.exception("the projector begins again in %g s", RETRY_SECONDS)
             stop.wait(RETRY_SECONDS)
 
     def catch_up(self, progress: Callable[[int], None] = lambda _: None) -> int:
@@ -111,9 +113,9 @@ class Projector:
                 asks.store(connection, drawn)
 
     def _follow(self, stop: Event) -> None:
-        with self.store.exclusive(LOCK) as mine:
+        with self.store.exclusive(LOCK) as lock:
             drawn = None
-            while mine and not stop.is_set():
+            while not stop.is_set() and lock.held():
                 pause = self._pause()
                 if pause and (today := self.clock().date()) != drawn:
                     self.draw(today)

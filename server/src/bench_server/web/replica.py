@@ -5,6 +5,7 @@ place of a replica that is away, or that is too far behind.
 """
 
 import logging
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy.exc import OperationalError
 
-from ..db.store import Store
+from ..db.store import UNAVAILABLE, Store
 from ..projection import position
 
 State = Literal["used", "behind", "away"]
-# A position of the primary must be reached within this time.
+# The replica has every entry that the primary had this long ago, or may not answer.
 MOST_SECONDS_BEHIND = 30.0
 LOOK_SECONDS = 1.0
+MOST_LOOKS = 2 + int(MOST_SECONDS_BEHIND / LOOK_SECONDS)
 # A replica that did not answer is asked again after this time; until then nobody waits for it.
 AWAY_SECONDS = 5.0
 logger = logging.getLogger(__name__)
@@ -43,9 +45,11 @@ class Replica:
         self.state: State = "used"
         self.reached: int | None = None
         self._clock = clock
-        self._away_until = -1.0
-        # The position to be reached, until when, and when the next one is read from the primary.
-        self._goal, self._goal_until, self._next_look = -1, 0.0, 0.0
+        self._away_until = -math.inf
+        # Positions of the primary that the replica had not reached when they were read, each with
+        # the time of the look before: no entry up to it is older.
+        self._unreached: tuple[tuple[int, float], ...] = ()
+        self._looked, self._next_look = -math.inf, -math.inf
         self._looking = Lock()
 
     def position(self, primary: Store) -> int | None:
@@ -64,17 +68,26 @@ class Replica:
 
     def _follows(self, reached: int, primary: Store) -> bool:
         now = self._clock()
-        if reached < self._goal:
-            return now < self._goal_until
         if now >= self._next_look and self._looking.acquire(blocking=False):
             try:
-                self._goal, self._goal_until = projected(primary), now + MOST_SECONDS_BEHIND
-            except OperationalError:
-                pass  # readers need no primary
+                self._look(reached, primary, now)
             finally:
                 self._next_look = now + LOOK_SECONDS
                 self._looking.release()
-        return True
+        oldest = next((since for goal, since in self._unreached if goal > reached), now)
+        return now - oldest <= MOST_SECONDS_BEHIND
+
+    def _look(self, reached: int, primary: Store, now: float) -> None:
+        try:
+            goal = projected(primary)
+        except UNAVAILABLE:
+            return  # readers need no primary
+        unreached = [each for each in self._unreached if each[0] > reached]
+        if goal > (unreached[-1][0] if unreached else reached):
+            unreached.append((goal, self._looked))
+        # At one look a second, the first of these is older than the limit.
+        self._unreached = tuple(unreached[-MOST_LOOKS:])
+        self._looked = now
 
     def _set(self, state: State, reached: int | None, words: str) -> None:
         if state != self.state:

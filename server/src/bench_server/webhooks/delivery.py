@@ -15,10 +15,10 @@ from typing import Protocol
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from sqlalchemy import func, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy.exc import IntegrityError
 from sqlmodel import Session, col, delete, select
 
-from ..db.store import Store
+from ..db.store import UNAVAILABLE, Store
 from ..db.tables import Webhook, WebhookMessage
 from ..projection import position
 from . import events, signature
@@ -64,11 +64,13 @@ class Deliverer:
         turn."""
         while not stop.is_set():
             try:
-                with self.store.exclusive(LOCK) as mine:
-                    while mine and not stop.is_set():
+                with self.store.exclusive(LOCK) as lock:
+                    while not stop.is_set() and lock.held():
                         stop.wait(0 if self.step() else LOOK_SECONDS)
-            except OperationalError as error:
-                logger.warning("webhooks wait for the database: %s", type(error.orig).__name__)
+            except UNAVAILABLE as error:
+                logger.warning("webhooks wait for the database: %s", type(error).__name__)
+            except Exception:
+                logger.exception("webhooks are delivered again in %g s", LOOK_SECONDS)
             stop.wait(LOOK_SECONDS)
 
     def step(self) -> bool:

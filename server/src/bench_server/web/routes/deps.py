@@ -1,11 +1,12 @@
 """Dependencies of routes: store, session, clock, and request bodies within their limits."""
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
 
-from anyio import CancelScope, CapacityLimiter, Semaphore, to_thread
+from anyio import CancelScope, CapacityLimiter, Semaphore, fail_after, to_thread
 from anyio.lowlevel import RunVar
 from fastapi import Depends, Request
 from sqlmodel import Session
@@ -14,7 +15,7 @@ from bench_protocol import speed_run
 from bench_protocol.strict_json import MAX_BYTES
 
 from ...db.store import CONNECTIONS, Store
-from ...errors import BodyTooLarge, WrongMediaType
+from ...errors import BodyTooLarge, TooManyExports, WrongMediaType
 from ...log.server_keys import Authority
 from ...settings import Settings
 
@@ -26,7 +27,11 @@ BATCH_MAX_BYTES = 16 * 1024 * 1024
 STATE_MAX_BYTES = speed_run.state_bytes() + 1024
 # The rest is for what needs a connection only while it has a thread.
 READERS = CONNECTIONS // 2
+# Readers that stream rows, for as long as their clients take.
+EXPORTS = READERS // 2
+EXPORT_WAIT_SECONDS = 10.0
 _READERS: RunVar[Semaphore] = RunVar("readers")
+_EXPORTS: RunVar[Semaphore] = RunVar("exports")
 ENVELOPES_HINT = "send envelopes of at most 2 MiB, and at most 16 MiB of them at once"
 
 
@@ -41,14 +46,15 @@ async def _store(request: Request) -> Store:
     return _chosen(request)
 
 
-async def _reading(request: Request) -> AsyncIterator[Session]:
+@asynccontextmanager
+async def _session(request: Request) -> AsyncIterator[Session]:
     """A session, of which at most READERS are open at a time.
 
-    It keeps its connection until the answer is written, for which it needs a thread. If sessions
-    could take all connections, all threads could wait for one, and none would be left to write.
+    It keeps its connection between threads. If sessions could take all connections, all threads
+    could wait for one, and none would be left to end a session.
     """
     store = _chosen(request)
-    async with _readers():
+    async with _semaphore(_READERS, READERS):
         session = Session(store.engine)
         try:
             yield session
@@ -58,12 +64,37 @@ async def _reading(request: Request) -> AsyncIterator[Session]:
                 await to_thread.run_sync(session.close, limiter=CapacityLimiter(1))
 
 
-def _readers() -> Semaphore:
+async def _reading(request: Request) -> AsyncIterator[Session]:
+    """A session until the route returns: a client that reads its answer slowly holds none."""
+    async with _session(request) as session:
+        yield session
+
+
+async def _exporting(request: Request) -> AsyncIterator[Session]:
+    """A session until the answer is sent, of which at most EXPORTS are open at a time.
+
+    Raises:
+        TooManyExports: none became free within EXPORT_WAIT_SECONDS.
+    """
+    exports = _semaphore(_EXPORTS, EXPORTS)
+    try:
+        with fail_after(EXPORT_WAIT_SECONDS):
+            await exports.acquire()
+    except TimeoutError:
+        raise TooManyExports(EXPORTS) from None
+    try:
+        async with _session(request) as session:
+            yield session
+    finally:
+        exports.release()
+
+
+def _semaphore(of_loop: RunVar[Semaphore], most: int) -> Semaphore:
     """The semaphore of this event loop."""
     try:
-        return _READERS.get()
+        return of_loop.get()
     except LookupError:
-        _READERS.set(made := Semaphore(READERS))
+        of_loop.set(made := Semaphore(most))
         return made
 
 
@@ -165,7 +196,8 @@ def _too_large(what: str, limit: int, hint: str) -> BodyTooLarge:
 
 
 StoreDep = Annotated[Store, Depends(_store)]
-Reading = Annotated[Session, Depends(_reading)]
+Reading = Annotated[Session, Depends(_reading, scope="function")]
+Exporting = Annotated[Session, Depends(_exporting, scope="request")]
 AuthorityDep = Annotated[Authority, Depends(_authority)]
 SettingsDep = Annotated[Settings, Depends(_settings)]
 Now = Annotated[datetime, Depends(_now)]

@@ -1,13 +1,11 @@
 """Routes of exports: ``export``, ``leaderboard``, ``compare`` and ``history`` as files, by file
 extension."""
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from itertools import chain
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from fastapi.responses import StreamingResponse
-from sqlmodel import Session
 
 from ...answers.comparison import compare
 from ...answers.filters import HistoryFilters, compared_ids
@@ -16,7 +14,7 @@ from ...export import formats
 from ...export import rows as export_rows
 from ...export.formats import Format
 from .compare import PRICE_PARAMETER, AMode, AnyAcross, Ids, PricesDep
-from .deps import SettingsDep, StoreDep, problems
+from .deps import Exporting, Reading, SettingsDep, problems
 from .hardware import MachineId
 
 router = APIRouter(prefix="/api/v1", tags=["exports"], default_response_class=StreamingResponse)
@@ -32,68 +30,46 @@ FILES: dict[int | str, dict[str, Any]] = {
 
 
 def _file(
-    store: StoreDep,
-    form: Format,
-    name: str,
-    ask: Callable[[Session], tuple[type, export_rows.Rows]],
-    fields: str | None = None,
+    form: Format, name: str, answer: type, rows: export_rows.Rows, fields: str | None = None
 ) -> StreamingResponse:
-    """Query on a session that stays open while the rows are sent. The first rows are read
-    immediately, so that a bad query is refused before the first byte is sent."""
-    with ExitStack() as opening:
-        answer, rows = ask(opening.enter_context(store.reading()))
-        columns = formats.columns_of(answer)
-        names = chosen(fields) or columns
-        written = formats.stream(form, {name: columns[name] for name in names}, rows)
-        first = next(written, b"")
-        opened = opening.pop_all()
-
-    def chunks() -> Iterator[bytes]:
-        with opened:
-            yield first
-            yield from written
-
+    """The rows as a file. The first rows are read immediately, so that a bad query is refused
+    before the first byte is sent."""
+    columns = formats.columns_of(answer)
+    names = chosen(fields) or columns
+    written = formats.stream(form, {name: columns[name] for name in names}, rows)
+    first = next(written, b"")
     disposition = f'attachment; filename="{name}.{form}"'
     return StreamingResponse(
-        chunks(), headers={"Content-Disposition": disposition}, media_type=formats.MEDIA_TYPES[form]
+        chain([first], written),
+        headers={"Content-Disposition": disposition},
+        media_type=formats.MEDIA_TYPES[form],
     )
 
 
 @router.get(
     "/export.{form}",
     summary="Every result that matches as CSV, JSON lines or Parquet",
-    responses=FILES | problems(422),
+    responses=FILES | problems(422, 503),
 )
 def export_results(
-    store: StoreDep, form: AnyFormat, filters: Annotated[ResultExportQuery, Query()]
+    session: Exporting, form: AnyFormat, filters: Annotated[ResultExportQuery, Query()]
 ) -> StreamingResponse:
-    return _file(
-        store,
-        form,
-        "results",
-        lambda session: export_rows.results(session, filters),
-        filters.fields,
-    )
+    return _file(form, "results", *export_rows.results(session, filters), filters.fields)
 
 
 @router.get(
     "/leaderboard.{form}",
     summary="The leaderboard as CSV, JSON lines or Parquet, all of its rows",
-    responses=FILES | problems(422),
+    responses=FILES | problems(422, 503),
 )
 def export_leaderboard(
-    store: StoreDep,
+    session: Exporting,
     settings: SettingsDep,
     form: AnyFormat,
     filters: Annotated[export_rows.BoardExportQuery, Query()],
 ) -> StreamingResponse:
-    return _file(
-        store,
-        form,
-        "leaderboard",
-        lambda session: export_rows.leaderboard(session, filters, settings.baseline),
-        filters.fields,
-    )
+    answer, rows = export_rows.leaderboard(session, filters, settings.baseline)
+    return _file(form, "leaderboard", answer, rows, filters.fields)
 
 
 @router.get(
@@ -103,20 +79,15 @@ def export_leaderboard(
     openapi_extra={"parameters": [PRICE_PARAMETER]},
 )
 def export_comparison(
-    store: StoreDep,
+    session: Reading,
     form: AnyFormat,
     prices: PricesDep,
     ids: Ids,
     across: AnyAcross = None,
     mode: AMode = None,
 ) -> StreamingResponse:
-    chosen = compared_ids(ids)
-    return _file(
-        store,
-        form,
-        "compare",
-        lambda session: export_rows.compare(compare(session, chosen, prices, across, mode)),
-    )
+    answer = compare(session, compared_ids(ids), prices, across, mode)
+    return _file(form, "compare", *export_rows.compare(answer))
 
 
 @router.get(
@@ -125,14 +96,9 @@ def export_comparison(
     responses=FILES | problems(404, 422),
 )
 def export_machine_history(
-    store: StoreDep,
+    session: Reading,
     form: AnyFormat,
     machine_id: MachineId,
     filters: Annotated[HistoryFilters, Query()],
 ) -> StreamingResponse:
-    return _file(
-        store,
-        form,
-        "history",
-        lambda session: export_rows.machine_history(session, machine_id, filters),
-    )
+    return _file(form, "history", *export_rows.machine_history(session, machine_id, filters))

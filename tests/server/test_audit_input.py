@@ -1,0 +1,154 @@
+"""An audit of answers that no server gives: it names what is wrong in them, and never fails."""
+
+import copy
+import json
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes import said
+from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
+from typer.testing import CliRunner
+
+from bench_server.answers import log_entries
+from bench_server.audit import dump, verify
+from bench_server.audit.verify import Report, audit
+from bench_server.cli.main import main as cli
+from bench_server.db.store import Store
+
+ENTRIES = "/api/v1/log/entries?start=0"
+STATE = "/api/v1/log"
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+# Of no type, too large, not in UTC, no Unicode, nested.
+VALUES = (None, "", "x", -1, 2**70, 0.5, True, [], {}, ["\ud800"], "2026-11-21T05:00:00")
+
+
+@pytest.fixture
+def answers(post: Poster, store: Store) -> dict[str, bytes]:
+    """All answers that an audit of a small log reads: a key event, results, an act."""
+    identity = post.made()
+    post.made()
+    assert said.act(post, "hide", result=identity).status_code == 200
+    seen: dict[str, bytes] = {}
+    with store.reading() as session:
+        fetch = log_entries.fetch_from(session, AUTHORITY, "none")
+        assert audit(lambda path: seen.setdefault(path, fetch(path))).faults == ()
+    return seen
+
+
+def audited(answers: dict[str, bytes], path: str, document: object) -> Report | None:
+    """The report with another answer at a path; None if this is refused as unreadable."""
+    changed = answers | {path: json.dumps(document).encode()}
+
+    def fetch(path: str) -> bytes:
+        if path not in changed:
+            raise dump.NoDump(path)
+        return changed[path]
+
+    try:
+        return audit(fetch)
+    except ValueError:
+        return None
+
+
+def board_of(answers: dict[str, bytes]) -> tuple[str, dict[str, Any]]:
+    """A board with a row."""
+    return next(
+        (path, document)
+        for path, raw in answers.items()
+        if path.startswith("/api/v1/leaderboard") and (document := json.loads(raw))["rows"]
+    )
+
+
+def changed_documents(
+    path: str, document: dict[str, Any], part: Callable[[dict[str, Any]], Any]
+) -> Iterator[tuple[str, str, object, dict[str, Any]]]:
+    """The document with each field of a part in turn replaced, and left out."""
+    for field in part(document):
+        for value in VALUES:
+            changed = copy.deepcopy(document)
+            part(changed)[field] = value
+            yield path, field, value, changed
+        changed = copy.deepcopy(document)
+        del part(changed)[field]
+        yield path, field, "left out", changed
+
+
+@pytest.mark.long
+def test_no_value_of_any_field_stops_an_audit(
+    answers: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "TRIES", 1)
+    entries, state = json.loads(answers[ENTRIES]), json.loads(answers[STATE])
+    board_path, board = board_of(answers)
+    clean = audited(answers, STATE, state)
+    wrong = 0
+    for path, document, part in (
+        *((ENTRIES, entries, lambda page, n=n: page["records"][n]) for n in range(4)),
+        (ENTRIES, entries, lambda page: page),
+        (STATE, state, lambda answer: answer),
+        (board_path, board, lambda page: page),
+        (board_path, {**board, "rows": board["rows"][:1]}, lambda page: page["rows"][0]),
+    ):
+        for where, field, value, changed in changed_documents(path, document, part):
+            report = audited(answers, where, changed)
+            wrong += report is None or report != clean
+            assert field != "commitment" or report is None, (field, value)
+    assert wrong > 300
+
+
+def test_a_figure_that_is_no_number_is_refused(answers: dict[str, bytes]) -> None:
+    """It would differ from no figure."""
+    path, board = board_of(answers)
+    board["rows"][0]["samples_per_second"] = float("nan")
+    assert audited(answers, path, board) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("logged_at", None, "records.1.logged_at: Input should be a valid datetime"),
+        ("logged_at", "2026-11-21T05:00:00", "records.1.logged_at: Input should have timezone"),
+        ("commitment", "zz", "records.1.commitment: String should match pattern"),
+        ("kind", "note", "records.1.kind: Input should be 'result'"),
+    ],
+)
+def test_a_dump_with_a_wrong_field_is_one_line(
+    answers: dict[str, bytes], tmp_path: Path, field: str, value: object, says: str
+) -> None:
+    document = json.loads(answers[ENTRIES])
+    document["records"][1][field] = value
+    file = tmp_path / "dump.zip"
+    with zipfile.ZipFile(file, "w") as archive:
+        for path, raw in (answers | {ENTRIES: json.dumps(document).encode()}).items():
+            archive.writestr(path, raw)
+    done = CliRunner().invoke(cli, ["verify-log", str(file)])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1), done.output
+    assert f"unreadable log: {ENTRIES}: {says}" in done.stderr
+    assert "; save it again (verify-log ADDRESS --save DUMP)" in done.stderr
+
+
+def test_a_result_without_its_id_is_a_fault_of_its_entry(answers: dict[str, bytes]) -> None:
+    document = json.loads(answers[ENTRIES])
+    document["records"][2]["result_id"] = None
+    report = audited(answers, ENTRIES, document)
+    assert report is not None
+    assert (2, "it should not be there: it has no result_id") in [
+        (fault.log_index, fault.detail) for fault in report.faults
+    ]
+
+
+def test_a_damaged_dump_is_named(answers: dict[str, bytes], tmp_path: Path) -> None:
+    file = tmp_path / "dump.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for path, raw in answers.items():
+            archive.writestr(path, raw)
+        start = archive.getinfo(ENTRIES).header_offset + 30 + len(ENTRIES)
+    raw = bytearray(file.read_bytes())
+    raw[start : start + 40] = b"x" * 40
+    file.write_bytes(raw)
+    with dump.reading(file) as fetch, pytest.raises(dump.NoDump, match="damaged at /api/v1/log/en"):
+        fetch(ENTRIES)

@@ -1,0 +1,89 @@
+"""Clients that read their answers slowly take no connection to the database from others."""
+
+import asyncio
+from collections import Counter
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from starlette.types import Message
+from tests.fakes import results
+from tests.fakes.client import JSON, Poster
+
+from bench_server.web.routes import deps
+
+# More than the server has threads, or connections to the database.
+CLIENTS = 41
+FOREVER_SECONDS = 100
+EXPORT = "/api/v1/export.csv"
+pytestmark = pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+
+
+class SlowClient:
+    """A client in this process that reads nothing of its answer but the status."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._leaves = asyncio.Event()
+        self.status: asyncio.Future[int] = asyncio.Future()
+
+    async def get(self, path: str) -> None:
+        scope = {
+            "type": "http", "http_version": "1.1", "method": "GET", "scheme": "http",
+            "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "",
+            "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1), "server": ("x", 80),
+        }  # fmt: skip
+
+        async def receive() -> Message:
+            await self._leaves.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                self.status.set_result(message["status"])
+            else:
+                await self._leaves.wait()
+
+        await self._app(scope, receive, send)
+
+    def leave(self) -> None:
+        self._leaves.set()
+
+
+async def beside_slow_clients(app: FastAPI, path: str) -> tuple[Counter[int], list[int]]:
+    """The statuses that slow clients of a path get, and then those of a client that reads and
+    posts."""
+    slow = [SlowClient(app) for _ in range(CLIENTS)]
+    tasks = [asyncio.create_task(client.get(path)) for client in slow]
+    try:
+        async with asyncio.timeout(FOREVER_SECONDS):
+            statuses = Counter(await asyncio.gather(*(client.status for client in slow)))
+            transport = httpx.ASGITransport(app)
+            async with httpx.AsyncClient(transport=transport, base_url="http://x") as http:
+                answers = [await http.get(each) for each in ("/", "/api/v1/results")]
+                body = results.sealed(results.make_result())
+                answers.append(await http.post("/api/v1/results", content=body, headers=JSON))
+    finally:
+        for client in slow:
+            client.leave()
+        await asyncio.gather(*tasks)
+    return statuses, [answer.status_code for answer in answers]
+
+
+def test_slow_readers_of_exports_leave_others_their_connections(
+    app: FastAPI, post: Poster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deps, "EXPORT_WAIT_SECONDS", 0.1)
+    post.made()
+    statuses, others = asyncio.run(beside_slow_clients(app, EXPORT))
+    assert others == [200, 200, 201]
+    assert statuses == {200: deps.EXPORTS, 503: CLIENTS - deps.EXPORTS}
+    assert post.http.get(EXPORT).status_code == 200  # they gave back what they had
+
+
+@pytest.mark.parametrize("path", ["/api/v1/results", "/"])
+def test_slow_readers_of_answers_hold_no_connection(app: FastAPI, post: Poster, path: str) -> None:
+    post.made()
+    statuses, others = asyncio.run(beside_slow_clients(app, path))
+    assert others == [200, 200, 201]
+    assert statuses == {200: CLIENTS}
