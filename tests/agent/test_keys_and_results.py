@@ -43,7 +43,7 @@ def test_a_dead_key_is_put_away_with_what_waits(home: Home) -> None:
     assert load_or_create_key(home).public_key() != old.public_key()
     assert not list(outbox.pending())
     (refused,) = outbox.refused()
-    assert "put away" in (refused.answer or {})["detail"]
+    assert "replaced" in (refused.answer or {})["detail"]
     key_files = [path.name for path in home.key.parent.glob("*.pem")]
     assert len(key_files) == 2
 
@@ -62,10 +62,13 @@ def test_what_cannot_be_undone_is_not_done_unasked(home: Home, command: list[str
     answer = CliRunner().invoke(app, command)
     assert answer.exit_code == 2
     assert answer.stderr.count("\n") == 1
-    assert "Say --yes to agree, or answer at a terminal." in answer.stderr
+    assert "Pass --yes to agree, or answer at a terminal." in answer.stderr
     assert load_or_create_key(home).public_key() == key
 
 
 def test_where_nothing_waits_no_server_is_asked(home: Home) -> None:
     done = CliRunner().invoke(app, ["submit", "--server", "http://127.0.0.1:9"])
-    assert (done.exit_code, done.stdout) == (0, "nothing to send: no result waits in the outbox\n")
+    assert (done.exit_code, done.stdout) == (
+        0,
+        "nothing to send: the outbox has no pending result\n",
+    )

@@ -39,7 +39,7 @@ def test_find_filter_and_compare_without_javascript(browser: Browser, site: Site
     )
     expect(page.locator(".things li").nth(1)).to_contain_text("Takes 2.06 times as long")
     expect(page.locator(".things li").nth(1)).to_contain_text(
-        re.compile(r"95 % CI 1\.7\d to 2\.4\d")
+        re.compile(r"95\s% CI 1\.7\d to 2\.4\d")
     )
     page.get_by_text("2 rows as a table").click()
     expect(page.locator("table.comparison").first).to_contain_text("95 % CI 0.412× to 0.573×")

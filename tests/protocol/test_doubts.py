@@ -128,8 +128,8 @@ def test_the_state_before_the_start(before: Conditions, said: list[str]) -> None
 def test_clocks_that_jumped() -> None:
     assert doubts.of_clocks(0.2, -0.9) == []
     assert [doubt_text.words(warn) for warn in doubts.of_clocks(3_725.0, -90.0)] == [
-        "the machine slept for 1 h 2 min in between",
-        "the wall clock was set back by 1 min 30 s in between",
+        "the machine slept for 1 h 2 min during the repeat",
+        "the wall clock was set back by 1 min 30 s during the repeat",
     ]
 
 

@@ -107,11 +107,15 @@ def test_a_witness_that_has_signed_before_says_what(
 def test_a_stamp_of_the_day_is_verified_and_shown(
     http: TestClient, post: Poster, store: Store, authority: Authority, stamper: StampAuthority
 ) -> None:
+    assert "1 entry, signed by this server alone" in http.get("/log").text
     countersigning.countersign(store, stamper, AT)
     (shown,) = http.get("/api/v1/log/countersigned").json()["checkpoints"]
     (stamp,) = shown["stamps"]
     assert (stamp["authority"], stamp["stamped_at"]) == (stamper.url, "2026-11-21T05:00:00Z")
     assert stamper.url in http.get("/log").text
+    post(results.make_result())
+    size = shown["size"]
+    assert f"{size + 1} entries; 1 other has signed the first {size}<" in http.get("/log").text
     assert faults(store, Trusted(certificates=(authority.root,))) == []
     (fault,) = set(faults(store, Trusted(certificates=(Authority().root,)))) - {
         "no checkpoint has a time-stamp under these certificates"

@@ -150,7 +150,7 @@ def test_a_revoked_key_withdraws_by_the_operator(post: Poster, command: Command)
     hint = refused.json()["hint"]
     assert f"bench-server results withdraw {identity}" in hint
     unconfirmed = command("results", "withdraw", identity)
-    assert (unconfirmed.exit_code, "Say --yes" in unconfirmed.output) == (
+    assert (unconfirmed.exit_code, "Pass --yes" in unconfirmed.output) == (
         2,
         True,
     )  # nobody answered

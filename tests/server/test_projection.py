@@ -398,7 +398,7 @@ def test_the_project_command_catches_up(
     unprojected.made()
     done = CliRunner().invoke(cli, ["project", "--once", "--database-url", database_url])
     assert done.exit_code == 0, done.output
-    assert done.output == "the boards follow from all 5 log entries\n"
+    assert done.output == "the boards include all 5 log entries\n"
     with store.reading() as session:
         assert position.lag(session).entries == 0
 

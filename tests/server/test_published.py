@@ -21,7 +21,10 @@ I7 = "published-intel-core-i7-8700"
 
 @pytest.fixture
 def imported(http: TestClient, database_url: str) -> TestClient:
-    for line in ("36 published figures are new, of 36", "0 published figures are new, of 36"):
+    for line in (
+        "imported 36 published figures; 0 were there already",
+        "imported 0 published figures; 36 were there already",
+    ):
         done = CliRunner().invoke(cli, ["import-published", "--database-url", database_url])
         assert done.exit_code == 0, done.output
         assert line in done.output

@@ -143,7 +143,7 @@ def test_going_back_asks_before_it_throws_away(
     ):
         refused = migrate(database_url, "--to", target)
         assert refused.exit_code == 2
-        assert f"--to {target} would throw away " in refused.stderr
+        assert f"--to {target} would delete " in refused.stderr
         assert lost in refused.stderr
         assert "--lose" in refused.stderr
         assert migrations.current(store.engine) == migrations.head()

@@ -82,7 +82,7 @@ def test_results_wait_while_the_server_is_away_and_are_sent_once(
     port = int(address.rsplit(":", 1)[1])
     away = agent("submit", "--yes", "--server", address)
     assert away.code == 3
-    assert "0 sent, 2 waiting in the outbox" in away.stderr
+    assert "0 sent, 2 pending in the outbox" in away.stderr
     server.start(port)
     first = agent("submit", "--yes", "--server", address, "--json")
     assert first.code == 0, first.stderr

@@ -89,7 +89,8 @@ def test_submit_says_what_no_challenge_and_an_expired_one_cost(
     put(home, 1, client)
     told = agent("submit", "--server", address).stdout
     identity = (list(Outbox(home.outbox).sent())[-1].answer or {})["id"]
-    assert told == f"1 sent, 0 refused\nnot on its board yet:\n  {address}/results/{identity}\n"
+    last = f"The last one is not on its board yet:\n  {address}/results/{identity}\n"
+    assert told == f"1 sent, 0 refused\n{last}"
 
 
 def rewind(database: str, keep: int) -> None:

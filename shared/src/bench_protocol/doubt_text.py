@@ -81,10 +81,10 @@ WORDS: dict[str, Callable[[Numbers], str]] = {
     "hot": lambda f: "the machine was hot before the start",
     "on_battery": lambda f: "the machine ran on battery",
     "low_power_mode": lambda f: "low-power mode was on",
-    "slept": lambda f: f"the machine slept for {people.rough(f['seconds'])} in between",
+    "slept": lambda f: f"the machine slept for {people.rough(f['seconds'])} during the repeat",
     "clock_set": lambda f: (
         f"the wall clock was set {'forward' if f['seconds'] > 0 else 'back'} "
-        f"by {people.rough(abs(f['seconds']))} in between"
+        f"by {people.rough(abs(f['seconds']))} during the repeat"
     ),
 }
 

@@ -53,7 +53,7 @@ WholeRuns = Annotated[
     typer.Option(
         "--whole-runs",
         rich_help_panel=EXPERT,
-        help="One run after the other, where both do not fit into memory together.",
+        help="Run one side after the other, for two that do not fit into memory together.",
     ),
 ]
 
@@ -68,12 +68,12 @@ def ab(
     whole_runs: WholeRuns = False,
     as_json: Json = False,
 ) -> None:
-    """Compare two set-ups or two environments in turns: a ratio with its interval.
+    """Compare two set-ups or two environments: a ratio with its interval.
 
-    Each pair is two fresh processes that run their blocks in turns. The usual filters apply to
-    both sides. Options that neither --a nor --b names are as in a run, with the tuned recipe.
-    --repeats: number of pairs (8). --budget-seconds: timed seconds of each process (3). Nothing
-    is stored or sent.
+    Each pair is two fresh processes that take turns: a block of A, then a block of B. Filters such
+    as --workload apply to both sides. The recipe is tuned unless --a, --b or --recipe names
+    another. Here --repeats is the number of pairs (default: 8) and --budget-seconds the timed
+    seconds of each process (default: 3). Nothing is stored or sent.
     """
     home = open_home()
     refuse_unfit(home)

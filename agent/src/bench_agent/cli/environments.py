@@ -47,6 +47,7 @@ def add(place: Place) -> None:
 def remove(place: Place) -> None:
     """Remove an added interpreter from the list; nothing is uninstalled."""
     interpreters.remove(open_home(), place)
+    typer.echo(f"removed: {place}")
 
 
 @app.command()

@@ -44,7 +44,7 @@ Machines = Annotated[
         min=1,
         max=10_000,
         metavar="N",
-        help="Begin when N machines are there; of a job file, its number of nodes.",
+        help="Start when N machines are connected; in a job file, the number of nodes.",
     ),
 ]
 Patience = Annotated[
@@ -53,14 +53,14 @@ Patience = Annotated[
         "--patience-seconds",
         min=0,
         metavar="SECONDS",
-        help="Longest wait for machines, and for a lost worker.",
+        help="Longest wait for machines, and for a lost worker to come back.",
     ),
 ]
 Image = Annotated[
     str, typer.Option("--image", metavar="NAME", help="Container image, for kubernetes.")
 ]
 Gpus = Annotated[
-    int, typer.Option("--gpus", min=0, metavar="N", help="NVIDIA GPUs of a pod, for kubernetes.")
+    int, typer.Option("--gpus", min=0, metavar="N", help="NVIDIA GPUs per pod, for kubernetes.")
 ]
 
 
@@ -92,7 +92,7 @@ def fleet(
     elif emit == "kubernetes":
         typer.echo(json.dumps(jobs.kubernetes(arguments, machines, image, gpus), indent=2))
     elif emit is not None:
-        raise UsageProblem(f"unknown kind {emit!r} of a job file; choose slurm or kubernetes")
+        raise UsageProblem(f"unknown kind of job file {emit!r}; choose slurm or kubernetes")
     else:
         assert scheduler_address is not None  # noqa: S101 - checked above, for the type checker
         rows = _measure(scheduler_address, arguments, machines, patience_seconds, as_json)

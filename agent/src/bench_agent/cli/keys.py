@@ -36,10 +36,17 @@ def show_key(as_json: Json = False) -> None:
 
 @app.command()
 def rotate(
-    servers: Annotated[list[str], typer.Option("--server", help="Repeatable.")] = [],
+    servers: Annotated[
+        list[str],
+        typer.Option("--server", metavar="URL", help="Server that knows the key. Repeatable."),
+    ] = [],
     leave: Annotated[
         list[str],
-        typer.Option("--leave", help="A server that is gone: its results keep the old key."),
+        typer.Option(
+            "--leave",
+            metavar="URL",
+            help="A server that is gone: its results keep the old key. Repeatable.",
+        ),
     ] = [],
 ) -> None:
     """Replace this machine's key with a new one on every named server.
@@ -56,13 +63,14 @@ def rotate(
         more = " ".join(f"--server {server}" for server in forgotten)
         stop(
             Exit.WRONG_USAGE,
-            "what the old key sent to a server that is not named could never be taken back: add "
-            f"{more}, or --leave URL for one that is gone",
+            "results that the old key sent to a server that is not named could never be withdrawn: "
+            f"add {more}, or --leave URL for a server that is gone",
         )
     if any(Outbox(home.outbox).pending()):
         stop(
             Exit.WRONG_USAGE,
-            "results of the old key wait in the outbox. Send them first:\n  bench-agent submit\n"
+            "the outbox has pending results, signed with the old key. Send them first:\n"
+            "  bench-agent submit\n"
             "or, where the key is revoked:\n  bench-agent keys renew",
         )
     new = next_key(home)
@@ -72,7 +80,7 @@ def rotate(
             client.rotate(new)
         typer.echo(f"{client.server} knows the new key")
     take_next_key(home)
-    typer.echo(f"key {key_id(new.public_key())} is this machine's key now")
+    typer.echo(f"this machine's key is now {key_id(new.public_key())}")
 
 
 @app.command()
@@ -86,23 +94,27 @@ def renew(yes: Yes = False) -> None:
     home = open_home()
     outbox = Outbox(home.outbox)
     waiting = list(outbox.pending())
-    ask(f"Put the old key and the {len(waiting)} waiting results aside?", yes)
+    ask(f"Set aside the old key and its {len(waiting)} pending results?", yes)
     try:
         away = put_key_away(home)
     except FileNotFoundError:
         stop(Exit.WRONG_USAGE, "there is no key yet; the first run makes one")
     for entry in waiting:
-        outbox.mark_refused(entry, {"detail": "its key was put away before it was sent"})
+        outbox.mark_refused(entry, {"detail": "its key was replaced before it was sent"})
     new = key_id(load_or_create_key(home).public_key())
-    typer.echo(f"the old key is in {away}; {len(waiting)} results are among the refused ones now")
-    typer.echo(f"key {new} is this machine's key now: bench-agent enroll --server URL")
+    typer.echo(f"the old key is now in {away}")
+    typer.echo(f"its {len(waiting)} pending results are marked as refused")
+    typer.echo(f"this machine's key is now {new}")
+    typer.echo("To make it known to a server:\n  bench-agent enroll --server URL")
 
 
 @app.command()
 def revoke(
     server: Server = None,
-    key: Annotated[str | None, typer.Option("--key", help="Another key of yours.")] = None,
-    reason: Annotated[str, typer.Option("--reason", help="Shown to everyone.")] = "put away",
+    key: Annotated[
+        str | None, typer.Option("--key", metavar="KEY_ID", help="Another key of yours, by its id.")
+    ] = None,
+    reason: Annotated[str, typer.Option("--reason", help="Shown to everyone.")] = "no longer used",
     since: Annotated[
         int | None,
         typer.Option(

@@ -7,6 +7,8 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from bench_protocol.command_help import plain
+
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem
 from .exits import Exit
@@ -20,10 +22,10 @@ COMMANDS = {
         "Show what a run measures, how long it takes, and what is left out and why.",
     ),
     "run": ("run:run", "Measure, sign and store the results; with a server, post them."),
-    "ab": ("ab:ab", "Compare two set-ups or two environments in turns: a ratio with its interval."),
+    "ab": ("ab:ab", "Compare two set-ups or two environments: a ratio with its interval."),
     "watch": (
         "watch:watch",
-        "Measure set-ups again weekly, or when driver, system or framework changed.",
+        "Measure set-ups again every week, and after a new driver, system or framework.",
     ),
     "fleet": ("fleet:fleet", "Run the same measurements on several machines."),
     "report": (
@@ -40,7 +42,10 @@ COMMANDS = {
     ),
     "verify": ("verify:verify", "Check a result's signature, its key's history and its log entry."),
     "keys": ("keys:app", "This machine's key: show, rotate, renew, revoke."),
-    "results": ("results:app", "Your own results on a server: list, export, hide, show, withdraw."),
+    "results": (
+        "results:app",
+        "Your results on a server: list, export, hide, show, withdraw, pseudonymise.",
+    ),
     "environments": (
         "environments:app",
         "Interpreters whose frameworks are measured: list, add, remove and check them.",
@@ -99,23 +104,8 @@ def load(name: str) -> Any:
     command = typer.main.get_command(group)
     command.name = name
     command.epilog = f"Example: `{EXAMPLES[name]}`"
-    _without_types(command)
+    plain(command)
     return command
-
-
-def _without_types(command: Any) -> None:
-    """Leave types and ranges out of ``--help``: the words of an option say what it takes. Values
-    are checked as before."""
-    for option in command.get_params(command.make_context("", [], resilient_parsing=True)):
-        if option.param_type_name == "argument":
-            option.display_type_rich = lambda ctx: None
-        option.min = option.max = None
-        if getattr(option, "is_flag", False):
-            option.metavar = ""
-        elif option.metavar is None and option.param_type_name == "option":
-            option.metavar = "TEXT"
-    for subcommand in getattr(command, "commands", {}).values():
-        _without_types(subcommand)
 
 
 app = typer.Typer(

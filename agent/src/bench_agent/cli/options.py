@@ -58,7 +58,10 @@ def _cells(option: str, metavar: str, words: str, least: int | None = None) -> A
 Workloads = Annotated[list[str], _cells("--workload", "NAME", f"One of {WORKLOADS}")]
 Frameworks = Annotated[list[str], _cells("--framework", "NAME", f"One of {FRAMEWORKS}")]
 Devices = Annotated[
-    list[str], _cells("--device", "NAME", "One of cpu, cuda, metal; cuda:1 or cuda:all of several")
+    list[str],
+    _cells(
+        "--device", "NAME", "One of cpu, cuda, metal; with several GPUs also cuda:1 or cuda:all"
+    ),
 ]
 Recipes = Annotated[list[str], _cells("--recipe", "NAME", f"One of {', '.join(ALL_RECIPES)}")]
 Batches = Annotated[list[int], _cells("--batch-size", "N", "Samples in a step", least=1)]

@@ -38,7 +38,8 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="File to write, - for standard output. Without it html and png go into this folder.",
+        help="File to write; - is standard output. Default: html and png go into a file in this "
+        "folder, the others to standard output.",
     ),
 ]
 

@@ -13,7 +13,7 @@ from .options import Json, Server
 from .setup import ask, exchange, open_client, open_home, print_json
 
 app = typer.Typer(
-    help="Your own results on a server: list, export, hide, show, withdraw, pseudonymise.",
+    help="Your results on a server: list, export, hide, show, withdraw, pseudonymise.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode="markdown",

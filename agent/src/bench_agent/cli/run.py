@@ -39,7 +39,9 @@ from .witness import offer
 Yes = Annotated[
     bool,
     typer.Option(
-        "--yes", "-y", help="Answer yes: to a plan above 24 h, and to the server's licence."
+        "--yes",
+        "-y",
+        help="Agree to a plan above 24 h and to the server's licence without being asked.",
     ),
 ]
 Resume = Annotated[
@@ -75,7 +77,7 @@ Strict = Annotated[
     typer.Option(
         "--strict",
         rich_help_panel=EXPERT,
-        help="Stop where the machine is busy, hot or on battery.",
+        help="Stop if the machine is busy, hot or on battery.",
     ),
 ]
 Witness = Annotated[

@@ -94,7 +94,7 @@ def ask(question: str, yes: bool, view: Callable[[], None] | None = None) -> Non
     if yes:
         return
     if not typer.get_text_stream("stdin").isatty():
-        stop(Exit.WRONG_USAGE, f"{question} Say --yes to agree, or answer at a terminal.")
+        stop(Exit.WRONG_USAGE, f"{question} Pass --yes to agree, or answer at a terminal.")
     choices = "[y/N, v to view the first one]" if view else "[y/N]"
     while True:
         answer = typer.prompt(f"{question} {choices}", default="", show_default=False, err=True)

@@ -52,7 +52,7 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
             place = standing(client, sent[-1].result_id) if sent else None
     except ServerUnreachable as error:
         left = waiting - len(sent) - len(refused)
-        stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} waiting in the outbox")
+        stop(Exit.SERVER_UNREACHABLE, f"{error}; {len(sent)} sent, {left} pending in the outbox")
     finally:
         client.close()
     answers, problems = ([delivery.answer for delivery in each] for each in (sent, refused))
@@ -61,7 +61,7 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
     else:
         shown = console()
         counts = f"{len(sent)} sent, {len(refused)} refused"
-        say(shown, counts if waiting else "nothing to send: no result waits in the outbox")
+        say(shown, counts if waiting else "nothing to send: the outbox has no pending result")
         if note := _level_1_note(answers):
             say(shown, note, WARNING)
         for problem in problems:
@@ -69,7 +69,9 @@ def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> 
         if place:
             say(shown, "\n".join(standing_lines(place)))
         elif sent:
-            say(shown, f"not on its board yet:\n  {sent[-1].address(client.server)}")
+            say(
+                shown, f"The last one is not on its board yet:\n  {sent[-1].address(client.server)}"
+            )
     if refused:
         raise typer.Exit(Exit.SOME_FAILED)
 
@@ -148,7 +150,10 @@ def status(as_json: Json = False) -> None:
 def enroll(
     server: Server = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Display name; can be changed, is never signed.")
+        str | None,
+        typer.Option(
+            "--name", metavar="NAME", help="Display name. It can be changed and is never signed."
+        ),
     ] = None,
     invite: Annotated[
         str | None,
@@ -177,8 +182,8 @@ def enroll(
     else:
         stop(
             Exit.SOME_FAILED,
-            f"key {answer.get('key_id')} was {answer.get('status')} at {client.server} and signs "
-            "no more: bench-agent keys renew begins with a new one",
+            f"key {answer.get('key_id')} was {answer.get('status')} at {client.server} and no "
+            "longer signs; bench-agent keys renew makes a new one",
         )
     if not as_json:
         typer.echo(

@@ -46,7 +46,7 @@ EveryDays = Annotated[
         max=3650,
         metavar="DAYS",
         rich_help_panel=LENGTH,
-        help="Measure again when the last run is this old, without any change too.",
+        help="Measure again when the last run is this old, even if nothing changed.",
     ),
 ]
 Needed = Annotated[
@@ -57,7 +57,7 @@ Needed = Annotated[
         max=20,
         metavar="N",
         rich_help_panel=LENGTH,
-        help="Runs after a change that its verdict compares, 3 to 20; each start adds one.",
+        help="Runs that a verdict needs after a change, 3 to 20; each start adds one.",
     ),
 ]
 Now = Annotated[
@@ -83,11 +83,12 @@ def watch(
     wait_seconds: Wait = 30.0,
     as_json: Json = False,
 ) -> None:
-    """Measure set-ups again weekly, or when driver, system or framework changed.
+    """Measure set-ups again every week, and after a new driver, system or framework.
 
-    It reports what moved. Start it once a day, or more often. On an idle machine a start measures,
-    once, the set-ups whose environment changed, whose runs since a change are too few, or whose
-    last run is old. Earlier runs of bench-agent run count too. Exit codes: 0 nothing became slower
+    It reports what became faster, slower or failed. Start it once a day or more often. On an idle
+    machine each start measures, once, the set-ups that are due: those whose environment changed,
+    that have too few runs since a change, or whose last run is old. Earlier runs of bench-agent run
+    count too. Exit codes: 0 nothing became slower
     or failed; 1 something did, or the server refused a result; 2 wrong usage; 3 server unreachable;
     4 the machine is not idle; 130 interrupted.
     """

@@ -107,12 +107,12 @@ def _findings(findings: Sequence[Finding]) -> tuple[str, str]:
         lines.append(f"{finding.verdict:5}{finding.id}: {finding.sentence}")
         if finding.hint and finding.verdict in ("warn", "fail"):
             lines.append(f"     hint: {finding.hint}")
-    return f"{len(findings)} of doctor, {bad} warnings and failures", "\n".join(lines)
+    return f"{len(findings)} of doctor, {bad} of them warnings or failures", "\n".join(lines)
 
 
 def _machine(surroundings: Surroundings) -> tuple[str, str]:
     facts = asdict(surroundings.facts)
-    return "what results tell of it, without its hash", as_json(facts)
+    return "what results say about it, without its hash", as_json(facts)
 
 
 def _environments(surroundings: Surroundings) -> tuple[str, str]:

@@ -64,7 +64,7 @@ def check_self_tests(
             sentence = f"{what} cannot be measured: {tested.outcome.words}"
             yield Finding(check, "fail", sentence, _fix(tested, environ))
         else:
-            yield Finding(check, "ok", f"{what} waits, computes and copies as it says")
+            yield Finding(check, "ok", f"{what} synchronises, computes and copies correctly")
 
 
 def _fix(tested: Tested, environ: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ def check_server(answer: ServerAnswer | None) -> Iterator[Finding]:
     later = f"bench-agent submit --server {shlex.quote(answer.url)}"
     if answer.problem:
         sentence = (
-            f"{answer.url} does not answer ({answer.problem}); results wait in the outbox, to be "
+            f"{answer.url} does not answer ({answer.problem}); results stay in the outbox, to be "
             "sent later"
         )
         yield Finding("server", "fail", sentence, later)

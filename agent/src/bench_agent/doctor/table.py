@@ -79,7 +79,7 @@ def examine(surroundings: Surroundings, only: tuple[str, ...] = ()) -> Iterator[
     check_ids = [check.id for check in CHECKS]
     unknown = sorted(set(only) - set(check_ids))
     if unknown:
-        raise UsageProblem(f"no check {', '.join(unknown)}; choose of: {', '.join(check_ids)}")
+        raise UsageProblem(f"no check {', '.join(unknown)}; choose from: {', '.join(check_ids)}")
     chosen = [check for check in CHECKS if not only or check.id in only]
     if any(check.id == "busy" for check in chosen):
         _ = surroundings.load  # before the probes load the machine

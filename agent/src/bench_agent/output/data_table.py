@@ -23,7 +23,7 @@ def print_list(document: Document, console: Console) -> None:
         workloads = ", ".join(item["workloads"])
         rows.append([item["name"], people.size(item["bytes"]), here, workloads, item["licence"]])
     show_table(console, HEADINGS, rows, right=("size",))
-    say(console, f"Into {document['folder']} they are downloaded by:\n  bench-agent data fetch")
+    say(console, f"To download them into {document['folder']}:\n  bench-agent data fetch")
 
 
 def print_verified(document: Document, console: Console) -> None:

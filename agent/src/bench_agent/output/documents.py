@@ -133,14 +133,14 @@ def print_status(home: Home, outbox: Outbox) -> None:
     """The outbox in a few lines."""
     shown = console()
     pending, sent, refused = list(outbox.pending()), list(outbox.sent()), list(outbox.refused())
-    say(shown, f"{len(pending)} waiting, {len(sent)} sent, {len(refused)} refused ({home.root})")
+    say(shown, f"{len(pending)} pending, {len(sent)} sent, {len(refused)} refused ({home.root})")
     if sent:
         latest = people.day_and_time(sent[-1].result().clocks.started)
         say(shown, f"latest sent: measured {latest}")
     for entry in pending:
         result = entry.result()
         when = people.day_and_time(result.clocks.started)
-        say(shown, f"waiting: {when} {short_name(result.cell)}: {one_line(result)}")
+        say(shown, f"pending: {when} {short_name(result.cell)}: {one_line(result)}")
     for entry in refused:
         when = people.day_and_time(entry.result().clocks.started)
         reason = (entry.answer or {}).get("detail", "no reason given")

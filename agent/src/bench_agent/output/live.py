@@ -147,7 +147,7 @@ class LiveDisplay:
         say(self._console, text, style)
 
     def unreachable(self, error: ServerUnreachable) -> None:
-        self.note(f"{error}; results wait in the outbox", WARNING)
+        self.note(f"{error}; results stay pending in the outbox", WARNING)
 
     def _view(self) -> Table | Text:
         return view(self._state, self._clock()) if self._state else Text()

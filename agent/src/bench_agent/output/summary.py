@@ -107,12 +107,16 @@ def what_is_where(
         lines += ["The last one, not on its board yet:", f"  {summary.addresses[-1]}"]
     if summary.waiting and advise:
         submit = home.command(f"submit --server {server or 'URL'}")
-        lines += [f"To send the {summary.waiting} that wait:", f"  {submit}"]
+        lines += [f"To send the {_pending(summary)}:", f"  {submit}"]
     elif summary.waiting:
-        lines += [f"{summary.waiting} wait in the outbox."]
+        lines += [f"The outbox has {_pending(summary)}."]
     if summary.interrupted:
         lines += ["Interrupted. To continue:", f"  {home.command('run --resume')}"]
     return lines
+
+
+def _pending(summary: RunSummary) -> str:
+    return f"{summary.waiting} pending result{'s' * (summary.waiting != 1)}"
 
 
 def standing_lines(standing: Standing) -> list[str]:

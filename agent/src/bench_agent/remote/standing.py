@@ -36,7 +36,7 @@ def standing(client: Client, result_id: str) -> Standing | None:
 
 def in_words(places: Any) -> str | None:
     """The best rank of a machine's hardware, and the machine beside its median: ``15th of 47 on
-    mnist-cnn; this machine trains at 1.02 times its median speed``."""
+    mnist-cnn; this machine is 1.02 times as fast as the median one``."""
     if not isinstance(places, list):
         return None
     ranked = [place for place in places if isinstance(place, dict) and place.get("rank")]
@@ -46,5 +46,5 @@ def in_words(places: Any) -> str | None:
     words = f"{people.ordinal(best['rank'])} of {best['ranked']} on {best['workload']}"
     if best["machines"] > 1 and best["of_hardware"]:
         times = people.times(best["of_hardware"])
-        words += f"; this machine trains at {times} times its median speed"
+        words += f"; this machine is {times} times as fast as the median one"
     return words

@@ -26,9 +26,12 @@ others = typer.Typer(rich_markup_mode="markdown")
 
 @others.command()
 def migrate(
-    to: Annotated[str, typer.Option(help="Version to go to; 'base' removes every table.")] = "head",
+    to: Annotated[
+        str,
+        typer.Option(metavar="VERSION", help="Version to go to; 'base' removes every table."),
+    ] = "head",
     lose: Annotated[
-        bool, typer.Option("--lose", help="Go back even where that throws data away for good.")
+        bool, typer.Option("--lose", help="Go back even if that deletes data for good.")
     ] = False,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -40,8 +43,8 @@ def migrate(
         lost = migrations.lost_by(store.engine, to)
         if lost and not lose:
             raise stop(
-                f"--to {to} would throw away {', '.join(lost)} for good; run: bench-server backup "
-                "FILE, then the same with --lose"
+                f"--to {to} would delete {', '.join(lost)} for good; run: bench-server backup "
+                "FILE, then this command again with --lose"
             )
         migrations.migrate(store.engine, to)
         after = migrations.current(store.engine)
@@ -67,7 +70,7 @@ def migrate(
 
 @others.command()
 def reindex(scheduler: Scheduler = None, database_url: DatabaseUrl = None) -> None:
-    """Project the log again, from its first entry."""
+    """Rebuild the boards from the log, from its first entry."""
     with (
         workers_of(scheduler) as workers,
         open_store(database_url) as (store, _),
@@ -92,7 +95,7 @@ def project(
             return
         with no_traceback():
             count = Projector(store).catch_up()
-    print(f"the boards follow from all {count:,} log entries")
+    print(f"the boards include all {count:,} log entries")
 
 
 @others.command()
@@ -110,14 +113,15 @@ def recompute(
 
 @others.command()
 def countersign(database_url: DatabaseUrl = None) -> None:
-    """Ask for today's time-stamp and cosignatures of the log; once a day, as serve does itself."""
+    """Ask for today's time-stamp and cosignatures of the log, as serve does once a day."""
     with open_store(database_url) as (store, settings):
         signers = countersigners.signers_of(settings)
         asked = countersigners.once(store, signers, datetime.now(UTC))
     for signer, outcome in asked:
         signed = isinstance(outcome, int)
         print(f"{signer.name}: {f'signed {outcome:,} entries' if signed else outcome}")
-    print(f"asked {len(asked)} of {len(signers)}")
+    rest = "; the others have signed today" if len(asked) < len(signers) else ""
+    print(f"asked {len(asked)} of {len(signers)} signers{rest}")
     if any(not isinstance(outcome, int) for _, outcome in asked):
         raise typer.Exit(1)
 
@@ -127,7 +131,7 @@ def import_published(database_url: DatabaseUrl = None) -> None:
     """Import the published figures of this program's data, at trust level 0."""
     with open_store(database_url) as (store, _), store.writing() as session:
         new, there = published.import_published(session)
-    print(f"{new} published figures are new, of {there}")
+    print(f"imported {new} published figures; {there - new} were there already")
 
 
 others.add_typer(operator.keys, name="keys")

@@ -22,9 +22,12 @@ def export(
         Path | None, typer.Argument(metavar="FILE", help="FILE.csv, FILE.jsonl or FILE.parquet")
     ] = None,
     daily: Annotated[
-        Path | None, typer.Option(help="Folder for today's dump in all three formats.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Folder for today's dump in all three formats."),
     ] = None,
-    keep_days: Annotated[int, typer.Option(min=1, help="Daily dumps to keep.")] = 30,
+    keep_days: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Daily dumps to keep, at least 1.")
+    ] = 30,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Write every result to a file, or today's dump into a folder."""
@@ -49,8 +52,12 @@ def backup(
     to: Annotated[
         Path | None, typer.Argument(metavar="FILE", help="New file; the server may keep running.")
     ] = None,
-    daily: Annotated[Path | None, typer.Option(help="Folder for today's backup.")] = None,
-    keep_days: Annotated[int, typer.Option(min=1, help="Daily backups to keep.")] = 30,
+    daily: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Folder for today's backup.")
+    ] = None,
+    keep_days: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Daily backups to keep, at least 1.")
+    ] = 30,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Write a consistent copy of the database to a file, or today's into a folder."""
@@ -71,12 +78,18 @@ def archive(
     to: Annotated[
         str,
         typer.Option(
-            help="Where to: file:///FOLDER, s3://BUCKET/FOLDER, or what else fsspec supports."
+            metavar="URL",
+            help="Target: file:///FOLDER, s3://BUCKET/FOLDER, or another address that fsspec "
+            "supports.",
         ),
     ],
     older_than_days: Annotated[
         int,
-        typer.Option(min=1, help="Move payloads that were received more than this many days ago."),
+        typer.Option(
+            min=1,
+            metavar="DAYS",
+            help="Move payloads that were received more than this many days ago, at least 1.",
+        ),
     ] = 90,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -96,7 +109,7 @@ def restore(
     ],
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Copy a backup into an empty, migrated database of either kind."""
+    """Copy a backup into an empty, migrated database, SQLite or PostgreSQL."""
     try:
         with open_store(database_url) as (store, _):
             count = backups.restore(store.engine, backup)

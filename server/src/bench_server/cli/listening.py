@@ -13,7 +13,7 @@ BACKLOG = 2048
 CLIENT_SECONDS = 0.2
 BODY = (
     b'{"type":"urn:trainmark:problem:starting","title":"Service Unavailable","status":503,'
-    b'"detail":"the server starts","code":"starting","field":"","hint":"try again in 1 s"}'
+    b'"detail":"the server is starting","code":"starting","field":"","hint":"try again in 1 s"}'
 )
 ANSWER = (
     b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/problem+json\r\n"

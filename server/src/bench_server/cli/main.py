@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from bench_protocol.command_help import plain
+
 from .. import __version__
 from .options import DatabaseUrl
 
@@ -25,7 +27,10 @@ class Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in self.commands:
             self._import_others()
-        return super().get_command(ctx, cmd_name)
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            plain(command)
+        return command
 
     def _import_others(self) -> None:
         from .commands import others
@@ -57,16 +62,18 @@ Version = Annotated[
 
 @main.callback()
 def program(version: Version = False) -> None:
-    """Trainmark's server. Settings come from BENCH_SERVER_*."""
+    """Trainmark's server. Its settings are environment variables: BENCH_SERVER_*."""
 
 
 @main.command()
 def serve(
-    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Address to listen on.")
+    ] = None,
+    port: Annotated[int | None, typer.Option(metavar="N", help="Port; 0 takes a free one.")] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
-    """Serve API and pages until interrupted."""
+    """Serve the API and the pages until interrupted."""
     print("Starting Trainmark's server ...", flush=True)
     # Off until it serves: a start makes hardly any garbage, and collections take a sixth of the
     # time.

@@ -41,7 +41,7 @@ results = typer.Typer(help="Results: flag, quarantine, restore, withdraw.", no_a
 KeyId = Annotated[str, typer.Argument(metavar="KEY_ID", help="The key's id, 64 hex digits.")]
 Label = Annotated[str, typer.Argument(metavar="OWNER", help="The owner's label.")]
 ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's id.")]
-Reason = Annotated[str, typer.Option(help="Shown to everyone.")]
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Shown to everyone.")]
 
 
 @keys.command("list")
@@ -63,7 +63,8 @@ def revoke(
     key: KeyId,
     reason: Reason,
     since: Annotated[
-        int | None, typer.Option(min=0, help="Log index from which on its results do not count.")
+        int | None,
+        typer.Option(min=0, metavar="N", help="Log index from which its results do not count."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:
@@ -138,15 +139,22 @@ def withdraw(
     """Erase a result whose sender can no longer sign. This cannot be undone."""
     question = f"Erase result {result} for good?"
     if not yes and not typer.get_text_stream("stdin").isatty():
-        raise stop(f"{question} Say --yes to agree, or answer at a terminal.")
+        raise stop(f"{question} Pass --yes to agree, or answer at a terminal.")
     if not yes:
         typer.confirm(question, abort=True, err=True)
     _decide(database_url, "withdraw", result=result)
 
 
 def create_invite(
-    owner: Annotated[str | None, typer.Option(help="Owner that the key will belong to.")] = None,
-    days: Annotated[float, typer.Option(min=0.01, max=365, help="Period of validity.")] = 14,
+    owner: Annotated[
+        str | None, typer.Option(metavar="OWNER", help="Owner that the key will belong to.")
+    ] = None,
+    days: Annotated[
+        float,
+        typer.Option(
+            min=0.01, max=365, metavar="DAYS", help="It is valid for this long, up to 365."
+        ),
+    ] = 14,
     database_url: DatabaseUrl = None,
 ) -> None:
     """Print an invitation code for one key."""
@@ -164,16 +172,20 @@ def verify_log(
     ] = None,
     save: Annotated[
         Path | None,
-        typer.Option(help="Save all fetched data as a dump, for others to verify."),
+        typer.Option(metavar="FILE", help="Save all fetched data as a dump, for others to verify."),
     ] = None,
     witness_key: Annotated[
         list[str] | None,
-        typer.Option(help="Verifier key of a witness whose cosignature is required; repeatable."),
+        typer.Option(
+            metavar="KEY",
+            help="Verifier key of a witness whose cosignature is required. Repeatable.",
+        ),
     ] = None,
     timestamp_certificates: Annotated[
         Path | None,
         typer.Option(
-            help="PEM file of the roots under which the required time-stamps must verify."
+            metavar="FILE",
+            help="PEM file of the roots under which the required time-stamps must verify.",
         ),
     ] = None,
     scheduler: Scheduler = None,
@@ -202,17 +214,15 @@ def verify_log(
         f"{report.levels} trust levels\nsigned by {report.key}"
     )
     if report.as_of < report.size:
-        print(
-            f"the boards are as of entry {report.as_of}; later entries were checked by themselves"
-        )
+        print(f"the boards are as of entry {report.as_of}; later entries were checked on their own")
     for fault in report.faults:
-        where = "all of it" if fault.log_index is None else f"entry {fault.log_index}"
+        where = "the whole log" if fault.log_index is None else f"entry {fault.log_index}"
         print(f"WRONG {where}: {fault.detail}")
     if report.faults:
         raise typer.Exit(1)
     print("the tree, every checkpoint, signature, figure and trust level follow from the entries")
     if trusted != countersigned.NOBODY:
-        print("whoever was named has signed the log too")
+        print("every named witness and time-stamp authority has signed the log")
 
 
 def _trusted(witness_keys: list[str], certificates: Path | None) -> countersigned.Trusted:

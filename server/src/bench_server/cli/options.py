@@ -13,5 +13,6 @@ Scheduler = Annotated[
     ),
 ]
 DatabaseUrl = Annotated[
-    str | None, typer.Option(help="Database address, else BENCH_SERVER_DATABASE_URL.")
+    str | None,
+    typer.Option(metavar="URL", help="The database. Default: BENCH_SERVER_DATABASE_URL."),
 ]

@@ -27,15 +27,21 @@ logger = logging.getLogger(__name__)
 webhooks = typer.Typer(
     help="Webhooks: add, list, show a secret, enable, remove.", no_args_is_help=True
 )
-WebhookId = Annotated[str, typer.Argument(help="The webhook's id.")]
+WebhookId = Annotated[str, typer.Argument(metavar="WEBHOOK_ID", help="The webhook's id.")]
 
 
 @webhooks.command()
 def add(
-    url: Annotated[str, typer.Argument(help="Where messages are posted: https://...")],
-    machine: Annotated[str | None, typer.Option(help="Only about this machine, by its id.")] = None,
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="Where messages are posted: https://...")
+    ],
+    machine: Annotated[
+        str | None,
+        typer.Option(metavar="MACHINE_ID", help="Only messages about this machine."),
+    ] = None,
     hardware: Annotated[
-        str | None, typer.Option(help="Only about this hardware, by its slug.")
+        str | None,
+        typer.Option(metavar="SLUG", help="Only messages about this hardware, by its slug."),
     ] = None,
     database_url: DatabaseUrl = None,
 ) -> None:

@@ -23,7 +23,7 @@ class Value(NamedTuple):
 
 class Row(NamedTuple):
     """A row: its name with an address, its values, the text at its end, and a note below the name.
-    ``ringed``: it is what was searched for."""
+    ``ringed``: it is what was searched for; ``pinned``: it is shown where rows are folded away."""
 
     label: str
     href: str
@@ -31,6 +31,7 @@ class Row(NamedTuple):
     text: str
     note: str = ""
     ringed: bool = False
+    pinned: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,6 @@
 """Render HTML pages with Jinja2. Everything is escaped; the protocol formats figures."""
 
+import re
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -96,7 +97,18 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
             **variables,
         )
     )
-    return HTMLResponse(html, status)
+    return HTMLResponse(whole_percents(html), status)
+
+
+def whole_percents(html: str) -> str:
+    """A page on which no line breaks between a number and its percent sign. Code stays as it is, to
+    be copied."""
+    return re.sub(
+        r"<(pre|code)\b.*?</\1>|(?<=\d) (?=%)",
+        lambda found: "\N{NO-BREAK SPACE}" if found[0] == " " else found[0],
+        html,
+        flags=re.DOTALL,
+    )
 
 
 def _study_query(context: Any) -> str:

@@ -3,6 +3,7 @@
 """
 
 import posixpath
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import groupby, pairwise
@@ -86,11 +87,12 @@ class SubmitPage:
 
 @dataclass(frozen=True)
 class LogPage:
-    """``/log``: how large is the log, what did it sign, and how is it verified? ``records``:
-    a page of entries, newest first, with the addresses of the pages beside it;
-    ``countersigned``: what others signed in the last days."""
+    """``/log``: how large is the log, who signed it, and how is it verified? ``heading`` states the
+    finding. ``records``: a page of entries, newest first, with the addresses of the pages beside
+    it; ``countersigned``: what others signed in the last days."""
 
     title: str
+    heading: str
     json_href: str
     answer: LogAnswer
     records: tuple[LogRecord, ...]
@@ -152,8 +154,10 @@ def log_page(
     end = min(before or answer.size, answer.size)
     start = max(end - ENTRIES, 0)
     newer = end + ENTRIES
+    countersigned = log_entries.countersigned(session, NEWEST_DAYS).checkpoints
     return LogPage(
         title="The log",
+        heading=log_finding(answer.size, countersigned),
         json_href="/api/v1/log",
         answer=answer,
         records=log_entries.page(session, authority, start, end - start).records[::-1],
@@ -163,8 +167,21 @@ def log_page(
         else "/log#entries"
         if newer >= answer.size
         else f"/log?before={newer}#entries",
-        countersigned=log_entries.countersigned(session, NEWEST_DAYS).checkpoints,
+        countersigned=countersigned,
     )
+
+
+def log_finding(size: int, countersigned: Sequence[CountersignedCheckpoint]) -> str:
+    """``The log has 4,510 entries; 2 others have signed the first 4,400``: the signers of the
+    newest checkpoint that anybody countersigned."""
+    entries = f"The log has {size:,} {'entry' if size == 1 else 'entries'}"
+    if not countersigned:
+        return f"{entries}, signed by this server alone"
+    newest = countersigned[0]
+    signers = len(newest.witnesses) + len(newest.stamps)
+    others = "1 other has" if signers == 1 else f"{signers} others have"
+    part = "all of them" if newest.size == size else f"the first {newest.size:,}"
+    return f"{entries}; {others} signed {part}"
 
 
 def dumps_page(folder: Path | None) -> DumpsPage:

@@ -187,7 +187,7 @@ def machine_page(
 
 def _standing(answer: hardware.MachineAnswer) -> str:
     """The best rank of its hardware, and the machine beside that hardware's figure: ``M2 Max: 15th
-    of 47 on mnist-cnn; this machine trains at 1.02 times its median speed``; else the hardware's
+    of 47 on mnist-cnn; this machine is 1.02 times as fast as the median one``; else the hardware's
     name."""
     best = _best_place(answer)
     if best is None:
@@ -195,7 +195,7 @@ def _standing(answer: hardware.MachineAnswer) -> str:
     if best.machines == 1 or not best.of_hardware:
         return _rank_words(best)
     times = people.times(best.of_hardware)
-    return f"{_rank_words(best)}; this machine trains at {times} times its median speed"
+    return f"{_rank_words(best)}; this machine is {times} times as fast as the median one"
 
 
 def _rank_words(place: MachinePlace) -> str:

@@ -193,14 +193,25 @@ def _chart(scores: Sequence[HardwareScore], q: str | None) -> DotPlot | None:
                 ),
             ),
             text=people.ratio(one.score.value),
-            note="" if not one.score.missing else f"{one.score.covered} of {one.score.terms}",
+            note=_note(one),
             ringed=bool(named) and named in one.hardware.casefold(),
+            pinned=_is_baseline(one),
         )
         for one in scores
         if one.score.value is not None
     ]
     baseline = scores[0].score.baseline if scores else ""
     return dot_plot(f"Speed in multiples of {baseline}", rows)
+
+
+def _is_baseline(one: HardwareScore) -> bool:
+    return one.hardware_slug == one.score.baseline_slug
+
+
+def _note(one: HardwareScore) -> str:
+    if _is_baseline(one):
+        return "the baseline"
+    return f"{one.score.covered} of {one.score.terms}" if one.score.missing else ""
 
 
 def _heading(rows: Sequence[BoardRow]) -> str:
