@@ -42,25 +42,27 @@ def test_it_conforms(framework: str, recipe: Recipe, name: str) -> None:
 
 
 NONCE = "5e" * 32
+# Under it rounding decides a ReLU of fashion-mlp, as under one nonce in fifty.
+KINKED = "78e7d704a84aad94c429a9e7019d4921f86b71169903efbc67f93a0a2ab53ad6"
 
 
 def seeded_verdict(
-    framework: str, recipe: Recipe, name: str, nonce: str = NONCE
+    framework: str, recipe: Recipe, name: str, nonce: str = NONCE, recomputed: str = NONCE
 ) -> conformance.ConformanceVerdict:
-    """Traces trained under a nonce, against their recomputation."""
+    """Traces trained under a nonce, against the recomputation of one."""
     workload = workload_named(name)
     cell = cell_of(workload, framework, recipe)
     traces = conformance_trace.both(loaded(workload, cell), workload, cell, nonce)
     references = {}
     for optimizer in conformance.TRACED:
         batch_size = conformance.trace_batch_size(workload)
-        right = figures_of(name, optimizer, NONCE, batch_size)
+        right = figures_of(name, optimizer, recomputed, batch_size)
         references[workload.digest, optimizer] = conformance.Reference(
             workload=name,
             workload_digest=workload.digest,
             optimizer=optimizer,
             batch_size=batch_size,
-            seed=nonces.seed_of(NONCE, workload.digest, optimizer),
+            seed=nonces.seed_of(recomputed, workload.digest, optimizer),
             losses=right.losses,
             movements=right.movements,
         )
@@ -71,6 +73,12 @@ def seeded_verdict(
 @pytest.mark.parametrize("name", ["mnist-dense", "mnist-cnn"])
 def test_it_conforms_under_a_nonce(framework: str, recipe: Recipe, name: str) -> None:
     verdict = seeded_verdict(framework, recipe, name)
+    assert verdict.kind == "conformant", verdict
+
+
+@pytest.mark.parametrize("framework", engines.names())
+def test_a_relu_that_rounding_decides_is_no_wrong_result(framework: str) -> None:
+    verdict = seeded_verdict(framework, "naive", "fashion-mlp", KINKED, KINKED)
     assert verdict.kind == "conformant", verdict
 
 

@@ -1,5 +1,6 @@
 """Trust level 4: other confirmed owners agree on a result; number of statements, and replay."""
 
+import html
 import math
 from typing import Any
 
@@ -68,7 +69,7 @@ def test_a_first_figure_of_a_third_owner_raises_what_was_there(store: Store, pos
     assert set(found["measurement"]) == set(found["standing"]) == {4}
     told = reproduction(post, first)
     assert (told["verdict"], told["owners"], told["owners_needed"]) == ("reproduced", 2, 0)
-    page = post.http.get(f"/results/{first}").text
+    page = html.unescape(post.http.get(f"/results/{first}").text).replace("\xa0", " ")
     assert "Reproduction: reproduced" in page
     assert f"{100 * told['tau']:.1f} %" in page
     reindex.reindex(store)

@@ -118,7 +118,9 @@ def test_a_run_on_a_whole_mac(on_mac: OnMac, commands: Commands, agent: Agent) -
         os.kill(pid, 0)
 
 
-@pytest.mark.parametrize("situation", [no_commands, failing, stuck])
+@pytest.mark.parametrize(
+    "situation", [no_commands, failing, pytest.param(stuck, marks=pytest.mark.long)]
+)
 def test_a_mac_whose_commands_do_not_answer_is_measured_too(
     on_mac: OnMac, commands: Commands, agent: Agent, situation: Callable[[Commands], None]
 ) -> None:

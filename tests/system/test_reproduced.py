@@ -101,6 +101,7 @@ class Owner:
         return identity
 
 
+@pytest.mark.long  # tests/server/test_reproduced.py has its rules
 def test_three_confirmed_owners_reproduce_each_other(
     operator: Operator, address: str, tmp_path: Path
 ) -> None:
