@@ -29,6 +29,7 @@ def test_help_names_no_types_and_no_ranges(name: str) -> None:
     text = CliRunner().invoke(app, [name, "--help"], env={"COLUMNS": "80"}).stdout
     for subcommand in getattr(load(name), "commands", {}):
         text += CliRunner().invoke(app, [name, subcommand, "--help"]).stdout
+    text += CliRunner().invoke(app, ["--help"]).stdout
     assert "--help" in text
     for noise in ("<bool>", "<int", "<float", "<str", "<path", "list[", "x>=", "<=x"):
         assert noise not in text

@@ -88,7 +88,7 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
         "mnist-cnn trains fastest with mlx metal tuned (492,308 samples/s), fashion-mlp with mlx "
-        "metal tuned (984,615); tuned is 2.00 times as fast as naive. Its page with charts:\n"
+        "metal tuned (984,615); tuned is 2.00 times as fast as naive. A page with charts:\n"
         "  BENCH_HOME=/home/of/agent bench-agent report\n",
     ):
         assert f"\n{line}" in text

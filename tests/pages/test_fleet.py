@@ -55,15 +55,16 @@ FEW_AND_UNFOLDED = """() => {
 }"""
 
 
-# Numbers that a line break separates from their percent sign.
+# Numbers that a line break separates from their percent sign, and "30-core" of a heading.
 SPLIT = """() => {
     const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), found = [];
-    while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(/\\d\\s%/g)) {
+    while (walker.nextNode()) for (const match of walker.currentNode.data.matchAll(
+            walker.currentNode.parentElement.closest('h1') ? /\\d+-core/g : /\\d\\s%/g)) {
         const range = document.createRange();
         range.setStart(walker.currentNode, match.index);
-        range.setEnd(walker.currentNode, match.index + 3);
+        range.setEnd(walker.currentNode, match.index + match[0].length);
         const lines = new Set([...range.getClientRects()].map(one => Math.round(one.top)));
-        if (lines.size > 1) found.push(walker.currentNode.data.slice(match.index - 20));
+        if (lines.size > 1) found.push(walker.currentNode.data);
     }
     return found;
 }"""

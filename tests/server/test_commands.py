@@ -17,6 +17,7 @@ def commands() -> Iterator[tuple[str, ...]]:
     """Every command line that has a ``--help`` of its own."""
     program = typer.main.get_command(main)
     context = program.make_context("bench-server", [], resilient_parsing=True)
+    yield ()
     for name in program.list_commands(context):
         yield (name,)
         for subcommand in getattr(program.get_command(context, name), "commands", {}):

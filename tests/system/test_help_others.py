@@ -50,7 +50,7 @@ def test_an_ask_is_drawn_measured_and_answered(
     assert f"{address} asks for 1 more:\n  {cell_of(ASKED_FOR)}" in ran.stderr
     (measured,) = (one for one in ran.json()["results"] if one["cell"]["workload"] == OWN)
     offered = expected_seconds(measured["samples_per_second"]) < OFFERED_SECONDS
-    assert offered == ("A speed by the server's own clock: " in ran.stderr)
+    assert offered == ("time this machine by its own clock: " in ran.stderr)
 
     sent = agent("status", "--json").json()["sent"]
     (answer,) = (one for one in sent if one["cell"]["workload"] == ASKED_FOR)

@@ -53,7 +53,7 @@ def test_verify_says_what_a_result_shows_as_its_server_does(
     assert agent("verify", address, "--save", str(file), "--json").json()["shows"] == shown
     assert agent("verify", str(file), "--json").json()["shows"] == shown
     words = agent("verify", str(file)).stdout
-    assert "what it shows, by its server at trust level 1:" in words
+    assert "what it shows, by its server at trust level 1" in words
     assert "does not hold  Measured under a fresh challenge: measured without a challenge" in words
     bundle = json.loads(file.read_text())
     file.write_text(json.dumps(bundle | {"judged": {"status": "measured", "trust_level": 1}}))

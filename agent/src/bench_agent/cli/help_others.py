@@ -29,8 +29,9 @@ HelpOthers = Annotated[
     Help | None,
     typer.Option(
         "--help-others",
-        help="Measure up to three cells that the server wants again, in a tenth of the run's time. "
-        "Default: ask at a terminal, else no.",
+        metavar="ANSWER",
+        help="yes, no or ask: also measure up to three cells that the server wants again, in a "
+        "tenth of the run's time. Default: ask at a terminal, else no.",
     ),
 ]
 

@@ -10,7 +10,7 @@ from ..base.keys import load_or_create_key, next_key, put_key_away, take_next_ke
 from ..remote.log_witness import known_servers
 from ..remote.outbox import Outbox
 from .exits import Exit, stop
-from .options import Json, Server
+from .options import Json, NamedServer
 from .setup import ask, exchange, open_client, open_home, print_json
 
 app = typer.Typer(
@@ -110,7 +110,7 @@ def renew(yes: Yes = False) -> None:
 
 @app.command()
 def revoke(
-    server: Server = None,
+    server: NamedServer = None,
     key: Annotated[
         str | None, typer.Option("--key", metavar="KEY_ID", help="Another key of yours, by its id.")
     ] = None,

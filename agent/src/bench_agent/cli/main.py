@@ -7,7 +7,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from bench_protocol.command_help import plain
+from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
 from ..base.errors import DataProblem, HomeProblem, UsageProblem
@@ -78,6 +78,9 @@ EXAMPLES = {
 
 class LazyCommands(TyperGroup):
     """The commands of :data:`COMMANDS`. ``--help`` lists them and imports none."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return plain_parameters(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return list(COMMANDS)

@@ -28,6 +28,16 @@ Server = Annotated[
         help="Server to post to; without one nothing is sent.",
     ),
 ]
+# Of a command that does nothing without a server.
+NamedServer = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        envvar="BENCH_SERVER",
+        metavar="URL",
+        help="The server, named here or by the environment variable.",
+    ),
+]
 PresetName = Annotated[
     str | None,
     typer.Option(

@@ -9,7 +9,7 @@ import typer
 from bench_protocol.acts import OwnAct
 
 from .keys import Yes
-from .options import Json, Server
+from .options import Json, NamedServer
 from .setup import ask, exchange, open_client, open_home, print_json
 
 app = typer.Typer(
@@ -22,7 +22,7 @@ ResultId = Annotated[str, typer.Argument(metavar="RESULT_ID", help="The result's
 
 
 @app.command("list")
-def list_results(server: Server = None, as_json: Json = False) -> None:
+def list_results(server: NamedServer = None, as_json: Json = False) -> None:
     """List the results that this machine's key sent, the hidden ones too."""
     client = open_client(server, open_home())
     with exchange(client):
@@ -46,7 +46,7 @@ def export(
             help="File for the results, a JSON line each: envelope and receipt.",
         ),
     ],
-    server: Server = None,
+    server: NamedServer = None,
 ) -> None:
     """Write every result that this machine's key sent into a file."""
     client = open_client(server, open_home())
@@ -57,19 +57,19 @@ def export(
 
 
 @app.command()
-def hide(result: ResultId, server: Server = None) -> None:
+def hide(result: ResultId, server: NamedServer = None) -> None:
     """Hide a result: no page shows it and no figure counts it, until it is shown again."""
     _act("hide", result, server)
 
 
 @app.command("show")
-def show_result(result: ResultId, server: Server = None) -> None:
+def show_result(result: ResultId, server: NamedServer = None) -> None:
     """Show a hidden result again."""
     _act("show", result, server)
 
 
 @app.command()
-def withdraw(result: ResultId, server: Server = None, yes: Yes = False) -> None:
+def withdraw(result: ResultId, server: NamedServer = None, yes: Yes = False) -> None:
     """Erase a result: its payload, its link to the key, and the salt. This cannot be undone."""
     ask(f"Erase result {result} for good?", yes)
     _act("withdraw", result, server)
@@ -80,7 +80,7 @@ def pseudonymise(
     name: Annotated[
         str | None, typer.Option("--name", help="The new name; without it no name is shown.")
     ] = None,
-    server: Server = None,
+    server: NamedServer = None,
 ) -> None:
     """Change or remove the name that is shown with your results."""
     client = open_client(server, open_home())

@@ -18,7 +18,7 @@ from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery
 from ..remote.submit import submit as post
 from .exits import Exit, stop
-from .options import Json, Server
+from .options import Json, NamedServer
 from .setup import ask, exchange, open_client, open_home, print_json
 
 CONSENT = """\
@@ -34,7 +34,7 @@ Agree = Annotated[
 ]
 
 
-def submit(server: Server = None, yes: Agree = False, as_json: Json = False) -> None:
+def submit(server: NamedServer = None, yes: Agree = False, as_json: Json = False) -> None:
     """Post the pending results in the outbox, each once. The first time, show what is sent."""
     home = open_home()
     outbox = Outbox(home.outbox)
@@ -148,7 +148,7 @@ def status(as_json: Json = False) -> None:
 
 
 def enroll(
-    server: Server = None,
+    server: NamedServer = None,
     name: Annotated[
         str | None,
         typer.Option(

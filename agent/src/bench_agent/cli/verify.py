@@ -14,7 +14,7 @@ from bench_protocol.errors import ProtocolError
 from ..base.errors import LogContradiction, ServerUnreachable
 from ..base.home import Home, write_durably
 from ..base.keys import own_key
-from ..output.console import GOOD, console, say
+from ..output.console import GOOD, console, say, show_table
 from ..remote import witnessed
 from ..remote.client import ServerRefused
 from ..remote.log_receipts import parse_receipt
@@ -114,10 +114,8 @@ def _say_what_it_shows(
 ) -> None:
     level = (bundle or {}).get(JUDGED, {}).get("trust_level")
     said = "" if level is None else f", by its server at trust level {level}"
-    typer.echo(f"what it shows{said}:")
-    for one in statements:
-        words = shows.STATUS_WORDS[one.status]
-        typer.echo(f"  {words:13}  {one.title}: {one.sentence}")
+    rows = [(shows.STATUS_WORDS[one.status], f"{one.title}: {one.sentence}") for one in statements]
+    show_table(console(), ("", f"what it shows{said}"), rows)
 
 
 def _statement(path: Path) -> "list[Compared] | None":

@@ -20,7 +20,7 @@ from ..run.run import RunSummary
 from ..run.speed_run import Witnessed, cell_of, expected_seconds
 from ..run.speed_run import witness as run_witnessed
 from .exits import Exit
-from .options import Devices, Frameworks, Json, Server
+from .options import Devices, Frameworks, Json, NamedServer
 from .setup import exchange, open_client, open_home, print_json, probe_frameworks
 from .submit import Agree, ask_consent
 
@@ -28,7 +28,7 @@ OFFERED_SECONDS = 30.0
 
 
 def witness(
-    server: Server = None,
+    server: NamedServer = None,
     framework: Frameworks = [],
     device: Devices = [],
     yes: Agree = False,

@@ -9,7 +9,7 @@ from bench_protocol import format as people
 from ..data.inventory import Document
 from .console import FAILURE, say, show_table
 
-HEADINGS = ("data set", "size", "here", "workloads", "licence")
+HEADINGS = ("data set", "size", "here", "workloads")
 
 
 def print_list(document: Document, console: Console) -> None:
@@ -21,8 +21,10 @@ def print_list(document: Document, console: Console) -> None:
         count = f"{len(present)} of {len(item['files'])} files"
         here = str(Path(present[0]).parent) if whole else count
         workloads = ", ".join(item["workloads"])
-        rows.append([item["name"], people.size(item["bytes"]), here, workloads, item["licence"]])
+        rows.append([item["name"], people.size(item["bytes"]), here, workloads])
     show_table(console, HEADINGS, rows, right=("size",))
+    licences = ", ".join(f"{item['name']} {item['licence']}" for item in document["data_sets"])
+    say(console, f"Licences: {licences}")
     say(console, f"To download them into {document['folder']}:\n  bench-agent data fetch")
 
 

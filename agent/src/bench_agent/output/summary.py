@@ -43,7 +43,7 @@ def show_end(console: Console, summary: RunSummary, home: Home, server: str | No
     disturbed = sum(figures.slowed for figures in report.cells) if report else 0
     say(console, "\n".join(what_is_where(summary, home, server, advise=not disturbed)))
     if report:
-        sentence = f"{headline(report)}. Its page with charts:\n  {home.command('report')}"
+        sentence = f"{headline(report)}. A page with charts:\n  {home.command('report')}"
         say(console, f"\n{sentence}", GOOD if report.cells and not disturbed else "")
     if summary.standing:
         say(console, "\n".join(standing_lines(summary.standing)))

@@ -116,6 +116,10 @@ def countersign(database_url: DatabaseUrl = None) -> None:
     """Ask for today's time-stamp and cosignatures of the log, as serve does once a day."""
     with open_store(database_url) as (store, settings):
         signers = countersigners.signers_of(settings)
+        if not signers:
+            raise stop(
+                "nobody is asked: set BENCH_SERVER_WITNESSES or BENCH_SERVER_TIMESTAMP_URL first"
+            )
         asked = countersigners.once(store, signers, datetime.now(UTC))
     for signer, outcome in asked:
         signed = isinstance(outcome, int)

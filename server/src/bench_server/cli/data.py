@@ -33,7 +33,8 @@ def export(
     """Write every result to a file, or today's dump into a folder."""
     form = to.suffix[1:] if to else None
     if (to is None) == (daily is None) or (to and form not in daily_dumps.FORMATS):
-        raise stop(f"name a file that ends in {', '.join(daily_dumps.FORMATS)}, or --daily FOLDER")
+        endings = ", ".join(f".{name}" for name in daily_dumps.FORMATS)
+        raise stop(f"name a file that ends in one of {endings}, or --daily FOLDER")
     made: list[Path] = []
     try:
         with open_store(database_url) as (store, _):

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from bench_protocol.command_help import plain
+from bench_protocol.command_help import plain, plain_parameters
 
 from .. import __version__
 from .options import DatabaseUrl
@@ -19,6 +19,9 @@ from .options import DatabaseUrl
 class Commands(TyperGroup):
     """``serve``, and the commands of :mod:`.commands`, imported when one is called or all are
     listed."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return plain_parameters(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         self._import_others()

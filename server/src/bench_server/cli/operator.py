@@ -91,7 +91,8 @@ def list_owners(database_url: DatabaseUrl = None) -> None:
     with _acting(database_url) as (store, _), store.reading() as session:
         for row in session.exec(select(Owner).order_by(col(Owner.label))):
             word = "confirmed" if row.confirmed else "unconfirmed"
-            print(f"{row.label}  {word}  {len(key_registry.keys_of(session, row.label))} keys")
+            count = len(key_registry.keys_of(session, row.label))
+            print(f"{row.label}  {word}  {count} key{'s' * (count != 1)}")
 
 
 @owners.command()
@@ -151,9 +152,7 @@ def create_invite(
     ] = None,
     days: Annotated[
         float,
-        typer.Option(
-            min=0.01, max=365, metavar="DAYS", help="It is valid for this long, up to 365."
-        ),
+        typer.Option(min=0.01, max=365, metavar="DAYS", help="Days that it is valid, up to 365."),
     ] = 14,
     database_url: DatabaseUrl = None,
 ) -> None:

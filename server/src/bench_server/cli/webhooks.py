@@ -58,7 +58,7 @@ def add(
             webhook_id = registry.add(store, url, machine, hardware, utc_now())
         except addresses.RefusedAddress as error:
             raise stop(
-                f"{error}; wanted: https://HOST/PATH with a public address, or a host in "
+                f"{url}: {error}; wanted: https://HOST/PATH with a public address, or a host in "
                 "BENCH_SERVER_WEBHOOK_HOSTS"
             ) from None
         except OSError as error:

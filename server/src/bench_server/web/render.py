@@ -97,12 +97,18 @@ def page(request: Request, template: str, context: Any, status: int = 200) -> HT
             **variables,
         )
     )
-    return HTMLResponse(whole_percents(html), status)
+    return HTMLResponse(unbroken(html), status)
 
 
-def whole_percents(html: str) -> str:
-    """A page on which no line breaks between a number and its percent sign. Code stays as it is, to
-    be copied."""
+def unbroken(html: str) -> str:
+    """A page on which no line breaks between a number and its percent sign, nor, in its heading,
+    within ``30-core``. Code stays as it is, to be copied."""
+    html = re.sub(
+        r"<h1>.*?</h1>",
+        lambda heading: re.sub(r"\d+-core", r'<span class="figure">\g<0></span>', heading[0]),
+        html,
+        flags=re.DOTALL,
+    )
     return re.sub(
         r"<(pre|code)\b.*?</\1>|(?<=\d) (?=%)",
         lambda found: "\N{NO-BREAK SPACE}" if found[0] == " " else found[0],

@@ -25,7 +25,7 @@ VERSION_WORDS = {
     "agent": "agent version",
 }
 # Ends a heading that rests on a comparison without a verdict.
-TOO_FEW = " (too few runs to be sure)"
+TOO_FEW = "; too few runs to be sure"
 
 
 @dataclass(frozen=True)
