@@ -34,7 +34,7 @@ LONG_KILLS = int(os.environ.get("KILLS", "20"))
 PATIENCE_SECONDS = 120
 SETTINGS = NO_LIMITS | {"BENCH_SERVER_ORIGIN": ORIGIN}
 ON_POSTGRESQL = pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-# Each name in order: whoever wrote the projector's position.
+# The servers that wrote the projector's position, in order.
 NOTE_WRITERS = """
 CREATE TABLE position_written (id bigserial PRIMARY KEY, name text, position bigint);
 CREATE FUNCTION note_writer() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN

@@ -1,4 +1,4 @@
-"""Webhooks: what is told, in order, signed, until it is accepted, and through kills."""
+"""Webhooks send signed messages in order, repeat them until accepted, and survive kills."""
 
 import logging
 import re

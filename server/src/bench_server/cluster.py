@@ -80,7 +80,7 @@ class Workers:
         return outcome
 
     def close(self) -> None:
-        """End the connection. Whoever waits for an outcome gets a SchedulerProblem."""
+        """End the connection. A call that waits for an outcome raises SchedulerProblem."""
         self._client.close()
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -2,7 +2,7 @@
 by its digest.
 
 The payload's column then holds the object's address after :data:`MARK`, with which no JSON begins.
-Whoever reads the column gets the payload, and it is verified.
+Reading the column returns the payload, verified.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What a webhook is told: log entries as messages, derived from the projected tables.
+"""The messages of a webhook: log entries in words, derived from the projected tables.
 
 A message's id follows from the webhook, the log entry and the event, so that the same event has the
 same id, also after a restart or a restored backup.
