@@ -20,7 +20,7 @@ def add(
     """Register an address, from the next log entry on.
 
     Args:
-        machine_id, hardware_slug: the subject of its messages; without either, all results.
+        machine_id, hardware_slug: the subject of its messages; without either, every machine.
 
     Returns:
         The webhook's id.
