@@ -15,6 +15,7 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 from tests.fakes.fleet import MARKUP
 from tests.fakes.live import running_server
+from tests.fakes.projected import settled
 from tests.pages.looking import Fleet, running_fleet
 
 from bench_protocol.machine import Machine
@@ -46,6 +47,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     with _server(tmp_path_factory.mktemp("site")) as address:
         with httpx.Client(base_url=address, timeout=30) as http:
             site = _fill(poster(http), address)
+        settled(address)
         yield site
 
 

@@ -202,7 +202,7 @@ def test_no_secret_is_printed_or_written(
         put(Outbox(agent_home.outbox), make_result(key=key), key)
         run(agent_program, "submit", "--server", address, "--yes", **agent)
         run(agent_program, "results", "list", "--server", address, **agent)
-        wrong = agent | {"BENCH_SERVER_TOKEN": token[:-1] + "_"}
+        wrong = agent | {"BENCH_SERVER_TOKEN": secrets.token_urlsafe(24)}
         run(agent_program, "results", "list", "--server", address, code=3, **wrong)
         run(agent_program, "submit", "--server", f"http://127.0.0.1:{free_port()}", "--yes",
             **agent)  # fmt: skip
