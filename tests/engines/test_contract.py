@@ -61,7 +61,7 @@ def test_an_unknown_engine_is_refused_with_the_known_ones() -> None:
         engines.engine_named("_blas")
 
 
-@every_pair_with(WORKLOADS)
+@every_pair_with(WORKLOADS, further_long=True)
 def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> None:
     """Dropout on: what is timed must learn, past an epoch's end, and answer every question."""
     workload = WORKLOADS[name]
@@ -103,7 +103,7 @@ def test_all_train_the_same(opened: Opener, framework: str, name: str, optimizer
         session.close()
 
 
-@every_pair_with(WORKLOADS)
+@every_pair_with(WORKLOADS, further_long=True)
 def test_a_block_is_its_steps(opened: Opener, framework: str, recipe: str, name: str) -> None:
     workload = variant(without_dropout(WORKLOADS[name]), optimizer=SGD())
     singly = losses(opened(framework, workload, recipe, BATCH), 19)

@@ -68,7 +68,7 @@ def planted(agent: Agent, tmp_path: Path) -> Callable[..., Ran]:
     return run
 
 
-@pytest.mark.parametrize("system", ["linux", "macos"])
+@pytest.mark.parametrize("system", ["linux", pytest.param("macos", marks=pytest.mark.long)])
 def test_no_stored_byte_names_person_or_machine(
     system: str,
     agent: Agent,
@@ -99,7 +99,7 @@ def test_no_stored_byte_names_person_or_machine(
             assert word.lower() not in text.lower(), (place, word)
 
 
-@pytest.mark.parametrize("system", ["linux", "macos"])
+@pytest.mark.parametrize("system", [pytest.param("linux", marks=pytest.mark.long), "macos"])
 def test_a_bundle_names_no_person_and_no_machine(
     system: str, agent: Agent, planted: Callable[..., Ran], tmp_path: Path
 ) -> None:
