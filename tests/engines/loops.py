@@ -18,13 +18,15 @@ every_pair = pytest.mark.parametrize(("framework", "recipe"), PAIRS)
 def every_pair_with(names: Iterable[str], *, further_long: bool = False) -> pytest.MarkDecorator:
     """Every pair with every workload. What ``pipeline`` changes in ``naive`` depends on no layer,
     so with all but the first workload it is left to the long tests. With ``further_long`` so is
-    every pair: conformance trains those workloads with them."""
+    every pair, where the first workload has what the test is about."""
     return pytest.mark.parametrize(
         ("name", "framework", "recipe"),
         [
             pytest.param(
                 *(name, framework, recipe),
-                marks=[pytest.mark.long] * (number > 0 and (further_long or recipe == "pipeline")),
+                marks=[pytest.mark.long]
+                if number and (further_long or recipe == "pipeline")
+                else [],
             )
             for number, name in enumerate(names)
             for framework, recipe in PAIRS

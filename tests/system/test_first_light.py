@@ -169,9 +169,7 @@ def test_help_needs_none_of_the_heavy_imports() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize(
-    "how", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGKILL]
-)
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_a_run_that_is_cut_off_goes_on_with_resume(agent: Agent, how: signal.Signals) -> None:
     process = subprocess.Popen(
         [BIN / "bench-agent", "run", *SMALL, *AT_ONCE, "--framework", "mlx", "--repeats", "2"],
