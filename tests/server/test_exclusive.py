@@ -70,6 +70,7 @@ def test_a_projector_whose_lock_died_waits_for_its_turn(
 
             def takes_its_turn() -> bool:
                 """The projector may have been first again."""
+                locks.close()
                 end_holders(other)
                 return locks.enter_context(other.exclusive(projector.LOCK)).held()
 
