@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,14 @@ os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.envir
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest tests first, so that no core waits for one of them at the end."""
     items.sort(key=lambda item: "system" not in item.path.parts)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def default_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Default folders are the tests' own, so that no test uses keys, results or settings of the
+    user who runs it."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.startswith("BENCH_")]:
+            patch.delenv(name)
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("default-folders")))
+        yield
