@@ -92,9 +92,12 @@ def test_a_session(opened: Opener, framework: str, recipe: str, name: str) -> No
 
 @every_framework
 @every_workload
-@pytest.mark.parametrize("optimizer", ["own", "sgd"])
+@pytest.mark.parametrize("optimizer", [pytest.param("own", marks=pytest.mark.long), "sgd"])
 def test_all_train_the_same(opened: Opener, framework: str, name: str, optimizer: str) -> None:
-    """Single steps: the losses of each recipe are those of TensorFlow's naive one."""
+    """Single steps: the losses of each recipe are those of TensorFlow's naive one.
+
+    The conformance tests train every pair with the workload's own optimiser too.
+    """
     workload = without_dropout(WORKLOADS[name])
     if optimizer == "sgd":
         workload = variant(workload, optimizer=SGD())

@@ -13,7 +13,7 @@ from bench_protocol.matrix import Precision
 from bench_protocol.workloads import SGD
 
 from .conftest import Opener, evaluated, losses, without_dropout
-from .loops import every_pair
+from .loops import every_pair, every_pair_with
 
 BATCH = 16
 WORKLOADS = {
@@ -26,27 +26,29 @@ BFLOAT16_TOLERANCE = 2e-2
 FLOAT16_TOLERANCE = 3e-3
 
 
-@every_pair
-@pytest.mark.parametrize(
-    ("name", "precision", "tolerance"),
-    [
-        *((name, "mixed_bfloat16", BFLOAT16_TOLERANCE) for name in WORKLOADS),
-        ("fashion-mlp", "mixed_float16", FLOAT16_TOLERANCE),
-    ],
-)
-def test_the_losses_are_those_of_float32_but_for_the_rounding_of_halves(
-    opened: Opener,
-    framework: str,
-    recipe: str,
-    name: str,
-    precision: Precision,
-    tolerance: float,
+def must_be_float32_but_for_rounding(
+    opened: Opener, framework: str, recipe: str, name: str, precision: Precision, tolerance: float
 ) -> None:
+    """Losses of five steps, beside those of float32."""
     workload = variant(WORKLOADS[name], optimizer=SGD())
     right = losses(opened(framework, workload, recipe, BATCH), 5)
     half = losses(opened(framework, workload, recipe, BATCH, precision), 5)
     assert half == pytest.approx(right, rel=tolerance)
     assert half != pytest.approx(right, rel=1e-6), "nothing was computed in half precision"
+
+
+@every_pair_with(WORKLOADS)
+def test_the_losses_in_bfloat16(opened: Opener, framework: str, recipe: str, name: str) -> None:
+    must_be_float32_but_for_rounding(
+        opened, framework, recipe, name, "mixed_bfloat16", BFLOAT16_TOLERANCE
+    )
+
+
+@every_pair
+def test_the_losses_in_float16(opened: Opener, framework: str, recipe: str) -> None:
+    must_be_float32_but_for_rounding(
+        opened, framework, recipe, "fashion-mlp", "mixed_float16", FLOAT16_TOLERANCE
+    )
 
 
 @every_pair
