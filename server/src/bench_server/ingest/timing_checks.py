@@ -10,6 +10,9 @@ CLOCK_TOLERANCE = 1.01
 # All blocks over the window that the parent saw: 0.9960 to 0.9996 in eight honest cells. Blocks
 # below it claim less time than passed. Blocks above it claim more, which makes nobody faster.
 LEAST_OF_WINDOW, MOST_OF_WINDOW = 0.95, 1.01
+# A parent that other programs held up sees less than the whole. One that saw less than half of the
+# blocks saw no timing: blocks that nothing took time for are such.
+LEAST_SEEN = 0.5
 # A message may reach the parent this late.
 WINDOW_SLACK_NS = 100_000_000
 # Mean over median of the blocks. Honest runs: 0.98 to 1.34, where an epoch's end takes 15 blocks'
@@ -43,7 +46,7 @@ def window(case: Case) -> Finding:
     """The blocks are those that the parent process received, and fill the time that it saw.
 
     ``figures["verdict"]``: ``missing``, ``other_blocks``, ``outside``, ``longer`` or ``shorter``
-    than the blocks, ``filled``.
+    than the blocks, ``unseen`` where it is shorter than half of them, ``filled``.
     """
     seen, blocks, clocks = case.measured.window, case.measured.blocks, case.result.clocks
     if seen is None:
@@ -63,6 +66,8 @@ def window(case: Case) -> Finding:
         verdict, took = "outside", "the window of the timed part is outside of the repeat"
     elif blocks_ns < LEAST_OF_WINDOW * window_ns - WINDOW_SLACK_NS:
         verdict = "longer"
+    elif LEAST_SEEN * (blocks_ns - WINDOW_SLACK_NS) > window_ns:
+        verdict = "unseen"
     elif blocks_ns > MOST_OF_WINDOW * window_ns + WINDOW_SLACK_NS:
         verdict = "shorter"
     else:
@@ -73,7 +78,7 @@ def window(case: Case) -> Finding:
 
 def window_effect(finding: Finding) -> Effect:
     """A window that contradicts the blocks unranks. One that bounds nothing is a doubt: none, or
-    one shorter than the blocks, because the parent received its first message late."""
+    one somewhat shorter than the blocks, because the parent received its first message late."""
     bounds_nothing = finding.figures.get("verdict") in ("missing", "shorter")
     return "doubtful" if bounds_nothing else "unranked"
 
