@@ -11,6 +11,7 @@ Document = Mapping[str, Any]
 CHECKS = (
     "system", "python", "architecture", "environments", "shared-libraries", "frameworks",
     "metal-pair", "metal", "mlx-backend", "nvidia-driver", "cuda-tensorflow", "cuda-mlx",
+    "cuda",
 )  # fmt: skip
 
 
