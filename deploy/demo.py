@@ -27,7 +27,7 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
-CUDA_13 = ROOT / ".venv-cu13"  # `make frameworks` makes it on a machine with an NVIDIA GPU
+CUDA_13 = ROOT / ".venv-cu13"  # `make install` makes it on a machine with an NVIDIA GPU
 # Exit codes of bench-agent (README.md).
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
