@@ -183,7 +183,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         new = [result for file, result in every.items() if file not in before]
         measured = [result for result in new if result["status"] == "measured"]
         agent = f"BENCH_HOME={shlex.quote(environ['BENCH_HOME'])} {BIN / 'bench-agent'}"
-        if text := demo_page.page(new, findings(environ), agent):
+        if text := demo_page.page(new, findings(environ), agent, code):
             print(text, flush=True)
         if not measured:
             raise DemoProblem("nothing was measured")
@@ -207,7 +207,10 @@ if __name__ == "__main__":
     try:
         chosen = [word for word in sys.argv[1:] if word != "--once"]
         sys.exit(main("--once" in sys.argv[1:], chosen))
-    except DemoProblem as problem:
+    except (DemoProblem, OSError, httpx.HTTPError) as problem:
         sys.exit(f"demo failed: {problem}")
+    except subprocess.CalledProcessError as problem:
+        command = shlex.join(map(str, problem.cmd))
+        sys.exit(f"demo failed: {command} ended with exit code {problem.returncode}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
