@@ -1,5 +1,5 @@
 # The two commands of the README are `make demo` and `make test`; everything installs into .venv,
-# and JAX and PyTorch for NVIDIA GPUs into .venv-cu13.
+# and what needs CUDA 13 into .venv-cu13.
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,9 +15,10 @@ EXTRAS := metal
 else ifneq ($(shell command -v nvidia-smi 2>/dev/null),)
 EXTRAS := tensorflow-cuda,mlx-cuda
 # One environment has one CUDA. TensorFlow is built for CUDA 12; JAX and PyTorch get CUDA 13 in an
-# environment of their own. CUDA13_EXTRAS=torch,jax-cuda,mlx-cuda13 brings MLX for CUDA 13 too.
+# environment of their own, with MLX for CUDA 13.
 CUDA13 := .venv-cu13
-CUDA13_EXTRAS ?= torch,jax-cuda
+CUDA13_EXTRAS ?= torch,jax-cuda,mlx-cuda13
+CUDA13_INSTALLED := $(CUDA13)/installed-$(CUDA13_EXTRAS)
 else
 EXTRAS := tensorflow,mlx
 endif
@@ -53,14 +54,19 @@ $(VENV)/set-up$(SWITCH): $(VENV)/installed-dev tests/set_up.py
 	@$(BIN)/python -m tests.set_up $(SWITCH)
 	@touch $@
 
-install: $(VENV)/installed-$(EXTRAS) ## Agent, server, and this platform's TensorFlow and MLX into .venv.
+install: $(VENV)/installed-$(EXTRAS) $(CUDA13_INSTALLED) ## Agent, server, and this platform's TensorFlow and MLX into .venv; for NVIDIA's GPUs JAX and PyTorch into .venv-cu13.
 
-frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes).
 ifdef CUDA13
+frameworks: $(CUDA13_INSTALLED)
+
+$(CUDA13_INSTALLED): $(VENV)/installed-$(EXTRAS)
 	@test -x $(CUDA13)/bin/python || $(BIN)/python -m venv $(CUDA13)
+	@echo 'Installing JAX and PyTorch for NVIDIA GPUs ($(CUDA13_EXTRAS)) into $(CUDA13): this takes some minutes.'
 	$(CUDA13)/bin/python $(PIP) -e ./shared -e './agent[$(CUDA13_EXTRAS)]'
 	$(BIN)/bench-agent environments add $(CUDA13)
+	@touch $@
 else
+frameworks: $(VENV)/installed-$(EXTRAS) ## Add JAX and PyTorch (outside macOS its usual wheel brings CUDA: gigabytes); make install has them where NVIDIA's driver is.
 	$(BIN)/python $(PIP) -e './agent[jax,torch]'
 endif
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONS = ("3.11", "3.12")
-# What `make install` and `make frameworks` install on a machine with an NVIDIA driver, each into
-# an environment of its own; the third adds MLX to the second environment.
+# What `make install` installs on a machine with an NVIDIA driver, each into an environment of its
+# own: the first and the last. The one between is the last without MLX.
 CUDA = ("tensorflow-cuda,mlx-cuda", "torch,jax-cuda", "torch,jax-cuda,mlx-cuda13")
 # uv's name of each platform, and the agent's extras that are installed there.
 PLATFORMS = {

@@ -27,7 +27,7 @@ import httpx
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path(os.environ.get("TRAINMARK_DEMO") or ROOT / ".demo")
 BIN = Path(sys.executable).parent
-CUDA_13 = ROOT / ".venv-cu13"  # `make frameworks` makes it on a machine with an NVIDIA GPU
+CUDA_13 = ROOT / ".venv-cu13"  # `make install` makes it on a machine with an NVIDIA GPU
 # Exit codes of bench-agent (README.md).
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
@@ -183,7 +183,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         new = [result for file, result in every.items() if file not in before]
         measured = [result for result in new if result["status"] == "measured"]
         agent = f"BENCH_HOME={shlex.quote(environ['BENCH_HOME'])} {BIN / 'bench-agent'}"
-        if text := demo_page.page(new, findings(environ), agent):
+        if text := demo_page.page(new, findings(environ), agent, code):
             print(text, flush=True)
         if not measured:
             raise DemoProblem("nothing was measured")
@@ -207,7 +207,10 @@ if __name__ == "__main__":
     try:
         chosen = [word for word in sys.argv[1:] if word != "--once"]
         sys.exit(main("--once" in sys.argv[1:], chosen))
-    except DemoProblem as problem:
+    except (DemoProblem, OSError, httpx.HTTPError) as problem:
         sys.exit(f"demo failed: {problem}")
+    except subprocess.CalledProcessError as problem:
+        command = shlex.join(map(str, problem.cmd))
+        sys.exit(f"demo failed: {command} ended with exit code {problem.returncode}")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

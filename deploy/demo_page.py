@@ -11,18 +11,22 @@ Document = Mapping[str, Any]
 CHECKS = (
     "system", "python", "architecture", "environments", "shared-libraries", "frameworks",
     "metal-pair", "metal", "mlx-backend", "nvidia-driver", "cuda-tensorflow", "cuda-mlx",
+    "cuda",
 )  # fmt: skip
 
 
-def page(results: Sequence[Document], findings: Sequence[Document], agent: str) -> str | None:
+def page(
+    results: Sequence[Document], findings: Sequence[Document], agent: str, code: int = 0
+) -> str | None:
     """The page; None if nothing failed.
 
     Args:
         results: of this run, as ``status --json`` lists them.
         findings: of doctor, as ``doctor --json`` lists them.
         agent: the command line that runs the agent with the demo's folder.
+        code: the exit code of ``bench-agent run``.
     """
-    faults = [*_failed_cells(results, agent), *_faults(findings)]
+    faults = [*_no_run(results, agent, code), *_failed_cells(results, agent), *_faults(findings)]
     if not faults:
         return None
     lines = ["", "What worked", *_worked(results, findings), "", "What did not"]
@@ -47,6 +51,16 @@ def _worked(results: Sequence[Document], findings: Sequence[Document]) -> Iterat
     for finding in findings:
         if finding["verdict"] == "ok" and finding["id"].startswith("frameworks."):
             yield f"  {finding['sentence']}"
+
+
+def _no_run(results: Sequence[Document], agent: str, code: int) -> Iterator[tuple[str, str]]:
+    """A run that ended before its first repeat."""
+    if code and not results:
+        yield (
+            f"bench-agent run ended with exit code {code} before its first repeat; its message is "
+            "above",
+            f"{agent} run --preset smoke",
+        )
 
 
 def _failed_cells(results: Sequence[Document], agent: str) -> Iterator[tuple[str, str]]:

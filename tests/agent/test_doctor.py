@@ -211,7 +211,7 @@ def test_the_short_training_is_a_job_that_a_worker_understands(
         diagnose, "worker_command", lambda python: [python or sys.executable, "-c", script]
     )
     problem = diagnose.short_training("tensorflow", "metal", tmp_path)
-    assert problem == (None, "wrong result in phase build")
+    assert problem == (None, "wrong result in phase build", True)
 
 
 def test_a_hint_is_printed_unbroken() -> None:

@@ -196,3 +196,30 @@ def test_tensorflow_beside_an_nvidia_gpu(
     )
     assert actual == verdict
     assert hint in actual_hint
+
+
+def test_nothing_that_works_beside_cuda_12_brings_no_second_cuda(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(frameworks, "has_cuda_12", lambda: True)
+    seen = dict.fromkeys(("tensorflow", "mlx", "jax", "torch"), ABSENT)
+    hint = list(frameworks.check_frameworks(seen))[-1].hint or ""
+    assert "agent[tensorflow-cuda,mlx-cuda]'" in hint
+
+
+@pytest.mark.parametrize(
+    ("facts", "seen", "verdict"),
+    [
+        (Nvidia(), {"jax": GOOD}, {"cuda": "skip"}),
+        (NEW, {"jax": GOOD}, {"cuda.jax": "warn", "cuda.torch": "skip"}),
+        (NEW, {"jax": CUDA_CPU, "torch": GOOD}, {"cuda.jax": "ok", "cuda.torch": "warn"}),
+        (NEW, {"jax": BROKEN, "torch": ABSENT}, {"cuda.jax": "skip", "cuda.torch": "skip"}),
+    ],
+)
+def test_jax_and_pytorch_beside_an_nvidia_gpu(
+    facts: Nvidia, seen: Mapping[str, FrameworkProbe], verdict: Mapping[str, str]
+) -> None:
+    findings = list(nvidia.check_cuda_others(facts, seen))
+    assert verdicts(findings) == verdict
+    for finding in findings:
+        assert (finding.verdict == "warn") == ("frameworks" in (finding.hint or ""))

@@ -56,17 +56,22 @@ def test_elsewhere_no_plug_in_is_missed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("layers", "problem", "verdict"),
+    ("layers", "problem", "fuses", "verdict", "words"),
     [
-        ("stock", None, "ok"),
-        ("safe", None, "warn"),
-        (None, None, "skip"),
-        (None, "wrong result in phase build", "fail"),
-        (None, "stalled in phase warm_up", "fail"),
+        ("stock", None, True, "ok", "layers and optimisers compute correctly"),
+        ("stock", None, False, "warn", "TURN_OFF_REMAPPER=1"),
+        ("safe", None, True, "warn", "layers=safe"),
+        (None, None, True, "skip", "no Metal device"),
+        (None, "wrong result in phase build", True, "fail", "in every form"),
+        (None, "stalled in phase warm_up", True, "fail", "stalled in phase warm_up"),
     ],
 )
-def test_the_metal_probe(layers: str | None, problem: str | None, verdict: str) -> None:
-    assert only(apple.check_probe(layers, problem))[0] == verdict
+def test_the_metal_probe(
+    layers: str | None, problem: str | None, fuses: bool, verdict: str, words: str
+) -> None:
+    (finding,) = apple.check_probe(layers, problem, fuses)
+    assert finding.verdict == verdict
+    assert words in finding.sentence
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from bench_agent import engines
 from bench_agent.base import install_hints
-from bench_agent.base.install_hints import Pip
+from bench_agent.base.install_hints import Pip, extras_for
 from bench_agent.doctor import fixes
 
 
@@ -74,10 +74,35 @@ def test_another_interpreter_gets_these_sources_and_keeps_its_versions(tmp_path:
     assert other.separate_environments() == f"make -C {tmp_path} clean install frameworks"
 
 
-def test_pytorch_does_not_bring_a_second_cuda(tmp_path: Path) -> None:
-    (tmp_path / "constraints.txt").touch()
+@pytest.mark.parametrize("checkout", [True, False])
+@pytest.mark.parametrize("framework", ["torch", "jax"])
+def test_no_framework_brings_a_second_cuda(tmp_path: Path, framework: str, checkout: bool) -> None:
+    """Outside of a checkout no command makes an environment with this agent."""
+    if checkout:
+        (tmp_path / "constraints.txt").touch()
     pip = Pip("/p", has_pip=True, checkout=tmp_path)
-    assert pip.install_framework("torch", cuda_12=True) == f"make -C {tmp_path} frameworks"
-    for framework, cuda_12 in (("torch", False), ("mlx", True)):
-        hint = pip.install_framework(framework, cuda_12=cuda_12)
-        assert hint == pip.install_extras(framework)
+    expected = f"make -C {tmp_path} frameworks" if checkout else None
+    assert pip.install_framework(framework, cuda_12=True) == expected
+    assert pip.install_cuda_13(framework, cuda_12=True) == expected
+    assert pip.install_framework(framework, cuda_12=False) == pip.install_extras(framework)
+
+
+def test_beside_cuda_12_the_builds_for_it_are_installed() -> None:
+    pip = Pip("/p", has_pip=True)
+    assert pip.install_framework("mlx", cuda_12=True) == pip.install_extras("mlx-cuda")
+    everything = ("tensorflow", "mlx", "jax", "torch")
+    assert extras_for(everything, cuda_12=True) == ("tensorflow-cuda", "mlx-cuda")
+    assert extras_for(everything, cuda_12=False) == everything
+
+
+def test_a_cpu_build_makes_room_for_that_of_cuda_13(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared = ["jax[cuda13]>=0.8; extra == 'jax-cuda'", "torch>=2.6; extra == 'torch'"]
+    monkeypatch.setattr(install_hints, "requires", lambda name: declared)
+    pip = Pip("/p", has_pip=True, checkout=tmp_path)
+    assert pip.install_cuda_13("jax", cuda_12=False) == (
+        "/p -m pip uninstall -y jax && /p -m pip install 'jax[cuda13]>=0.8'"
+    )
+    (tmp_path / "constraints.txt").touch()
+    assert pip.install_cuda_13("jax", cuda_12=False) == f"make -C {tmp_path} frameworks"

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -14,12 +15,17 @@ BUILTINS = ("command", "type", "test", "cd")
 SHELL_CHARACTERS = set('#;"*?[]&|<>(){}$`^~!')
 
 
-@pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])
-def test_an_nvidia_driver_chooses_cuda(tmp_path: Path, driver: bool, extras: str | None) -> None:
+def linux(folder: Path, driver: bool) -> None:
+    """Write the programs by which make knows a Linux, with NVIDIA's driver or without."""
     programs = {"uname": "echo Linux"} | ({"nvidia-smi": "exit 9"} if driver else {})
     for name, line in programs.items():
-        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
-        (tmp_path / name).chmod(0o755)
+        (folder / name).write_text(f"#!/bin/sh\n{line}\n")
+        (folder / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(("driver", "extras"), [(True, "tensorflow-cuda,mlx-cuda"), (False, None)])
+def test_an_nvidia_driver_chooses_cuda(tmp_path: Path, driver: bool, extras: str | None) -> None:
+    linux(tmp_path, driver)
     database = subprocess.run(
         ["make", "-pn", "help"],
         cwd=ROOT,
@@ -50,3 +56,32 @@ def test_help_is_a_table() -> None:
     lines = text.splitlines()
     assert len(lines) == len(re.findall(r"^[a-z-]+:.*## ", MAKEFILE, re.MULTILINE))
     assert all(re.fullmatch(r"[a-z-]+ +\S.*", line) and line[20] != " " for line in lines)
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_make_install_gives_each_cuda_an_environment(tmp_path: Path, driver: bool) -> None:
+    linux(tmp_path, driver)
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in ("shared", "agent", "server"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "pyproject.toml").touch()
+    (tmp_path / "constraints.txt").touch()
+    commands = subprocess.run(
+        ["make", "-n", "install"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    installed = [re.findall(r"(\S+)/bin/python .*agent\[([^]]*)\]", line) for line in commands]
+    environments = dict(pair for pairs in installed for pair in pairs)
+    if driver:
+        assert environments == {
+            ".venv": "tensorflow-cuda,mlx-cuda",
+            ".venv-cu13": "torch,jax-cuda,mlx-cuda13",
+        }
+    else:
+        assert environments == {".venv": "tensorflow,mlx"}
+    added = [line for line in commands if "environments add .venv-cu13" in line]
+    assert bool(added) == driver

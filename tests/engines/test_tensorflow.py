@@ -14,7 +14,7 @@ from bench_agent.engines.seam import WrongResult
 from bench_agent.worker import environment
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.seeded import initial_weights
-from bench_protocol.workloads import SGD, Adam, RMSprop, Workload
+from bench_protocol.workloads import SGD, Adam, Optimizer, RMSprop, Workload
 
 from .conftest import Opener, evaluated, losses, tiny_data, without_dropout
 
@@ -45,7 +45,7 @@ def test_a_closed_session_trains_no_more(opened: Opener) -> None:
 def test_the_probe_finds_the_stock_layers_right_on_a_cpu() -> None:
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, _, safe = probe.forms()
+    stock, _, safe, _ = probe.forms()
     assert probe.deviation(stock) < probe.TOLERANCE
     assert probe.deviation(safe) < probe.TOLERANCE
     assert probe.right_form((stock, safe)) == "stock"
@@ -76,7 +76,7 @@ def test_the_probe_finds_a_planted_fault(operation: str) -> None:
 
     from bench_agent.engines.tensorflow import metal_probe as probe
 
-    stock, _, safe = probe.forms()
+    stock, _, safe, _ = probe.forms()
     right = getattr(stock, operation)
     wrong = replace(stock, **{operation: lambda x, kernel, bias: right(x, kernel, 0.99 * bias)})
     assert probe.right_form((wrong, safe)) == "safe"
@@ -108,10 +108,57 @@ def test_a_wrong_fusion_is_switched_off_before_the_layers_are_changed(
     def dense(x: Any, kernel: Any, bias: Any) -> Any:
         return stock.dense(x, kernel, 0.99 * bias if wrong_where() else bias)
 
-    stock, _, safe = forms = probe.forms()
+    stock, _, *safe = forms = probe.forms()
     planted = tuple(replace(form, dense=dense) for form in forms[:2])
-    assert probe.right_form((*planted, safe)) == layers
+    assert probe.right_form((*planted, *safe)) == layers
     assert os.environ.get("TURN_OFF_REMAPPER") == switch
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+@pytest.mark.parametrize("optimizer", [RMSprop(), Adam(), SGD()], ids=lambda o: o.kind)
+def test_the_probe_finds_the_updates_right_on_a_cpu(optimizer: Optimizer, tuned: bool) -> None:
+    from bench_agent.engines.tensorflow import metal_probe as probe
+
+    stock, *_ = probe.forms(tuned=tuned)
+    assert probe.update_deviation(stock, optimizer) < probe.UPDATE_TOLERANCE / 10
+
+
+@pytest.mark.parametrize("fused", ["rmsprop", "adam", "sgd"])
+@pytest.mark.parametrize(("wrong_layers", "layers"), [(False, "stock"), (True, "safe")])
+def test_a_wrong_fusion_of_an_optimiser_switches_the_remapper_off(
+    monkeypatch: pytest.MonkeyPatch, fused: str, wrong_layers: bool, layers: str
+) -> None:
+    """As if the plug-in made updates 5 % too large while it fuses."""
+    from dataclasses import replace
+
+    from bench_agent.engines.tensorflow import metal_probe as probe
+
+    monkeypatch.setattr(os, "environ", dict(os.environ))
+    os.environ.pop("TURN_OFF_REMAPPER", None)
+
+    def train(settings: Any, gradients: Any) -> Any:
+        moved = stock.train(settings, gradients)
+        wrong = settings.kind == fused and "TURN_OFF_REMAPPER" not in os.environ
+        return 1.05 * moved if wrong else moved
+
+    stock, *_ = forms = probe.forms()
+    planted = [replace(form, train=train) for form in forms]
+    if wrong_layers:
+        broken = {"dense": lambda x, kernel, bias: stock.dense(x, kernel, 0.99 * bias)}
+        planted[:2] = [replace(form, **broken) for form in planted[:2]]
+    assert probe.right_form(tuple(planted)) == layers
+    assert os.environ["TURN_OFF_REMAPPER"] == "1"
+
+
+def test_updates_that_are_wrong_in_every_form_are_no_result() -> None:
+    from dataclasses import replace
+
+    from bench_agent.engines.tensorflow import metal_probe as probe
+
+    stock, *_ = probe.forms()
+    never = replace(stock, train=lambda settings, gradients: np.full(256, np.nan, np.float32))
+    with pytest.raises(WrongResult, match="stock: the updates of RMSprop by inf"):
+        probe.right_form((never,))
 
 
 def test_the_switch_of_the_remapper_reaches_the_worker_and_the_result() -> None:

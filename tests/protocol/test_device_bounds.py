@@ -21,7 +21,12 @@ STATED = {
     "NVIDIA T4": (40, "7.5", 1590),
     "NVIDIA Tesla V100-SXM2-16GB": (80, "7.0", 1530),
     "NVIDIA GeForce RTX 3090": (82, "8.6", 1695),
+    "NVIDIA GH200 480GB": (132, "9.0", 1980),
     "NVIDIA GeForce RTX 4090": (128, "8.9", 2520),
+    "NVIDIA GeForce RTX 5050": (20, "12.0", 2572),
+    "NVIDIA GeForce RTX 5060 Ti": (36, "12.0", 2572),
+    "NVIDIA GeForce RTX 5080": (84, "12.0", 2617),
+    "NVIDIA GeForce RTX 5090": (170, "12.0", 2407),
 }
 # Model of Mac's chip, its GPU cores: float32 TFLOP/s of the table before formulas.
 APPLE = {
@@ -31,7 +36,11 @@ APPLE = {
     ("Apple M2", 10): 3.579,
     ("Apple M2 Max", 38): 13.6,
     ("Apple M2 Ultra", 76): 27.199,
+    ("Apple M3", 10): 3.579,
     ("Apple M3 Max", 40): 14.131,
+    ("Apple M4", 10): 4.040,
+    ("Apple M4 Pro", 20): 8.079,
+    ("Apple M5", 10): 4.454,
 }
 
 
@@ -81,11 +90,10 @@ def test_apples_peaks_follow_from_cores_and_clock(chip: tuple[str, int], teraflo
 @pytest.mark.parametrize(
     ("chip", "cores", "precision", "teraflops"),
     [
-        ("Apple M3", 10, "float32", 5.12),
+        ("Apple M3 Pro", 18, "float32", 9.216),
         ("Apple M3 Ultra", 80, "float32", 40.96),
-        ("Apple M4", 10, "float32", 5.12),
         ("Apple M4 Max", 40, "mixed_float16", 40.96),
-        ("Apple M5", 10, "float32", 5.12),
+        ("Apple M5 Max", 40, "float32", 20.48),
         ("Apple M5", 10, "mixed_float16", None),
         ("Apple M5", 10, "tf32", None),
         ("Apple M6", 10, "float32", None),
@@ -108,6 +116,32 @@ def test_the_formula_of_multiprocessors_gives_stated_peaks(name: str) -> None:
         halved = "GeForce" in name and precision != "float32"
         assert derived is not None
         assert stated / 1.02 <= derived <= stated * (2.02 if halved else 1.1)
+
+
+def test_a_peak_at_a_boost_clock_is_no_bound_of_a_card_that_runs_faster() -> None:
+    """A GeForce RTX 5090 at 2,850 MHz: 97 % of what its tensor cores can, above 1.1 peaks."""
+    name, measured = "NVIDIA GeForce RTX 5090", 0.97 * 209.5 * 2850 / 2407
+    told = {"cores": 170, "compute_capability": "12.0"}
+    bounds = [
+        gpu_bound("mixed_bfloat16", kind="cuda", name=name, maximum_clock_mhz=mhz, **told)
+        for mhz in (None, 2100, 2407, 3090)
+    ]
+    assert bounds == pytest.approx([209.5, 209.5, 209.5, 209.5 * 3090 / 2407])
+    assert bounds[0] is not None
+    assert bounds[-1] is not None
+    assert 1.1 * bounds[0] < measured < bounds[-1]
+
+
+def test_a_card_of_a_data_centre_has_the_stated_peak_at_any_clock() -> None:
+    card = {"cores": 132, "compute_capability": "9.0", "maximum_clock_mhz": 9000}
+    assert gpu_bound(kind="cuda", name="NVIDIA H100 NVL", **card) == 60
+
+
+def test_the_tensor_cores_of_a_gb10_are_bound_by_its_multiprocessors() -> None:
+    card = {"cores": 48, "compute_capability": "12.1", "maximum_clock_mhz": 3003}
+    assert gpu_bound(kind="cuda", name="NVIDIA GB10", **card) == 31
+    bound = gpu_bound("mixed_bfloat16", kind="cuda", name="NVIDIA GB10", **card)
+    assert bound == pytest.approx(48 * 1024 * 3.003e-3)
 
 
 def test_a_card_that_tells_too_little_has_no_bound() -> None:

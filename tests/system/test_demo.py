@@ -71,3 +71,22 @@ def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ra
     assert "no repeat was measured" in ran.stdout
     assert "mlx on cpu: 1 of 1 repeats failed" in ran.stdout
     assert ran.stderr.endswith("demo failed: nothing was measured\n")
+
+
+def test_a_run_that_does_not_begin_ends_with_the_page(demo: Callable[..., Ran]) -> None:
+    ran = demo("--framework", "no-such-framework")
+    assert ran.code == 1
+    assert "run ended with exit code 2 before its first repeat" in ran.stdout
+    assert "doctor --bundle" in ran.stdout
+
+
+@pytest.mark.parametrize("broken", ["TRAINMARK_DEMO", "BENCH_SERVER_KEYS_DIR"])
+def test_a_folder_that_cannot_be_used_is_named(
+    demo: Callable[..., Ran], tmp_path: Path, broken: str
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    ran = demo("--framework", "mlx", **{broken: str(file)})
+    assert ran.code == 1
+    assert ran.stderr.splitlines()[-1].startswith("demo failed: ")
+    assert "Traceback" not in ran.stderr

@@ -31,15 +31,25 @@ class Bound:
 
 def of_device(machine: Machine, device: Device, precision: Precision) -> Bound | None:
     """The bound of a device of this machine in a precision, or None if none is known."""
-    peak = peaks.peak_flops(hardware_name(machine, device), precision)
+    gpu = next((g for g in machine.gpus if (g.kind, g.index) == (device.kind, device.index)), None)
+    hardware = hardware_name(machine, device)
+    peak = peaks.peak_flops(hardware, precision)
     if peak is not None:
-        return Bound(peak, "the vendor's peak")
+        return _of_peak(peak, peaks.boost_mhz(hardware), gpu)
     if device.kind == "cpu":
         return _of_cpu(machine, precision)
-    gpu = next((g for g in machine.gpus if (g.kind, g.index) == (device.kind, device.index)), None)
     if gpu is None or not gpu.cores:
         return None
     return _of_metal(gpu, precision) if gpu.kind == "metal" else _of_cuda(gpu, precision)
+
+
+def _of_peak(peak: float, boost_mhz: float | None, gpu: Gpu | None) -> Bound:
+    """The vendor's peak. Where it holds at a boost clock, the cards run faster than that: then the
+    peak at the maximum clock that the driver reports."""
+    most_mhz = gpu.maximum_clock_mhz if gpu else None
+    if boost_mhz is None or most_mhz is None or most_mhz <= boost_mhz:
+        return Bound(peak, "the vendor's peak")
+    return Bound(peak * most_mhz / boost_mhz, f"the vendor's peak at {most_mhz:,} MHz")
 
 
 def _of_metal(gpu: Gpu, precision: Precision) -> Bound | None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,16 +29,22 @@ def peak_flops(hardware: str, precision: str) -> float | None:
         clock = gpus["clocks_mhz"].get(apple[1])
         known = clock and precision == "float32"
         return gpus["flops_a_cycle"] * int(apple[2]) * clock["mhz"] * 1e6 if known else None
-    stated = table()["hardware"]
-    matches = max(
-        (name for name in stated if hardware == name or hardware.startswith(f"{name} (")),
-        key=len,
-        default=None,
-    )
-    if matches is None:
-        return None
-    tera = stated[matches]["teraflops"].get(precision)
+    tera = _stated(hardware).get("teraflops", {}).get(precision)
     return None if tera is None else tera * 1e12
+
+
+def boost_mhz(hardware: str) -> float | None:
+    """The clock at which the peak of a hardware name holds, where its cards run faster; else
+    None."""
+    mhz: float | None = _stated(hardware).get("boost_mhz")
+    return mhz
+
+
+def _stated(hardware: str) -> Mapping[str, Any]:
+    """What the vendor states of a hardware name; empty if nothing is known."""
+    stated: Mapping[str, Mapping[str, Any]] = table()["hardware"]
+    matches = (name for name in stated if hardware == name or hardware.startswith(f"{name} ("))
+    return stated.get(max(matches, key=len, default=""), {})
 
 
 @cache

@@ -6,7 +6,7 @@ index: ``pip install bench-agent`` would install a stranger's package of that na
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 from importlib.util import find_spec
@@ -16,7 +16,9 @@ from packaging.requirements import Requirement
 
 CHECKOUT = Path(__file__).parents[4]
 CUDA_12_LIBRARY = "nvidia-cudnn-cu12"
-FOR_CUDA_13 = ("jax", "torch")
+# The agent's extras of each framework for an NVIDIA GPU, by the CUDA that they bring.
+FOR_CUDA_12 = {"tensorflow": "tensorflow-cuda", "mlx": "mlx-cuda"}
+FOR_CUDA_13 = {"jax": "jax-cuda", "torch": "torch"}
 
 
 @dataclass(frozen=True)
@@ -73,15 +75,28 @@ class Pip:
             return self.install("-c", str(constraints), "-e", str(shared), "-e", agent)
         return self.install(*dict.fromkeys(_requirements(extras)))
 
-    def install_framework(self, framework: str, *, cuda_12: bool) -> str:
-        """Install a framework; JAX and PyTorch beside CUDA 12 go into an environment of their own.
+    def install_framework(self, framework: str, *, cuda_12: bool) -> str | None:
+        """Install a framework. One environment has one CUDA, so JAX and PyTorch never go into one
+        with CUDA 12; None where that leaves no command.
 
         Args:
             cuda_12: this interpreter has the CUDA libraries that TensorFlow is built for.
         """
-        if cuda_12 and self.in_checkout and framework in FOR_CUDA_13:
-            return shlex.join(("make", "-C", str(self.checkout), "frameworks"))
-        return self.install_extras(framework)
+        if cuda_12 and framework in FOR_CUDA_13:
+            return self.environment_for_cuda_13()
+        return self.install_extras(*extras_for((framework,), cuda_12=cuda_12))
+
+    def install_cuda_13(self, framework: str, *, cuda_12: bool) -> str | None:
+        """Install the CUDA build of JAX or PyTorch, as :meth:`install_framework`."""
+        if cuda_12 or self.in_checkout:
+            return self.environment_for_cuda_13()
+        return self.replace((framework,), *_requirements((FOR_CUDA_13[framework],)))
+
+    def environment_for_cuda_13(self) -> str | None:
+        """Make the environment for CUDA 13 beside the agent's own; None outside of a checkout."""
+        if not self.in_checkout:
+            return None
+        return shlex.join(("make", "-C", str(self.checkout), "frameworks"))
 
     def install_agent(self) -> str | None:
         """Install this agent's sources; None outside of a checkout.
@@ -101,6 +116,17 @@ class Pip:
     @property
     def in_checkout(self) -> bool:
         return (self.checkout / "constraints.txt").is_file()
+
+
+def extras_for(frameworks: Iterable[str], *, cuda_12: bool) -> tuple[str, ...]:
+    """The agent's extras of those frameworks that one environment can hold.
+
+    Args:
+        cuda_12: it has the CUDA libraries that TensorFlow is built for.
+    """
+    if not cuda_12:
+        return tuple(frameworks)
+    return tuple(FOR_CUDA_12.get(name, name) for name in frameworks if name not in FOR_CUDA_13)
 
 
 def has_cuda_12() -> bool:

@@ -10,6 +10,8 @@ from .versions import at_least, release
 PLUGIN = "tensorflow-metal"
 NAMES = ("tensorflow", "tensorflow-macos")
 GOOD_PLUGIN = "1.2.0"
+# With "1" the plug-in fuses nothing; engines/tensorflow/metal_probe.py sets it.
+SWITCH = "TURN_OFF_REMAPPER"
 
 
 @dataclass(frozen=True)
@@ -88,13 +90,14 @@ def check_pair(software: Software, apple_silicon: bool) -> Iterator[Finding]:
 
 
 def check_probe(
-    layers: str | None, problem: str | None, software: Software = Software()
+    layers: str | None, problem: str | None, fuses: bool = True, software: Software = Software()
 ) -> Iterator[Finding]:
-    """Check that dense and convolution layers with a ReLU compute correctly on Metal.
+    """Check that layers and optimisers compute correctly on Metal.
 
     Args:
         layers: ``stock`` or ``safe``, the form a worker measured with; None if none was started.
         problem: why that worker failed, or None.
+        fuses: whether it let the plug-in fuse operations.
     """
     if problem is not None:
         wrong = problem.startswith("wrong result")
@@ -116,8 +119,16 @@ def check_probe(
             "and their results say layers=safe",
             "bench-agent run --preset smoke --framework mlx",
         )
+    elif not fuses:
+        yield Finding(
+            "metal-probe",
+            "warn",
+            f"{PLUGIN} fuses operations wrongly; runs switch that off, and their results say "
+            f"{SWITCH}=1",
+            "bench-agent run --preset smoke --framework mlx",
+        )
     else:
-        yield Finding("metal-probe", "ok", "stock layers compute correctly on Metal")
+        yield Finding("metal-probe", "ok", "layers and optimisers compute correctly on Metal")
 
 
 def _without_plugin(

@@ -25,6 +25,7 @@ from ..data.manifest import MANIFEST
 from ..machine import nvidia as driver
 from ..machine.text import file_text
 from ..run.worker_process import Limits, run_job, worker_command
+from .apple import SWITCH
 from .nvidia import Nvidia
 from .storage import DataSet, Folder, Secret
 
@@ -129,9 +130,9 @@ def answers(url: str) -> bool:
 
 def short_training(
     framework: str, kind: DeviceKind, logs: Path, python: str | None = None
-) -> tuple[str | None, str | None]:
-    """Train a small model for a second. Return the form of its layers, and the problem if it
-    failed.
+) -> tuple[str | None, str | None, bool]:
+    """Train a small model for a second. Return the form of its layers, the problem if it failed,
+    and whether Apple's plug-in may fuse operations.
 
     Args:
         python: the worker's interpreter; None for the agent's own.
@@ -154,8 +155,9 @@ def short_training(
     answer = run_job(job, log, limits=limits, command=worker_command(python))
     outcome = answer.outcome
     if isinstance(outcome, Failed):
-        return None, f"{outcome.kind.replace('_', ' ')} in phase {outcome.phase}"
-    return outcome.measurement.layers, None
+        return None, f"{outcome.kind.replace('_', ' ')} in phase {outcome.phase}", True
+    settings = answer.environment.settings if answer.environment else {}
+    return outcome.measurement.layers, None, settings.get(SWITCH) != "1"
 
 
 def nvidia(gpus: Sequence[Gpu]) -> Nvidia:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ..base.install_hints import Pip
+from ..base.install_hints import Pip, extras_for, has_cuda_12
 from .finding import Finding
 from .fixes import system_package
 from .software import CUDA_12, CUDA_13, Software
@@ -50,11 +50,12 @@ def check_frameworks(frameworks: Mapping[str, FrameworkProbe]) -> Iterator[Findi
                 reinstall(name, seen.software),
             )
     if not usable:
+        extras = extras_for(frameworks or ("mlx",), cuda_12=has_cuda_12())
         yield Finding(
             "frameworks",
             "fail",
             "no framework works here, so nothing can be measured",
-            Pip().install_extras(*(frameworks or ("mlx",))),
+            Pip().install_extras(*extras),
         )
 
 

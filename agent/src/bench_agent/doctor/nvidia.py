@@ -1,8 +1,9 @@
 """Check the NVIDIA driver, and the frameworks' CUDA builds."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ..base.install_hints import FOR_CUDA_13
 from .finding import Finding
 from .frameworks import FrameworkProbe
 from .software import CUDA_12, CUDA_13, Software
@@ -161,6 +162,29 @@ def check_cuda_mlx(nvidia: Nvidia, seen: FrameworkProbe | None) -> Iterator[Find
             "MLX is a build without GPU",
             pip.replace(("mlx-cpu", "mlx"), f"mlx[{cuda}]{pin}"),
         )
+
+
+def check_cuda_others(
+    nvidia: Nvidia, frameworks: Mapping[str, FrameworkProbe]
+) -> Iterator[Finding]:
+    """Check that JAX and PyTorch see the GPU if the driver works: their CPU builds do not."""
+    if not _usable(nvidia):
+        yield Finding("cuda", "skip", "no NVIDIA driver with a visible GPU")
+        return
+    for name in FOR_CUDA_13:
+        seen = frameworks.get(name, FrameworkProbe(installed=False))
+        if not seen.devices:
+            yield Finding(f"cuda.{name}", "skip", f"{name} is not installed or cannot be used")
+        elif "cuda" in seen.devices:
+            yield Finding(f"cuda.{name}", "ok", f"{name} sees the NVIDIA GPU")
+        else:
+            software = seen.software
+            yield Finding(
+                f"cuda.{name}",
+                "warn",
+                f"{name} runs on the CPU only",
+                software.pip.install_cuda_13(name, cuda_12=software.cuda == CUDA_12),
+            )
 
 
 def _usable(nvidia: Nvidia) -> bool:

@@ -174,11 +174,12 @@ class Surroundings:
         return {item.name: diagnose.answers(item.url) for item in self.data_sets if item.missing}
 
     @cached_property
-    def metal_probe(self) -> tuple[str | None, str | None]:
-        """Form of the layers in a short training on Metal, and its problem, if any."""
+    def metal_probe(self) -> tuple[str | None, str | None, bool]:
+        """Form of the layers in a short training on Metal, its problem, if any, and whether the
+        plug-in may fuse operations."""
         tensorflow = self.frameworks.get("tensorflow")
         if tensorflow is None or "metal" not in tensorflow.devices:
-            return None, None
+            return None, None, True
         return diagnose.short_training(
             "tensorflow", "metal", self.logs, tensorflow.software.pip.python
         )

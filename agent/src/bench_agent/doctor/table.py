@@ -58,6 +58,7 @@ CHECKS: tuple[Check, ...] = (
         "cuda-mlx",
         lambda s: nvidia.check_cuda_mlx(s.nvidia, s.frameworks.get("mlx")),
     ),
+    Check("cuda", lambda s: nvidia.check_cuda_others(s.nvidia, s.frameworks)),
     Check("self-test", lambda s: deep.check_self_tests(s.self_tests, s.environ)),
     Check("data", lambda s: storage.check_data(s.data_sets, s.reachable)),
     Check("server", lambda s: network.check_server(s.answer)),

@@ -105,7 +105,8 @@ def _merged(framework: str, used: list[Probe]) -> Probe:
 def absent(framework: str) -> Probe:
     """The answer of a framework that no interpreter has."""
     hint = Pip().install_framework(framework, cuda_12=has_cuda_12())
-    problem = f"not installed: {hint}"
+    where = hint or "needs an environment of its own, because this one has CUDA 12"
+    problem = f"not installed: {where}"
     return Probe(devices=(), environment=None, problem=problem)
 
 

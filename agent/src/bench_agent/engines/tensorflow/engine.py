@@ -136,7 +136,7 @@ class TensorFlow:
         mixed = cell.precision.startswith("mixed_")
         keras.mixed_precision.set_dtype_policy(cell.precision if mixed else "float32")
         with tf.device(self._place):
-            layers = self._right_layers(cell.device.kind)
+            layers = self._right_layers(cell)
             model = keras_model.build(workload, weights, safe=layers == "safe")
             if cell.recipe != "tuned":
                 return FitSession(
@@ -160,13 +160,14 @@ class TensorFlow:
                 fused_updates=cell.device.kind != "metal",
             )
 
-    def _right_layers(self, kind: DeviceKind) -> Literal["stock", "safe"]:
-        if kind != "metal":
+    def _right_layers(self, cell: Cell) -> Literal["stock", "safe"]:
+        if cell.device.kind != "metal":
             return "stock"
         if self._layers is None:
             from . import metal_probe
 
-            self._layers = metal_probe.right_form(metal_probe.forms())
+            forms = metal_probe.forms(tuned=cell.recipe == "tuned")
+            self._layers = metal_probe.right_form(forms)
         return self._layers
 
 
