@@ -9,15 +9,17 @@ from pathlib import Path
 from secrets import token_hex
 
 import httpx
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from tests.fakes import results
 from tests.fakes.live import NO_LIMITS, running_server
 from tests.fakes.speed_prover import Prover, bfloat16, tf32
-from tests.fakes.speed_runs import Run, invented_states
+from tests.fakes.speed_runs import JSON, PATH, Run, invented_states
 
 from bench_agent.worker.speed_run import States
 from bench_protocol import speed_run
 from bench_server.db import migrate
 from bench_server.db.store import open_engine
+from bench_server.ingest.speed_runs import UNPROVEN
 
 from . import Line
 
@@ -25,6 +27,8 @@ SETTINGS = NO_LIMITS | {
     "BENCH_SERVER_RECOMPUTE": "yes",
     "BENCH_SERVER_WITNESS_RUNS_A_DAY": "100",
 }
+# Each prover has a key of its own, because a key may not have many runs that are not proven.
+HONEST, LEAVING, *PROVERS = (results.private_key(seed) for seed in range(1, 9))
 SEGMENTS = speed_run.LEAST_SEGMENTS
 MANY_SEGMENTS, GUESSED = 20, (3, 7, 12, 18)
 STEPS_LEFT = speed_run.STEPS * 4 // 5
@@ -43,16 +47,18 @@ def witnessed(folder: Path) -> Iterator[Line]:
         running_server(database, folder, **SETTINGS) as address,
         httpx.Client(base_url=address, timeout=60) as http,
     ):
-        key = results.enrollment()
-        http.post("/api/v1/keys", content=key, headers={"Content-Type": "application/json"})
-        honest = _trained(http, lambda run: Prover(run.seed).states(SEGMENTS))
+        for key in (HONEST, LEAVING, *PROVERS):
+            content = results.enrollment(key)
+            http.post("/api/v1/keys", content=content, headers=JSON).raise_for_status()
+        honest = _trained(http, lambda run: Prover(run.seed).states(SEGMENTS), HONEST)
         said = _judged(honest)
         yield Line("none: an honest prover in float32", *_outcome(said, "witnessed"))
         size = http.get("/api/v1/log").json()["size"]
-        for attack, train in _provers(honest.states).items():
-            said = _judged(_trained(http, train))
+        for key, (attack, train) in zip(PROVERS, _provers(honest.states).items(), strict=True):
+            said = _judged(_trained(http, train, key))
             yield Line(attack, *_outcome(said, "refuted"))
         yield from _other_roots(http, honest)
+        yield _left_and_tried_again(http)
         grown = http.get("/api/v1/log").json()["size"] - size
         yield Line("the same: what the log states", f"{grown} statements", grown == 0)
 
@@ -84,9 +90,9 @@ def _guessed(run: Run) -> States:
     return states
 
 
-def _trained(http: httpx.Client, train: Train) -> Run:
+def _trained(http: httpx.Client, train: Train, key: Ed25519PrivateKey) -> Run:
     """A run that is sent whole."""
-    run = Run(http)
+    run = Run(http, key)
     run.begin()
     run.states = train(run)
     return run.send()
@@ -120,3 +126,19 @@ def _other_roots(http: httpx.Client, honest: Run) -> Iterator[Line]:
         said = answer.json()
         outcome = f"{answer.status_code} {said['code']}: {said['detail']}"
         yield Line(attack, outcome, said["code"] == code)
+
+
+def _left_and_tried_again(http: httpx.Client) -> Line:
+    """A prover whose draw would betray it sends nothing, and begins again."""
+    states = invented_states(SEGMENTS)
+    for _ in range(UNPROVEN):
+        run = Run(http, LEAVING, states)
+        run.begin()
+        run.commit()
+    answer = http.post(PATH, content=Run(http, LEAVING).start(), headers=JSON)
+    said = answer.json()
+    return Line(
+        f"{UNPROVEN} runs left because of their draw, and another one",
+        f"{answer.status_code} {said.get('code', 'begun')}: {said.get('detail', '')}",
+        said.get("code") == "too_many_requests",
+    )

@@ -85,6 +85,16 @@ def test_the_public_job_shows_nothing(run: Callable[..., Ended], tmp_path: Path)
     ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
     assert ended.exit_code == 0, ended.output
     assert "its traces: unverified: the public job" in ended.output
+    assert "does not show that this key ran this job" in ended.output
+
+
+def test_a_failed_repeat_shows_nothing(run: Callable[..., Ended], tmp_path: Path) -> None:
+    home = Home(tmp_path / "agent")
+    key = load_or_create_key(home)
+    made = results.make_failure(key=key)
+    ended = run(str(put(Outbox(home.outbox), made, key).path), "--recompute")
+    assert ended.exit_code == 0, ended.output
+    assert "does not show that this key ran this job" in ended.output
 
 
 @pytest.mark.parametrize(("factor", "status"), [(1.0, 0), (1.000_01, 1)])

@@ -8,8 +8,10 @@ import pytest
 from sqlmodel import col, delete, select
 from tests.fakes import results, trusted
 from tests.fakes.authority import AUTHORITY
+from tests.fakes.client import Poster
 from tests.fakes.integrity import audited
 from tests.fakes.projected import project, settle
+from tests.fakes.said import rotated
 from tests.fakes.seeding import invented
 
 from bench_protocol import envelope, recomputation
@@ -324,6 +326,15 @@ def test_the_budget_is_of_a_day_and_a_key(post: object, store: Store) -> None:
         assert jobs.spent_seconds(session, key_id, midnight) == 3
         assert jobs.spent_seconds(session, key_id, midnight + timedelta(days=1)) == 0
         assert jobs.spent_seconds(session, "0" * 64, midnight) == 0
+
+
+def test_a_rotated_key_has_no_other_budget(post: Poster, store: Store) -> None:
+    send_runs(store, 1)
+    worker(store, budget_seconds=3, seconds=1.0).drain()
+    assert rotated(post, 1, 2).status_code == 201
+    with store.reading() as session:
+        for key in (results.private_key(), results.private_key(2)):
+            assert jobs.spent_seconds(session, results.key_id(key), NOW.replace(hour=0)) == 3
 
 
 def test_a_tenth_is_drawn() -> None:

@@ -1,7 +1,10 @@
 """Witnessed runs: clocks, roots, draws, uploads, judgement, statements, what pages show."""
 
+import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -22,6 +25,8 @@ from bench_protocol.scheduler import SchedulerProblem
 from bench_protocol.speed_run import OpenedState
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, OpenedSegment, SpeedRunRow, WitnessedSpeed
+from bench_server.errors import TooManyRequests
+from bench_server.ingest import speed_runs as ingest
 from bench_server.projection.reindex import reindex
 from bench_server.recompute.speed_runs import Judge
 from bench_server.settings import Settings
@@ -270,6 +275,88 @@ def test_a_key_has_some_runs_a_day(app: FastAPI, post: Poster, http: TestClient)
     answer = http.post(PATH, content=Run(http).start(), headers=JSON)
     assert answer.status_code == 429
     assert answer.headers["retry-after"]
+
+
+def test_a_rotated_key_has_no_other_runs(app: FastAPI, post: Poster, http: TestClient) -> None:
+    app.state.settings = Settings(witness_runs_a_day=1)
+    Run(http).begin()
+    assert rotated(post, 1, 2).status_code == 201
+    answer = http.post(PATH, content=Run(http, results.private_key(2)).start(), headers=JSON)
+    assert answer.status_code == 429
+    assert answer.json()["detail"] == "a key may begin 1 witnessed runs a day"
+
+
+def leave(store: Store, run: Run) -> None:
+    """The prover dislikes the draw and sends no segment."""
+    run.begin()
+    run.commit()
+
+
+def refute(store: Store, run: Run) -> None:
+    run.whole()
+    assert judge(store, 1.0)
+
+
+@pytest.mark.parametrize("fail", [leave, refute])
+def test_a_key_cannot_try_until_the_draw_spares_it(
+    store: Store, post: Poster, http: TestClient, fail: Callable[[Store, Run], None]
+) -> None:
+    begun = Run(http)
+    begun.begin()
+    for _ in range(ingest.UNPROVEN):
+        fail(store, Run(http))
+    # Neither a further run, nor the draw of one that began before.
+    for answer in (http.post(PATH, content=Run(http).start(), headers=JSON), begun.send_root()):
+        assert answer.status_code == 429
+        assert "not proven" in answer.json()["detail"]
+    with store.reading() as session:
+        assert session.get_one(SpeedRunRow, begun.id).root is None
+
+
+def test_proven_runs_are_no_failures(store: Store, post: Poster, http: TestClient) -> None:
+    for _ in range(ingest.UNPROVEN + 1):
+        Run(http).whole()
+        assert judge(store)
+    leave(store, Run(http))
+    Run(http).whole()
+
+
+@pytest.fixture
+def slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start takes long enough that others come meanwhile."""
+
+    require_room = ingest._require_room
+
+    def slowly(*arguments: Any) -> None:
+        require_room(*arguments)
+        time.sleep(0.1)
+
+    monkeypatch.setattr(ingest, "_require_room", slowly)
+
+
+@pytest.mark.usefixtures("slow")
+def test_starts_at_once_have_one_beacon(store: Store, run: Run) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        begun = pool.map(lambda _: started(store, run, 12), range(8))
+        assert len({one.beacon for one in begun}) == 1
+
+
+@pytest.mark.usefixtures("slow")
+def test_starts_at_once_are_counted(store: Store, post: Poster, http: TestClient) -> None:
+    def attempt(run: Run) -> bool:
+        try:
+            started(store, run, 1)
+        except TooManyRequests:
+            return False
+        return True
+
+    runs = [Run(http) for _ in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, runs)) == 1
+
+
+def started(store: Store, run: Run, a_day: int) -> ingest.Begun:
+    return ingest.begin(run.start(), store, run.origin, NOW, a_day)
 
 
 def test_storage_is_bounded(

@@ -36,7 +36,8 @@ SETTINGS = NO_LIMITS.model_copy(update={"witness_openings": OPENINGS, "witness_r
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Iterator[Scene]:
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    monkeypatch.setattr("bench_server.ingest.speed_runs.UNPROVEN", RUNS + 1)
     with loopback.scene(f"sqlite:///{tmp_path / 'server.db'}", SETTINGS) as made:
         made.enroll(results.private_key())
         yield made

@@ -144,7 +144,8 @@ class Settings(BaseSettings):
         default=12,
         ge=0,
         le=1000,
-        description="witnessed runs that a key may begin in 24 hours, at most 1000; 0 for none",
+        description="witnessed runs that a key and its rotations may begin in 24 hours, at most "
+        "1000; 0 for none",
     )
     origin: str = Field(
         default=DEFAULT_ORIGIN,

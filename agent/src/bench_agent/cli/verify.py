@@ -100,13 +100,16 @@ def verify(
     _say(compared)
     _say_what_it_shows(statements, bundle)
     logged = ", unaltered and logged" if verified.log_index is not None else " and unaltered"
-    meaning = (
-        "None of that shows that it is true."
-        if not recompute
-        else "Recomputation shows that this key ran this job, not how fast or on what."
-    )
-    say(shown, f"It is signed{logged}. {meaning}")
+    say(shown, f"It is signed{logged}. {_meaning(compared, recompute)}")
     _require_right(compared)
+
+
+def _meaning(compared: "list[Compared]", recompute: bool) -> str:
+    if not recompute:
+        return "None of that shows that it is true."
+    if any(item.trains and item.kind == "conformant" for item in compared):
+        return "Recomputation shows that this key ran this job, not how fast or on what."
+    return "Recomputation does not show that this key ran this job."
 
 
 def _say_what_it_shows(

@@ -37,11 +37,13 @@ NAMES: dict[Purpose, str] = {
 
 @dataclass(frozen=True)
 class Compared:
-    """One comparison: what was compared, its outcome, a sentence for people."""
+    """One comparison: what was compared, its outcome, a sentence for people. ``trains``: whether it
+    is of a result's seeded traces, which show a training where they conform."""
 
     what: str
     kind: Literal["conformant", "wrong_result", "unverified"]
     sentence: str
+    trains: bool = False
 
 
 def of_result(result: Result) -> Iterator[Compared]:
@@ -56,7 +58,7 @@ def of_result(result: Result) -> Iterator[Compared]:
         known = {job.key: _known(job) for job in recomputation.jobs(result) if _is_trace(job)}
         found = recomputation.verdict(result, known, result.machine.cpu.architecture)
         if found is not None:
-            yield Compared(f"its traces, {origin}", found.kind, found.reason)
+            yield Compared(f"its traces, {origin}", found.kind, found.reason, trains=True)
     yield from _session(result, origin)
 
 

@@ -6,7 +6,7 @@ the transaction that logs the event, because the next result depends on it.
 
 import hashlib
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import TypeAdapter, ValidationError
 from sqlalchemy import Row
 from sqlmodel import Session, col, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from bench_protocol import acts, envelope, keys, statement
 from bench_protocol.acts import Label, Revocation, Rotation
@@ -57,6 +58,23 @@ def unknown_key(key_id: str) -> UnknownKey:
         field="signatures.keyid",
         hint="POST /api/v1/keys enrolls it (bench-agent enroll)",
     )
+
+
+def rotations(key_id: str) -> SelectOfScalar[str]:
+    """The ids of a key and of all keys that it was rotated from or to; none of an unknown key."""
+    first = select(SigningKey.first_key_id).where(SigningKey.key_id == key_id).scalar_subquery()
+    return select(SigningKey.key_id).where(col(SigningKey.first_key_id) == first)
+
+
+def lock_rotations(session: Session, key_id: str) -> Sequence[str]:
+    """:func:`rotations`, locked until the transaction ends: who locks one of them waits.
+
+    Raises:
+        UnknownKey: it is not enrolled.
+    """
+    first = key_with_id(session, key_id).first_key_id
+    session.get_one(SigningKey, first, with_for_update={"key_share": True})
+    return session.exec(rotations(key_id)).all()
 
 
 def require_active(session: Session, key_id: str) -> SigningKey:

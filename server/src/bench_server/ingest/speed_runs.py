@@ -5,11 +5,13 @@ needs no signature of its own.
 """
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
 from sqlmodel import Session, col, delete, func, select
+from sqlmodel.sql.expression import SelectOfScalar
 
 from bench_protocol import acts, envelope, speed_run, strict_json
 from bench_protocol.errors import BadSignature, InvalidEnvelope, InvalidField
@@ -23,6 +25,9 @@ from . import key_registry
 # From R0 until the last opened segment is here.
 LASTS = timedelta(minutes=15)
 KEPT = timedelta(days=1)
+# Runs of a key in 24 hours whose root is here and which were not witnessed. A prover that sees the
+# draw can abandon a run that it would refute, and try again.
+UNPROVEN = 2
 # Runs whose opened segments may be stored at once: about 14 MB each at eight openings.
 MOST_AT_ONCE = 32
 RETRY_SECONDS = 60
@@ -65,19 +70,22 @@ def begin(raw: bytes, store: Store, origin: str, now: datetime, a_day: int) -> B
 
     Args:
         now: R0; before the beacon is drawn.
-        a_day: witnessed runs that a key may begin in 24 hours.
+        a_day: witnessed runs that a key and those of its rotations may begin in 24 hours.
 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
-        TooManyRequests: the key has begun its runs, or too many runs are stored.
+        TooManyRequests: the key has begun its runs, ``UNPROVEN`` of them were not witnessed, or too
+            many runs are stored.
     """
     with store.writing() as session:
         start = _signed(session, raw, speed_run.START_PAYLOAD_TYPE, SpeedRunStart, origin)
+        chain = key_registry.lock_rotations(session, start.key_id)
         row = session.get(SpeedRunRow, start.challenge)
         if row is None:
             _require_fresh(session, start, now)
             _clean(session, now)
-            _require_room(session, start.key_id, now, a_day)
+            _require_room(session, chain, now, a_day)
+            _require_proven(session, chain, now)
             row = SpeedRunRow(
                 challenge_id=start.challenge,
                 key_id=start.key_id,
@@ -104,14 +112,17 @@ def commit(raw: bytes, store: Store, origin: str, now: datetime, openings: int) 
     Raises:
         ProtocolError: one of its kinds, naming what is wrong.
         Conflict: the run has another root.
+        TooManyRequests: ``UNPROVEN`` runs of the key were not witnessed.
     """
     with store.writing() as session:
         said = _signed(session, raw, speed_run.ROOT_PAYLOAD_TYPE, SpeedRunRoot, origin)
+        chain = key_registry.lock_rotations(session, said.key_id)
         row = _run(session, said.challenge, lock=True)
         if (row.key_id, row.beacon) != (said.key_id, said.beacon):
             raise InvalidField("the beacon is not this run's", field="beacon")
         if row.root is None:
             _require_open(row, now)
+            _require_proven(session, chain, now)
             opened = speed_run.drawn(said.root, row.draw, said.segments, openings)
             row.root, row.segments, row.committed_at = said.root, said.segments, now
             row.commitment = acts.payload(said).decode()
@@ -217,19 +228,35 @@ def _require_fresh(session: Session, start: SpeedRunStart, now: datetime) -> Non
         raise InvalidField("the challenge has expired", field="challenge")
 
 
-def _require_room(session: Session, key_id: str, now: datetime, a_day: int) -> None:
-    since = now - KEPT
-    mine = select(func.count()).where(
-        SpeedRunRow.key_id == key_id, col(SpeedRunRow.begun_at) > since
-    )
-    if session.exec(mine).one() >= a_day:
-        raise TooManyRequests("a key", f"{a_day} witnessed runs a day", 3600)
+def _require_room(session: Session, chain: Sequence[str], now: datetime, a_day: int) -> None:
+    if session.exec(_begun(chain, now)).one() >= a_day:
+        raise TooManyRequests("a key may begin", f"{a_day} witnessed runs a day", 3600)
     unjudged = select(func.count()).where(
         col(SpeedRunRow.outcome).is_(None),
         col(SpeedRunRow.complete) | (col(SpeedRunRow.expires_at) >= now),
     )
     if session.exec(unjudged).one() >= MOST_AT_ONCE:
-        raise TooManyRequests("all keys", f"{MOST_AT_ONCE} witnessed runs at once", RETRY_SECONDS)
+        raise TooManyRequests(
+            "this server holds", f"{MOST_AT_ONCE} witnessed runs at a time", RETRY_SECONDS
+        )
+
+
+def _require_proven(session: Session, chain: Sequence[str], now: datetime) -> None:
+    unproven = _begun(chain, now).where(
+        col(SpeedRunRow.root).is_not(None),
+        col(SpeedRunRow.complete).is_(False) | (col(SpeedRunRow.outcome) == "refuted"),
+    )
+    if session.exec(unproven).one() >= UNPROVEN:
+        raise TooManyRequests(
+            "a key may have", f"{UNPROVEN} witnessed runs a day that are not proven", 3600
+        )
+
+
+def _begun(chain: Sequence[str], now: datetime) -> SelectOfScalar[int]:
+    """Number of runs that keys have begun in 24 hours."""
+    return select(func.count()).where(
+        col(SpeedRunRow.key_id).in_(chain), col(SpeedRunRow.begun_at) > now - KEPT
+    )
 
 
 def _clean(session: Session, now: datetime) -> None:

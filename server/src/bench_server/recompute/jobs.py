@@ -21,6 +21,7 @@ from ..db.lists import among
 from ..db.store import Store
 from ..db.tables import LogEntry, RecomputeJob, table_of
 from ..db.upsert import insert_new
+from ..ingest.key_registry import rotations
 
 # A worker that was killed keeps its job for so long. Jobs take seconds; on a busy machine, at the
 # lowest priority, minutes.
@@ -140,9 +141,9 @@ def pending(session: Session) -> int:
 
 
 def spent_seconds(session: Session, key_id: str, since: datetime) -> float:
-    """Processor seconds that the jobs of a key have cost."""
+    """Processor seconds that the jobs of a key, and of those of its rotations, have cost."""
     query = select(func.sum(_JOBS.c.processor_seconds)).where(
-        _JOBS.c.key_id == key_id, _JOBS.c.settled_at >= since
+        _JOBS.c.key_id.in_(rotations(key_id)), _JOBS.c.settled_at >= since
     )
     return float(session.connection().scalar(query) or 0.0)
 
