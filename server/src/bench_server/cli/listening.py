@@ -3,13 +3,15 @@
 import contextlib
 import socket
 import sys
+import time
 from threading import Event, Thread
 
 # Each of several server processes binds a socket of its own.
 OWN_SOCKETS = sys.platform == "linux"
 RETRY_SECONDS = 1
 BACKLOG = 2048
-# How long a client may take for its request: the application waits for it at the handover.
+# How long a client may take for its request, and to leave: the application waits for it at the
+# handover.
 CLIENT_SECONDS = 0.2
 BODY = (
     b'{"type":"urn:trainmark:problem:starting","title":"Service Unavailable","status":503,'
@@ -90,5 +92,6 @@ def _refuse(bound: socket.socket) -> None:
         client.sendall(ANSWER)
         # What is left unread would make the system discard the answer.
         client.shutdown(socket.SHUT_WR)
-        while client.recv(65_536):
+        ends = time.monotonic() + CLIENT_SECONDS
+        while client.recv(65_536) and time.monotonic() < ends:
             pass

@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 from .client_networks import network
 from .problems import problem
 
-# A body may take longer than its deadline as long as it comes at this rate.
+# A body or an answer may take longer than its deadline as long as it comes or is read at this rate.
 LEAST_BYTES_A_SECOND = 1024
 RETRY_SECONDS = 5
 
@@ -30,7 +30,7 @@ class Limits(NamedTuple):
 
     ``header_seconds``: until a request's headers are complete, from the connection's first moment
     or the request's first byte. ``body_seconds``: the period in which a body must have come whole,
-    or at ``LEAST_BYTES_A_SECOND``; also how long a client may read nothing of its answer.
+    or at ``LEAST_BYTES_A_SECOND``; an answer must be read as fast, once the system's buffers are full.
     ``per_address`` and ``total``: connections at once, in this process. ``proxies``: addresses
     without a limit of their own.
     """
@@ -148,12 +148,22 @@ class BoundedProtocol(HttpToolsProtocol):
         self._reading = None
         super().on_message_complete()
 
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing():
+            self._expect_reading()
+
+    def timeout_keep_alive_handler(self) -> None:
+        super().timeout_keep_alive_handler()
+        self._expect_reading()
+
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._writing = self.loop.call_later(self._limits.body_seconds, self.transport.abort)
+        self._expect_reading()
 
     def resume_writing(self) -> None:
-        self._stop(self._writing)
+        if not self.transport.is_closing():  # else the rest of the answer has the deadline
+            self._stop(self._writing)
         super().resume_writing()
 
     @property
@@ -166,6 +176,22 @@ class BoundedProtocol(HttpToolsProtocol):
     def _expect(self, seconds: float, late: Callable[[], None]) -> None:
         self._stop(self._reading)
         self._reading = self.loop.call_later(seconds, late)
+
+    def _expect_reading(self) -> None:
+        """Cut the connection unless the client reads what is left of its answer."""
+        unread_bytes = self.transport.get_write_buffer_size()
+        if not unread_bytes:
+            return
+
+        def late() -> None:
+            read_bytes = unread_bytes - self.transport.get_write_buffer_size()
+            if read_bytes >= self._limits.body_seconds * LEAST_BYTES_A_SECOND:
+                self._expect_reading()
+            else:
+                self.transport.abort()
+
+        self._stop(self._writing)
+        self._writing = self.loop.call_later(self._limits.body_seconds, late)
 
     @staticmethod
     def _stop(timer: TimerHandle | None) -> None:
@@ -186,6 +212,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._expect(seconds, self._late_body)
         elif self.cycle.response_started:
             self.transport.close()
+            self._expect_reading()
         else:
             self._refuse_late("body", seconds)
 
