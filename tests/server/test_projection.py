@@ -238,7 +238,10 @@ def test_a_request_waits_until_the_result_is_projected(unprojected: Poster, stor
         time.sleep(0.2)
         assert not waiting.done()
         project(store)
-        assert waiting.result(FOREVER_SECONDS).json()["status"] == "measured"
+        answer = waiting.result(FOREVER_SECONDS)
+    assert answer.json()["status"] == "measured"
+    # A client that names these entries in its next question is answered with the result.
+    assert answer.headers["trainmark-as-of"] == str(len(KEYS) + 1)
     assert unprojected.http.get(f"{address}?wait=31").status_code == 422
 
 
