@@ -23,6 +23,7 @@ from bench_server.db.store import Store
 from bench_server.db.tables import LogCheckpoint, LogEntry, LogNode
 from bench_server.log import writer
 from bench_server.log.server_keys import KeysProblem, load_authority, new_authority
+from bench_server.web.routes import deps
 
 NDJSON = {"Content-Type": "application/x-ndjson"}
 
@@ -174,6 +175,20 @@ def test_a_batch_has_a_limit(post: Poster) -> None:
     line = b'"' + b"a" * (1024 * 1024) + b'"\n'
     answer = post.http.post("/api/v1/results", content=line * 17, headers=NDJSON)
     assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+
+
+def test_a_batch_has_a_limit_of_lines(post: Poster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """16 MiB of lines of one byte would cost gigabytes of memory and minutes."""
+    shortest = len(results.sealed(results.make_failure(witness=False)))
+    assert deps.BATCH_MAX_LINES * shortest > deps.BATCH_MAX_BYTES
+    answer = post.http.post(
+        "/api/v1/results", content=b"1\n" * (deps.BATCH_MAX_LINES + 1), headers=NDJSON
+    )
+    assert (answer.status_code, answer.json()["code"]) == (413, "body_too_large")
+    assert answer.json()["detail"] == "the body has 10,001 lines, the limit is 10,000"
+    monkeypatch.setattr(deps, "BATCH_MAX_LINES", 3)
+    answer = post.http.post("/api/v1/results", content=b"1\n" * 3, headers=NDJSON)
+    assert (answer.status_code, len(answer.text.splitlines())) == (207, 3)
 
 
 def test_one_checkpoint_for_a_size(post: Poster, store: Store) -> None:

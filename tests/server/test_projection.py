@@ -238,7 +238,10 @@ def test_a_request_waits_until_the_result_is_projected(unprojected: Poster, stor
         time.sleep(0.2)
         assert not waiting.done()
         project(store)
-        assert waiting.result(FOREVER_SECONDS).json()["status"] == "measured"
+        answer = waiting.result(FOREVER_SECONDS)
+    assert answer.json()["status"] == "measured"
+    # A client that names these entries in its next question is answered with the result.
+    assert answer.headers["trainmark-as-of"] == str(len(KEYS) + 1)
     assert unprojected.http.get(f"{address}?wait=31").status_code == 422
 
 
@@ -315,6 +318,25 @@ def test_an_entry_that_cannot_be_applied_stops_the_projector_there(
     repair()
     project(store)
     assert http.get("/readyz").json() == {"status": "ok", "entries": 8, "projected": 8}
+
+
+def test_an_error_at_an_entry_that_is_no_longer_the_next_one_stops_nothing(
+    unprojected: Poster, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A reindex that begins meanwhile is not stopped at an entry that has no fault."""
+    project(store)
+    unprojected.made()
+
+    def failing(*_: Any) -> None:
+        reindex.clear(store)
+        raise ArithmeticError("no such number")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(projector, "read_batch", failing)
+        assert Projector(store).step() == 0
+    with store.reading() as session:
+        assert position.read(session.connection()) == (0, None)
+    project(store)
 
 
 def test_a_batch_is_applied_whole_or_not_at_all(

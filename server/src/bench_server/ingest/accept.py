@@ -8,7 +8,7 @@ another result is read or written here: the projector applies the log's entries 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, or_, select, update
 from sqlmodel import Session
@@ -25,6 +25,8 @@ from ..errors import Conflict, Gone, NotReady
 from ..log import reader, writer
 from ..log.server_keys import Authority
 from . import challenges, columns, key_registry, submission_checks
+from .challenges import StoredChallenge
+from .key_registry import KeyStatus
 from .verdicts import CheckVerdict
 
 Given = TypeVar("Given")
@@ -139,8 +141,8 @@ class Batch:
     """What the database holds of the keys, challenges and withdrawals that a batch names."""
 
     origin: str
-    keys: Mapping[str, Any]
-    challenges: Mapping[str, Any]
+    keys: Mapping[str, KeyStatus]
+    challenges: Mapping[str, StoredChallenge]
     withdrawn: frozenset[str]
 
     @classmethod
@@ -151,8 +153,11 @@ class Batch:
         issued = connection.execute(CHALLENGES, {"ids": list(named)}) if named else ()
         return cls(
             origin,
-            {row.key_id: row for row in connection.execute(KEYS, {"ids": list(key_ids)}).all()},
-            {row.id: row for row in issued},
+            {
+                row.key_id: KeyStatus._make(row)
+                for row in connection.execute(KEYS, {"ids": list(key_ids)})
+            },
+            {row.id: StoredChallenge._make(row) for row in issued},
             frozenset(connection.scalars(WITHDRAWN, {"digests": digests})),
         )
 
@@ -219,10 +224,10 @@ def _refused_by(connection: Connection, row: Mapping[str, object]) -> StoredSubm
 # Statements of every batch, built once.
 SUBMISSIONS = table_of(Submission)
 _KEYS, _CHALLENGES, _WITHDRAWN = map(table_of, (SigningKey, Challenge, Withdrawn))
-KEYS = select(_KEYS.c.key_id, _KEYS.c.status, _KEYS.c.revoked_reason).where(
-    among(_KEYS.c.key_id, "ids")
+KEYS = select(*(_KEYS.c[name] for name in KeyStatus._fields)).where(among(_KEYS.c.key_id, "ids"))
+CHALLENGES = select(*(_CHALLENGES.c[name] for name in StoredChallenge._fields)).where(
+    among(_CHALLENGES.c.id, "ids")
 )
-CHALLENGES = select(_CHALLENGES).where(among(_CHALLENGES.c.id, "ids"))
 USED = update(_CHALLENGES).where(among(_CHALLENGES.c.id, "ids")).values(used=True)
 WITHDRAWN = select(_WITHDRAWN.c.payload_sha256).where(among(_WITHDRAWN.c.payload_sha256, "digests"))
 WITH_DIGESTS = select(*(SUBMISSIONS.c[name] for name in StoredSubmission._fields)).where(

@@ -7,7 +7,7 @@ neither a duration nor that the result is true.
 import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Row
 from sqlmodel import col, delete
@@ -82,7 +82,17 @@ def given_challenge(row: Challenge, authority: Authority) -> ChallengeIssued:
     )
 
 
-def binds(row: Row[Any] | Challenge | ChallengeIssued | None, result: Result, origin: str) -> bool:
+class StoredChallenge(NamedTuple):
+    """A challenge that was issued, as far as results are compared with it."""
+
+    id: str
+    nonce: str
+    key_id: str
+    issued_at: datetime
+    expires_at: datetime
+
+
+def binds(row: StoredChallenge | ChallengeIssued | None, result: Result, origin: str) -> bool:
     """Whether a challenge binds a result that names it: this server issued it to this key.
 
     A challenge of another key binds nothing: its id is public, and anyone can copy it.
@@ -97,7 +107,7 @@ def binds(row: Row[Any] | Challenge | ChallengeIssued | None, result: Result, or
 
 
 def facts(
-    result: Result, row: Row[Any] | Challenge | None, received_at: datetime
+    result: Result, row: StoredChallenge | Challenge | Row[Any] | None, received_at: datetime
 ) -> SubmissionFacts:
     """The server's own observations of a submission.
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
@@ -36,21 +36,14 @@ def new_id(at: datetime, number: int) -> str:
     return f"{int(at.timestamp()) & _BITS:08x}{number & _BITS:08x}"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Delivery:
-    """A received envelope. ``spent``: it is counted in its key's rate."""
+    """A received envelope. ``spend`` counts it in its key's rate once, even if a failed batch is
+    opened again item by item."""
 
     raw: bytes
     received_at: datetime
     spend: Spend
-    spent: bool = False
-
-    def spend_once(self, key_id: str) -> None:
-        """Count the result in its key's rate once, even if a failed batch is opened again item by
-        item. Raises what ``spend`` raises."""
-        if not self.spent:
-            self.spend(key_id)
-            self.spent = True
 
 
 class Inbox:
@@ -80,7 +73,7 @@ class Inbox:
             The outcome of each: it is logged, or a ``ProtocolError`` names the fault of the
             envelope or the result, such as ``Conflict`` if another payload is stored.
         """
-        return self._group_commit.save([Delivery(raw, now, spend) for raw in raws])
+        return self._group_commit.save([Delivery(raw, now, cache(spend)) for raw in raws])
 
     def _accept_all(self, deliveries: Sequence[Delivery]) -> list[Accepted | ProtocolError]:
         """Read, find stored payloads, verify the others, accept them in one transaction."""
@@ -114,10 +107,10 @@ class Inbox:
             signature.key_id,
             signature.value,
         ):
-            delivery.spend_once(signature.key_id)
+            delivery.spend(signature.key_id)
             return same
         payload = envelope.open_envelope(sealed, statement.RESULT_PAYLOAD_TYPE, self._find_key)
-        delivery.spend_once(signature.key_id)
+        delivery.spend(signature.key_id)
         result = statement.parse_result(payload)
         statement.require_author(result.agent.key_id, signature.key_id)
         beats.require_own(result, self._identity)

@@ -8,11 +8,10 @@ import hashlib
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import NamedTuple
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from pydantic import TypeAdapter, ValidationError
-from sqlalchemy import Row
 from sqlmodel import Session, col, select
 from sqlmodel.sql.expression import SelectOfScalar
 
@@ -37,6 +36,14 @@ def find_key(session: Session) -> Callable[[str], Ed25519PublicKey]:
         return Ed25519PublicKey.from_public_bytes(key_with_id(session, key_id).spki[-32:])
 
     return find
+
+
+class KeyStatus(NamedTuple):
+    """A key, as far as it may send results."""
+
+    key_id: str
+    status: str
+    revoked_reason: str | None
 
 
 def key_with_id(session: Session, key_id: str) -> SigningKey:
@@ -89,7 +96,7 @@ def require_active(session: Session, key_id: str) -> SigningKey:
     return row
 
 
-def refuse_inactive(row: SigningKey | Row[Any]) -> None:
+def refuse_inactive(row: SigningKey | KeyStatus) -> None:
     """Refuse a key that may not send results.
 
     Raises:

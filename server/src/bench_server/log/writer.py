@@ -8,7 +8,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import insert, text
 from sqlmodel import Session, col, select
@@ -65,15 +64,17 @@ def append(
     # The paths of the new entries need only the edge of the old tree and the new nodes.
     tree = reader.nodes(session, edge)
     frontier = merkle.Frontier(first, [tree[node] for node in edge])
-    entries: list[dict[str, Any]] = []
+    salts: list[bytes] = []
+    entries: list[dict[str, object]] = []
     complete: list[tuple[Node, bytes]] = []
     for at, leaf in enumerate(leaves, first):
         salt = secrets.token_bytes(log.SALT_BYTES)
+        commitment = log.commitment(salt, leaf.envelope)
         result = leaf.kind == "result"
-        entry: dict[str, Any] = {
+        entry = {
             "log_index": at,
             "kind": leaf.kind,
-            "commitment": log.commitment(salt, leaf.envelope),
+            "commitment": commitment,
             "salt": salt,
             "payload_sha256": None if result else leaf.envelope.payload_sha256,
             "envelope": None if result else envelope.encode(leaf.envelope),
@@ -81,16 +82,17 @@ def append(
             "key_chain": leaf.key_chain,
             "logged_at": now,
         }
+        salts.append(salt)
         entries.append(entry)
-        complete += frontier.add(merkle.leaf_hash(entry["commitment"]))
+        complete += frontier.add(merkle.leaf_hash(commitment))
     tree |= dict(complete)
     note = _sign(session, authority, frontier)
     rows = [{"level": n[0], "position": n[1], "hash": value} for n, value in complete]
     connection.execute(NEW_NODES, rows)
     connection.execute(NEW_ENTRIES, entries)
     return [
-        Receipt(at, entry["salt"], reader.path(tree, at, frontier.size), note)
-        for at, entry in enumerate(entries, first)
+        Receipt(at, salt, reader.path(tree, at, frontier.size), note)
+        for at, salt in enumerate(salts, first)
     ]
 
 

@@ -20,7 +20,7 @@ from ..db.tables import (
     WitnessedSpeed,
     table_of,
 )
-from ..db.upsert import insert_new
+from ..db.upsert import upsert
 from ..ingest import verdicts as check_verdicts
 from ..ranking import aggregates, owners
 from ..ranking.figures import Level, Subject
@@ -62,8 +62,9 @@ def apply(connection: Connection, entries: Sequence[Entry]) -> None:
 
 
 def add_environments(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Add the environments that are not there yet."""
-    insert_new(connection, _ENVIRONMENTS, rows)
+    """Write environments. One that is there already is written again: its sort keys follow from the
+    program's version."""
+    upsert(connection, _ENVIRONMENTS, rows)
 
 
 class Changes:

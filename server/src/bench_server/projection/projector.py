@@ -87,18 +87,22 @@ class Projector:
         Raises:
             ProjectionStopped: the next entry cannot be applied.
         """
+        start = self._lag().position
         try:
-            return self._apply(self.batch)
+            return self._apply(start, self.batch)
         except UNAVAILABLE:
             raise
         except Exception:
             logger.exception("a batch of %d entries could not be applied", self.batch)
         try:
-            return self._apply(1)
+            return self._apply(start, 1)
         except UNAVAILABLE:
             raise
         except Exception as error:
-            raise self._stopped(error) from error
+            reason = f"entry {start}: {type(error).__name__}: {error}"
+            if self._stopped(start, reason):
+                raise ProjectionStopped(reason) from error
+            return 0
 
     def draw(self, today: date) -> None:
         """Draw the asks of a day that no entry began, if all entries are applied."""
@@ -126,9 +130,8 @@ class Projector:
         with self.store.reading() as session:
             return position.lag(session)
 
-    def _apply(self, limit: int) -> int:
+    def _apply(self, start: int, limit: int) -> int:
         with self.store.reading() as session:
-            start = position.read(session.connection()).next_index
             limit = asks.entries_of_day(session.connection(), start, limit)
             batch = read_batch(session.connection(), start, limit)
         return self.apply(start, batch)
@@ -147,7 +150,7 @@ class Projector:
         with self.store.writing_in_turn() as session:
             connection = session.connection()
             if position.take(connection).next_index != start:
-                return 0  # a reindex began meanwhile
+                return 0  # a reindex began meanwhile, or another projector was faster
             if drawn:
                 asks.store(connection, drawn)
             changes.add_environments(connection, batch.environments)
@@ -155,13 +158,14 @@ class Projector:
             position.write(connection, batch.next_index)
         return batch.next_index - start
 
-    def _stopped(self, error: Exception) -> ProjectionStopped:
+    def _stopped(self, start: int, reason: str) -> bool:
+        """Store why an entry cannot be applied, if it is still the next one."""
         with self.store.writing() as session:
             connection = session.connection()
-            index = position.take(connection).next_index
-            reason = f"entry {index}: {type(error).__name__}: {error}"
-            position.stop(connection, index, reason)
-        return ProjectionStopped(reason)
+            is_next = position.take(connection).next_index == start
+            if is_next:
+                position.stop(connection, start, reason)
+        return is_next
 
     def _pause(self) -> float:
         """Apply a batch.

@@ -2,7 +2,8 @@
 
 Keys and owners are rebuilt here, in the same transaction: acceptance depends on them. Three things
 are not in the log and do not change: names of keys, pending approvals, and the findings of the
-outlier check.
+outlier check. Environments stay too, and are written again: those of withdrawn results cannot be
+read from the log any more, and name nobody.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,6 @@ from ..cluster import Map
 from ..db.store import Store
 from ..db.tables import (
     Aggregate,
-    EnvironmentRow,
     LogEntry,
     Measurement,
     Owner,
@@ -58,7 +58,7 @@ def clear(store: Store) -> None:
     with store.writing() as session:
         writer.take_turn(session)
         position.take(session.connection())
-        for table in (Aggregate, OwnerSpread, Measurement, EnvironmentRow, WitnessedSpeed):
+        for table in (Aggregate, OwnerSpread, Measurement, WitnessedSpeed):
             session.execute(delete(table))
         session.execute(update(Owner).values(confirmed=False, established=False))
         published.remake(session)

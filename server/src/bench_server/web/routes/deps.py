@@ -23,6 +23,8 @@ MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 BATCH_MAX_BYTES = 16 * 1024 * 1024
+# No batch of envelopes has so many lines within its bytes. Answering a line takes 5 kB of memory.
+BATCH_MAX_LINES = 10_000
 # The last segment has the longest proofs, or nearly.
 STATE_MAX_BYTES = speed_run.state_bytes() + 1024
 # The rest is for what needs a connection only while it has a thread.
@@ -144,18 +146,26 @@ class Line(NamedTuple):
 
 
 async def documents(request: Request) -> bytes | list[Line]:
-    """Read one document, or with the media type of NDJSON one a line, at most 16 MiB.
+    """Read one document, or with the media type of NDJSON one a line, at most 16 MiB and 10,000
+    lines.
 
     A line longer than a document's limit is refused when it is read, like any invalid line.
 
     Raises:
         WrongMediaType: its media type is neither.
-        BodyTooLarge: longer, announced or sent.
+        BodyTooLarge: longer, announced or sent, or with more lines.
     """
     if _media_type(request) != NDJSON:
         _require_media_type(request, (*MEDIA_TYPES, NDJSON))
         return await _read(request, MAX_BYTES)
     raw = await _read(request, BATCH_MAX_BYTES)
+    lines = raw.count(b"\n") + (not raw.endswith(b"\n"))
+    if lines > BATCH_MAX_LINES:
+        raise BodyTooLarge(
+            f"the body has {lines:,} lines, the limit is {BATCH_MAX_LINES:,}",
+            field="body",
+            hint=f"send at most {BATCH_MAX_LINES:,} envelopes at once",
+        )
     return [Line(number, line) for number, line in enumerate(raw.split(b"\n"), 1) if line.strip()]
 
 

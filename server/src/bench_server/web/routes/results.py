@@ -29,6 +29,7 @@ from ...ingest.accept import Accepted
 from ...ingest.columns import stored_result
 from ...ingest.inbox import Inbox
 from ...log import reader
+from ...projection import position
 from ..problems import problem_of
 from ..rate_limit import Rate
 from .deps import (
@@ -133,6 +134,7 @@ def list_results(
     responses=problems(404, 410, 422),
 )
 async def get_result(
+    request: Request,
     store: StoreDep,
     result_id: ResultId,
     wait: Annotated[
@@ -147,7 +149,7 @@ async def get_result(
 ) -> ResultDetail:
     deadline = time.monotonic() + wait
     while True:
-        detail = await run_in_threadpool(_detail, store, result_id)
+        detail, request.state.as_of = await run_in_threadpool(_detail, store, result_id)
         if detail.status != "pending" or time.monotonic() >= deadline:
             return detail
         await asyncio.sleep(POLL_SECONDS)
@@ -225,12 +227,14 @@ def _submitted(accepted: Accepted) -> SubmitAnswer:
     )
 
 
-def _detail(store: Store, result_id: str) -> ResultDetail:
+def _detail(store: Store, result_id: str) -> tuple[ResultDetail, int]:
+    """A result, and the number of log entries that it follows from."""
     with store.reading() as session:
+        as_of = position.read(session.connection()).next_index
         submission, row = queries.result_with_id(session, result_id)
         predicate = strict_json.loads(submission.payload)["predicate"]
         fields = result_fields(submission, row)
-        return ResultDetail(
+        detail = ResultDetail(
             **fields,
             **shown_fields(ResultAnswer(**fields), stored_result(submission.payload)),
             cell=predicate["cell"],
@@ -239,3 +243,4 @@ def _detail(store: Store, result_id: str) -> ResultDetail:
             payload_type=submission.payload_type,
             result=predicate,
         )
+        return detail, as_of
