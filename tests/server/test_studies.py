@@ -83,6 +83,33 @@ def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster)
         assert heading[1].endswith(TOO_FEW), page
 
 
+def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post: Poster) -> None:
+    def heading(page: str) -> str:
+        found = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
+        assert found
+        return re.sub("<[^>]+>", "", found[1])
+
+    _measure(post, 900_500, framework="tensorflow")
+    _measure(post, 900_000, framework="mlx")
+    _measure(post, 1_799_000, framework="mlx", batch_size=128)
+    _measure(post, 902_000, framework="mlx", device="cpu")
+    gpu = "Apple M2 Max (30-core GPU)"
+    assert heading("/frameworks") == f"No framework is clearly the fastest on {gpu}"
+    assert heading("/batch-size") == f"No larger batch trains clearly faster on {gpu}"
+    assert heading("/cpu-vs-gpu") == (
+        f"{gpu} is faster than Apple M2 Max (12-core CPU) in every workload; "
+        "no clear difference in 1 of 1 comparisons"
+    )
+    # A table of one framework counts as no workload.
+    _measure(post, 900_000, "fashion-mlp", framework="mlx")
+    _measure(post, 400_000, "fashion-mlp", framework="mlx", recipe="tuned")
+    _measure(post, 500_000, "mnist-dense", framework="mlx")
+    _measure(post, 900_000, "mnist-dense", framework="jax")
+    assert heading("/frameworks") == f"mlx is the fastest framework in 1 of 2 workloads on {gpu}"
+    _measure(post, 1_000_000, "mnist-dense", framework="mlx", batch_size=128)
+    assert heading("/batch-size").startswith("Batch 128 trains mnist-dense 2")
+
+
 def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post: Poster) -> None:
     _measure(post, 900_000, "fashion-mlp", batch_size=32)
     _measure(post, 300_000, "fashion-mlp", batch_size=32, device="cpu")
