@@ -6,9 +6,12 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.server.test_tiers import decide
 
+from bench_protocol import acts
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Device
+from bench_server.db.store import Store
 from bench_server.web.pages.studies import TOO_FEW
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
@@ -263,6 +266,41 @@ def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> No
     assert answer["versions"][1]["update"]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
     by_driver = http.get("/api/v1/trends", params={"hardware": SLUG, "by": "driver"})
     assert by_driver.status_code == 404
+
+
+def test_a_stranger_decides_no_study(http: TestClient, post: Poster, store: Store) -> None:
+    """Neither by faster set-ups nor by real data, beside two confirmed owners."""
+    metal, cpu = Device(kind="metal"), Device(kind="cpu")
+
+    def send(seed: int, step_ns: int, **cell: object) -> None:
+        made = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=seed)
+        key = results.private_key(seed)
+        post.made(key=key, machine=made, cell=results.make_cell(**cell), step_ns=step_ns)
+
+    for seed in (1, 2):
+        post.enroll(results.private_key(seed))
+        send(seed, 900_000, framework="tensorflow", device=metal)
+        send(seed, 500_000, framework="mlx", device=metal)
+        send(seed, 2_000_000, framework="tensorflow", device=cpu)
+        owner = acts.first_owner(results.key_id(results.private_key(seed)))
+        decide(store, "confirm", owner=owner)
+    post.enroll(results.private_key(3))
+    send(3, 400_000, framework="torch", device=metal)
+    for framework in ("torch", "jax"):
+        send(3, 400_000, framework=framework, device=metal, data="real")
+    send(3, 300_000, framework="jax", device=cpu)
+    (table,) = http.get(f"/api/v1/frameworks?hardware={SLUG}").json()["tables"]
+    assert table["data"] == "generated"
+    assert [row["framework"] for row in table["rows"]] == ["mlx", "tensorflow", "torch"]
+    assert table["rows"][0]["best"]["speed_up"] == pytest.approx(1.8, rel=1e-3)
+    assert [(row["setups"], row["other_setups"]) for row in table["rows"]] == [
+        (1, 1),
+        (1, 1),
+        (1, 2),
+    ]
+    (row,) = http.get("/api/v1/cpu-vs-gpu").json()["rows"]
+    assert [row[kind]["framework"] for kind in ("cpu", "gpu")] == ["tensorflow", "mlx"]
+    assert (row["cpu_setups"], row["gpu_setups"]) == (1, 2)
 
 
 def test_nothing_measured_is_no_error(http: TestClient) -> None:
