@@ -1,6 +1,7 @@
 """``make faults``: plant faults in the agent, and show which check detects which.
 
-Exit status 1 if a fault in the timed loop is ranked, or an honest control is not.
+Exit status 1 if a fault is ranked that a check could detect, or any at the trust level of an honest
+run; or if an honest control is not ranked.
 """
 
 import argparse

@@ -8,6 +8,8 @@ from bench_protocol import format as people
 from .fault import GROUPS
 from .run import Outcome
 
+# Of an honest run on a CPU.
+HONEST_TRUST = 3
 HEAD = (
     "fault",
     "what is wrong",
@@ -67,7 +69,7 @@ def doubted(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return [
         outcome
         for outcome in uncaught(outcomes)
-        if outcome.trust < trust.get(outcome.fault.setup, 3)
+        if outcome.trust < trust.get(outcome.fault.setup, HONEST_TRUST)
     ]
 
 
@@ -84,8 +86,8 @@ def summary(outcomes: Sequence[Outcome]) -> str:
 
 
 def wrong(outcomes: Sequence[Outcome]) -> list[str]:
-    """Why the run fails: an honest control that is not ranked, a fault in the timed loop that is
-    and that a check could detect, a worker that crashed."""
+    """Why the run fails: an honest control that is not ranked, a fault that is and that a check
+    could detect, any fault at an honest run's trust level, a worker that crashed."""
     lines = []
     for outcome in outcomes:
         fault = outcome.fault
@@ -93,6 +95,11 @@ def wrong(outcomes: Sequence[Outcome]) -> list[str]:
             lines.append(f"crashed: {fault.name}, {fault.words}")
         elif outcome.honest and not outcome.ranked:
             lines.append(f"honest, not ranked: {fault.setup}: {outcome.reason}")
-        elif not outcome.honest and outcome.ranked and fault.in_timed_loop and not fault.unseen:
-            lines.append(f"ranked: {fault.name}, {fault.words} ({fault.setup})")
+        elif (
+            not outcome.honest
+            and outcome.ranked
+            and (not fault.unseen or outcome.trust >= HONEST_TRUST)
+        ):
+            trust = f"trust {outcome.trust}"
+            lines.append(f"ranked: {fault.name}, {fault.words} ({fault.setup}), {trust}")
     return lines

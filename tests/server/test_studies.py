@@ -6,9 +6,12 @@ import pytest
 from fastapi.testclient import TestClient
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.server.test_tiers import decide
 
+from bench_protocol import acts
 from bench_protocol.machine import Environment
 from bench_protocol.matrix import Device
+from bench_server.db.store import Store
 from bench_server.web.pages.studies import TOO_FEW
 
 M2 = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=2)
@@ -81,6 +84,33 @@ def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster)
         heading = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
         assert heading
         assert heading[1].endswith(TOO_FEW), page
+
+
+def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post: Poster) -> None:
+    def heading(page: str) -> str:
+        found = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
+        assert found
+        return re.sub("<[^>]+>", "", found[1])
+
+    _measure(post, 900_500, framework="tensorflow")
+    _measure(post, 900_000, framework="mlx")
+    _measure(post, 1_799_000, framework="mlx", batch_size=128)
+    _measure(post, 902_000, framework="mlx", device="cpu")
+    gpu = "Apple M2 Max (30-core GPU)"
+    assert heading("/frameworks") == f"No framework is clearly the fastest on {gpu}"
+    assert heading("/batch-size") == f"No larger batch trains clearly faster on {gpu}"
+    assert heading("/cpu-vs-gpu") == (
+        f"{gpu} is faster than Apple M2 Max (12-core CPU) in every workload; "
+        "no clear difference in 1 of 1 comparisons"
+    )
+    # A table of one framework counts as no workload.
+    _measure(post, 900_000, "fashion-mlp", framework="mlx")
+    _measure(post, 400_000, "fashion-mlp", framework="mlx", recipe="tuned")
+    _measure(post, 500_000, "mnist-dense", framework="mlx")
+    _measure(post, 900_000, "mnist-dense", framework="jax")
+    assert heading("/frameworks") == f"mlx is the fastest framework in 1 of 2 workloads on {gpu}"
+    _measure(post, 1_000_000, "mnist-dense", framework="mlx", batch_size=128)
+    assert heading("/batch-size").startswith("Batch 128 trains mnist-dense 2")
 
 
 def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post: Poster) -> None:
@@ -236,6 +266,41 @@ def test_trends_order_versions_as_versions(http: TestClient, post: Poster) -> No
     assert answer["versions"][1]["update"]["held"]["speed_up"] == pytest.approx(2, rel=1e-3)
     by_driver = http.get("/api/v1/trends", params={"hardware": SLUG, "by": "driver"})
     assert by_driver.status_code == 404
+
+
+def test_a_stranger_decides_no_study(http: TestClient, post: Poster, store: Store) -> None:
+    """Neither by faster set-ups nor by real data, beside two confirmed owners."""
+    metal, cpu = Device(kind="metal"), Device(kind="cpu")
+
+    def send(seed: int, step_ns: int, **cell: object) -> None:
+        made = results.make_machine("Apple M2 Max", ("metal", "Apple M2 Max", 30), seed=seed)
+        key = results.private_key(seed)
+        post.made(key=key, machine=made, cell=results.make_cell(**cell), step_ns=step_ns)
+
+    for seed in (1, 2):
+        post.enroll(results.private_key(seed))
+        send(seed, 900_000, framework="tensorflow", device=metal)
+        send(seed, 500_000, framework="mlx", device=metal)
+        send(seed, 2_000_000, framework="tensorflow", device=cpu)
+        owner = acts.first_owner(results.key_id(results.private_key(seed)))
+        decide(store, "confirm", owner=owner)
+    post.enroll(results.private_key(3))
+    send(3, 400_000, framework="torch", device=metal)
+    for framework in ("torch", "jax"):
+        send(3, 400_000, framework=framework, device=metal, data="real")
+    send(3, 300_000, framework="jax", device=cpu)
+    (table,) = http.get(f"/api/v1/frameworks?hardware={SLUG}").json()["tables"]
+    assert table["data"] == "generated"
+    assert [row["framework"] for row in table["rows"]] == ["mlx", "tensorflow", "torch"]
+    assert table["rows"][0]["best"]["speed_up"] == pytest.approx(1.8, rel=1e-3)
+    assert [(row["setups"], row["other_setups"]) for row in table["rows"]] == [
+        (1, 1),
+        (1, 1),
+        (1, 2),
+    ]
+    (row,) = http.get("/api/v1/cpu-vs-gpu").json()["rows"]
+    assert [row[kind]["framework"] for kind in ("cpu", "gpu")] == ["tensorflow", "mlx"]
+    assert (row["cpu_setups"], row["gpu_setups"]) == (1, 2)
 
 
 def test_nothing_measured_is_no_error(http: TestClient) -> None:

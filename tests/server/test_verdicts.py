@@ -12,7 +12,8 @@ from tests.fakes import results
 from tests.fakes.client import Poster
 
 from bench_protocol.comparison import LogSample
-from bench_server.ranking.compare import compare, compare_all
+from bench_server.answers import overall
+from bench_server.ranking.compare import Comparisons, compare, compare_all
 from bench_server.ranking.figures import UNITS, Evidence, Figure, Setup, Subject, Unit
 
 AT = datetime(2026, 11, 21, tzinfo=UTC)
@@ -140,3 +141,65 @@ def test_twenty_things_are_corrected_together(http: TestClient, post: Poster) ->
     cells = [cell for row in answer["rows"] for cell in row["cells"][1:]]
     assert {cell["scope"] for cell in cells} == {"machines"}
     assert all(cell["adjusted_p_value"] > cell["p_value"] for cell in cells)
+
+
+def over_rows(seed: int, things: int) -> tuple[list[list[tuple[Figure, Figure]]], Comparisons]:
+    """Equal things beside the first one, 2 % between five machines, which are as fast or slow in
+    both of two rows."""
+    random = np.random.default_rng(seed)
+    first, *others = (
+        [figure(times, f"h{n}-{row}", "machines") for row in range(2)]
+        for n, times in enumerate(np.exp(random.normal(0, 0.02, (things, 5))).tolist())
+    )
+    sides = [list(zip(other, first, strict=True)) for other in others]
+    return sides, compare_all([pair for side in sides for pair in side])
+
+
+def test_verdicts_over_all_rows_are_corrected_among_things() -> None:
+    """Pages of twelve equal hardware: at most 5 % have a false one; of each alone, many more."""
+    wrong = alone = 0
+    for seed in range(PAGES):
+        answers = overall.verdicts_over_rows(*over_rows(seed, 12))
+        wrong += any(one["verdict_kind"] != "no_difference" for one in answers)
+        alone += any(not one["speed_up_low"] <= 1 <= one["speed_up_high"] for one in answers)
+        for one in answers:
+            taken = "among 11 comparisons; alone: " in one["verdict"]
+            outside = not one["speed_up_low"] <= 1 <= one["speed_up_high"]
+            assert taken == (outside and one["verdict_kind"] == "no_difference")
+    assert wrong / PAGES <= 0.05
+    assert alone / PAGES > 0.08
+
+
+def test_a_verdict_over_all_rows_is_about_its_machines() -> None:
+    machines = {"a": "m1", "b": "m2", "c": "m3"}
+    fast, slow = figure(FAST, "a"), figure(SLOW, "b")
+    found = compare_all([(fast, slow), (figure(FAST, "c"), slow)], machines)
+    (one,) = overall.verdicts_over_rows([[(fast, slow)]], found)
+    assert one["verdict"] == "1.12 times as fast on these two machines (95 % CI 1.11 to 1.14)"
+    (two,) = overall.verdicts_over_rows([list(found.of)], found)
+    assert two["verdict"].startswith("1.12 times as fast on these two machines (95 % CI ")
+    few = figure([1, 2], "few")
+    together = compare_all([(few, slow)])
+    (missing,) = overall.verdicts_over_rows([[(few, slow)]], together)
+    assert (missing["verdict_kind"], missing["verdict"]) == ("too_few_runs", overall.TOO_FEW)
+    assert overall.verdicts_over_rows([[]], found) == [dict.fromkeys(overall.FIELDS)]
+
+
+def test_the_heading_of_several_things_claims_no_more_than_its_verdict(
+    http: TestClient, post: Poster
+) -> None:
+    """Three machines: two alike, one slower."""
+    for n, step_ns in enumerate((1_000_000, 999_000, 1_500_000)):
+        machine = results.make_machine(f"Intel Core i{n}", seed=n + 1)
+        for run in range(3):
+            post.made(machine=machine, run_id=f"{10 * n + run:032x}", step_ns=step_ns + 9_000 * run)
+    first, near, slow = (f"intel-core-i{n}" for n in range(3))
+
+    def heading(*ids: str) -> str:
+        return http.get("/compare", params={"ids": ",".join(ids)}).text.split("<h1>")[1]
+
+    ahead = "Intel Core i1 is the first of 3, not clearly ahead of Intel Core i0</h1>"
+    assert heading(first, near, slow).startswith(ahead)
+    assert heading(near, first, slow).startswith(ahead)
+    fastest = "Intel Core i0 is the fastest of 3: it trains 1."
+    assert heading(slow, first, near).startswith(("Intel Core i1 is the fastest of 3", fastest))

@@ -382,3 +382,17 @@ def test_where_the_data_or_the_weights_are_not_at_hand_the_range_is_wide(
             * (len(results.make_witness(cell, results.make_measurement(cell)).losses) - 1),
         )
         assert judged(losses=losses).effect == "unranked"
+
+
+def test_steps_of_any_number_cost_nothing_where_the_range_is_wide() -> None:
+    """A range up to the step that a witness names would fill the memory: it may name any."""
+    cell = results.make_cell("mnist-cnn", data="real")
+    told = witness(cell)
+    last = 2**53 - 1
+    changed = told.model_copy(update={"steps": (*told.steps[:-1], last)})
+    result = results.make_complete(
+        cell, witness=changed, data_digest=results.make_data_digest(cell)
+    )
+    assert failed(result) == {"evidence": "unranked", "witness": "doubtful"}
+    sentence = verdicts(result)["witness"].sentence
+    assert sentence == f"its losses are of steps [1, 24, {last}], not [1, 24, 64]"

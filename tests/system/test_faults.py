@@ -48,9 +48,9 @@ def test_a_name_that_is_not_planted() -> None:
         selected("B1,B99")
 
 
-def outcome(fault: Fault, *, ranked: bool, worker: str = "measured") -> Outcome:
+def outcome(fault: Fault, *, ranked: bool, worker: str = "measured", trust: int = 3) -> Outcome:
     failed = () if ranked else (Check("steps", "unranked", "too few"),)
-    return Outcome(fault, worker, failed, ranked, 3 if ranked else 2)
+    return Outcome(fault, worker, failed, ranked, trust if ranked else 2)
 
 
 def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
@@ -67,8 +67,14 @@ def test_a_ranked_fault_and_an_unranked_control_fail_the_run() -> None:
     ]  # fmt: skip
     assert "| B3 | " in table.markdown(wrong)
     assert "| YES | 3 |" in table.markdown(wrong)
-    # Outside of the timed loop it is counted, and fails nothing.
-    assert table.wrong([outcome(other, ranked=True)]) == []
+    # Outside of the timed loop too, and with a doubt.
+    assert table.wrong([outcome(other, ranked=True, trust=2)]) == [
+        "ranked: D1, the worker's clock at half speed (torch tuned, mnist-dense), trust 2"
+    ]
+    # No check can detect it; an honest run's trust level is wrong all the same.
+    unseen = fault_named("G2")
+    assert table.wrong([outcome(unseen, ranked=True, trust=2)]) == []
+    assert len(table.wrong([outcome(unseen, ranked=True, trust=3)])) == 1
     crashed = Outcome(fault, "crashed (timing)", (), ranked=False, trust=1)
     assert not crashed.caught
     # A worker that crashes over what a check names is the fault's own end.

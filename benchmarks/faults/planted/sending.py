@@ -84,7 +84,6 @@ def as_workload(name: str) -> Sent:
 
 
 LIMITS = "within the derived limits of a GPU that nobody measured; measured ones would tell"
-UNSEEN = "an agent rewritten to lie consistently; other owners and a second run tell"
 FAULTS = tuple(
     Fault(name, words, where, setup, sent=sent, unseen=unseen)
     for name, words, where, setup, sent, unseen in (
@@ -110,6 +109,6 @@ FAULTS = tuple(
          cell(lambda _: {"precision": "float32"}), ""),
         ("N46", "a witness without masks", "run/sign.py", Setup("fashion-mlp", "jax"),
          witness(masks=()), ""),
-        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, UNSEEN),
+        ("N47", "blocks and window halved alike", "run/sign.py", TORCH, smaller_window, ""),
     )
 )  # fmt: skip

@@ -87,6 +87,15 @@ def compare_samples(
     return _verdict(speed_up, *_welch(times, base), where)
 
 
+def speed_up_interval(
+    speed_up: float, times: LogSample, base: LogSample, confidence: float = CONFIDENCE
+) -> tuple[float, float] | None:
+    """The interval of :func:`compare_samples` at another confidence; None with too few values."""
+    if min(times.n, base.n) < RUNS_FOR_A_VERDICT:
+        return None
+    return _interval(speed_up, *_welch(times, base), confidence)
+
+
 def compare_pairs(times: Sequence[float], base: Sequence[float], where: str = "") -> SpeedVerdict:
     """Compare two sides whose n-th values belong together: measured in turns, or on one machine.
     What slows both (heat, other load, a slow machine) cancels in their ratio. The speed-up is the

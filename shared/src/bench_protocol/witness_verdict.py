@@ -169,7 +169,7 @@ def judge(
     if steps[-1] > recomputed_steps:
         return WitnessVerdict(
             "unverified",
-            f"{recomputed_steps} steps were recomputed; the witness goes to step {steps[-1]}",
+            f"the reference has {recomputed_steps} steps; the witness goes to step {steps[-1]}",
         )
     ranges = [(reference.low.losses[step - 1], reference.high.losses[step - 1]) for step in steps]
     compared = _losses(steps, losses, ranges, allowed)

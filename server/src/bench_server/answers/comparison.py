@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 from sqlmodel import Session
 
 from bench_protocol.catalogue import CATALOGUE
-from bench_protocol.comparison import in_words, verdict_kind
 
 from ..errors import InvalidQuery, NotFound
 from ..projection import position
@@ -31,8 +30,8 @@ from ..ranking.compare import Comparison, Comparisons, Scope
 from ..ranking.figures import Figure
 from ..ranking.medians import names_machine
 from ..ranking.rows import figure_of_result
-from ..ranking.score import alike, best_of, overall, place
-from . import queries
+from ..ranking.score import alike, best_of, place
+from . import overall, queries
 from .prices import NO_PRICES, Price, Prices
 from .types import (
     Across,
@@ -54,8 +53,6 @@ VERDICT_FIELDS = (
     *("n", "n_other", "unit", "scope", "verdict_kind", "verdict"),
 )
 
-OVERALL_FIELDS = ("speed_up", "speed_up_low", "speed_up_high", "verdict_kind", "verdict")
-TOO_FEW = "not enough data: a row of the mean has no interval"
 WORKLOADS = {workload.name: workload for workload in CATALOGUE}
 
 
@@ -111,13 +108,18 @@ def compare(
     ]
     rows = tuple(_row(key, sides, priced, prices, found) for key in keys)
     common = [row for row in rows if row.common]
+    keys_of_all = [key for key in base if all(key in side for side in sides)]
+    of_first = dict.fromkeys(overall.FIELDS) | {"speed_up": 1.0 if common else None}
+    whole = overall.verdicts_over_rows(
+        [[(side[key], base[key]) for key in keys_of_all] for side in others], found
+    )
     things = tuple(
         ComparedThing(
             thing.id,
             thing.kind,
             name,
             thing.hardware_slug,
-            **_overall(common, place, sides, found),
+            **([of_first, *whole][place]),
             scope=_scope(common, place),
             relative_energy=_relative_energy(common, place),
             price=priced[place],
@@ -317,27 +319,6 @@ def _verdict(speed_comparison: Comparison | None, *, first: bool) -> dict[str, A
     if speed_comparison is None:
         return {**dict.fromkeys(VERDICT_FIELDS), "speed_up": 1.0 if first else None}
     return asdict(speed_comparison)
-
-
-def _overall(
-    common: Sequence[ComparedRow], place: int, sides: Sequence[Side], found: Comparisons
-) -> dict[str, Any]:
-    """The overall figure of a thing over the common rows, with its bounds and verdict."""
-    side, base = sides[place], sides[0]
-    nothing = dict.fromkeys(OVERALL_FIELDS)
-    if place == 0:
-        return nothing | {"speed_up": 1.0 if common else None}
-    pairs = [found.of[side[key], base[key]] for key in base if all(key in one for one in sides)]
-    one = overall(pairs)
-    if one is None:
-        return nothing
-    low, high = one.speed_up_low, one.speed_up_high
-    if low is None or high is None:
-        verdict = {"verdict_kind": "too_few_runs", "verdict": TOO_FEW}
-    else:
-        kind = verdict_kind(low, high)
-        verdict = {"verdict_kind": kind, "verdict": in_words(kind, one.speed_up, low, high)}
-    return asdict(one) | verdict
 
 
 def _relative_energy(common: Sequence[ComparedRow], place: int) -> float | None:

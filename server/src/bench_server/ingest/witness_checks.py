@@ -76,14 +76,16 @@ def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
             return statement.figures.band, statement.figures.start_loss
     elif reference := witness_references.reference_of(case.result):
         return reference.band, reference.start
-    return _wide_band(case, told), None
+    return _wide_band(case), None
 
 
-def _wide_band(case: Case, told: Witness) -> Band | None:
+def _wide_band(case: Case) -> Band | None:
     """The band where neither we nor the server have the data or the frozen weights."""
     if recomputation.session_is_recomputed(case.result):
         return None
-    return witness_references.wide_band(case.workload, told.steps)
+    # Of as many steps as it should have: those that it names may be any number.
+    steps = witness_steps(case.workload, case.result.cell.batch_size)
+    return witness_references.wide_band(case.workload, steps)
 
 
 def _unverified(sentence: str) -> Finding:

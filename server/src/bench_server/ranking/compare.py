@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from bench_protocol import comparison
@@ -101,10 +101,12 @@ class Comparison:
 @dataclass(frozen=True)
 class Comparisons:
     """All comparisons of an answer by their two figures. ``count``: how many different ones have
-    enough values for a verdict, so for how many the verdicts are corrected."""
+    enough values for a verdict, so for how many the verdicts are corrected. ``machines``: ids of
+    machines by result."""
 
     of: Mapping[Pair, Comparison]
     count: int
+    machines: Mapping[str, str] = field(default_factory=dict)
 
 
 def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> Comparison:
@@ -126,7 +128,7 @@ def compare(a: Figure, b: Figure, machines: Mapping[str, str] | None = None) -> 
         times,
         base,
         unit,
-        where=_where(a, b, machines or {}) if scope == "machines" else "",
+        where=where(a, b, machines or {}) if scope == "machines" else "",
     )
     return Comparison(
         speed_up=found.speed_up,
@@ -161,7 +163,14 @@ def compare_all(pairs: Iterable[Pair], machines: Mapping[str, str] | None = None
         for pair, found in alone.items()
         if (hypothesis := frozenset(pair)) in adjusted
     }
-    return Comparisons(alone | corrected, count)
+    return Comparisons(alone | corrected, count, machines or {})
+
+
+def interval(a: Figure, b: Figure, confidence: float) -> tuple[float, float] | None:
+    """The bounds of :func:`compare` at another confidence; None with too few values."""
+    unit = max(a.unit, b.unit, key=UNITS.index)
+    speed_up = b.ns_per_sample / a.ns_per_sample
+    return comparison.speed_up_interval(speed_up, _values(a, unit), _values(b, unit), confidence)
 
 
 def compare_on_machines(pairs: Sequence[Pair]) -> Comparison:
@@ -215,7 +224,7 @@ def _values(figure: Figure, unit: Unit) -> LogSample:
     return figure.values if figure.unit == unit else sample_of_one(figure.ns_per_sample)
 
 
-def _where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:
+def where(a: Figure, b: Figure, machines: Mapping[str, str]) -> str:
     """The machines of two figures of one machine each, in words."""
     of_a, of_b = (f.subject.machine_id or machines.get(f.evidence.result_id) for f in (a, b))
     if of_a is None or of_b is None:

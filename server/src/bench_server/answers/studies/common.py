@@ -1,5 +1,6 @@
 """Shared by the studies: figures of one hardware."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,7 +8,7 @@ from pydantic import BaseModel, ConfigDict
 from sqlalchemy import func, select
 from sqlmodel import Session
 
-from ...ranking.compare import Comparison
+from ...ranking.compare import Comparison, section
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from .. import known, queries
@@ -82,15 +83,26 @@ def richest(session: Session, *axes: Any) -> str | None:
     return default_slug
 
 
+def by_evidence(figure: Figure) -> tuple[int, float]:
+    """A sort key: the best tier first, then the fastest, as in a board's places; so no stranger's
+    set-up takes the place of one that several owners measured."""
+    return section(figure), figure.ns_per_sample
+
+
+def peers(ordered: Sequence[Figure]) -> int:
+    """Of how many figures the first is the fastest: those of its tier, itself included."""
+    return sum(section(figure) == section(ordered[0]) for figure in ordered)
+
+
 def one_kind(figures: list[Figure]) -> list[Figure]:
-    """The figures on real data if there are any, else all; of these those of long timings if there
-    are any, else all. Kinds of data and of timing are never mixed."""
+    """The figures of one kind of data and of timing, that of a board's place: of the best tier,
+    then on real data, then of a long timing. Kinds are never mixed."""
 
     def kind(figure: Figure) -> tuple[bool, bool]:
         return figure.setup.data != "real", figure.setup.timing != "long"
 
-    best = min(map(kind, figures), default=None)
-    return [figure for figure in figures if kind(figure) == best]
+    best = min(((section(figure), kind(figure)) for figure in figures), default=None)
+    return [figure for figure in figures if best and kind(figure) == best[1]]
 
 
 def setup_figure(figure: Figure, held: Comparison | None) -> SetupFigure:

@@ -18,7 +18,7 @@ from ...ranking.rows import RESULTS, TABLE
 from .. import queries
 from ..filters import Empty, HardwareSlug
 from ..verdicts import verdicts
-from .common import SetupFigure, of_hardware, setup_figure
+from .common import SetupFigure, by_evidence, of_hardware, peers, setup_figure
 
 WORKLOADS = {workload.digest: workload for workload in CATALOGUE}
 # Digest of the workload, batch size, data, timing.
@@ -46,9 +46,9 @@ class PairChoice(BaseModel):
 
 @dataclass(frozen=True)
 class PairRow:
-    """One cell on both devices, each in its fastest framework and recipe. ``held``: the GPU
-    compared with the CPU. ``flops_per_step``: training FLOPs of a batch. ``cpu_setups`` and
-    ``gpu_setups``: of how many set-ups the figure is the fastest."""
+    """One cell on both devices, each in its fastest framework and recipe of the best tier.
+    ``held``: the GPU compared with the CPU. ``flops_per_step``: training FLOPs of a batch.
+    ``cpu_setups`` and ``gpu_setups``: of how many set-ups the figure is the fastest."""
 
     workload: str
     parameter_count: int
@@ -153,9 +153,9 @@ def _machine_with_both(session: Session, of: str | None = None) -> tuple[str, st
 
 
 def _by_cell(figures: list[Figure]) -> dict[Cell, list[Figure]]:
-    """The figures of each cell in float32, the fastest first."""
+    """The figures of each cell in float32, by evidence, then by speed."""
     cells: dict[Cell, list[Figure]] = defaultdict(list)
-    for figure in figures:
+    for figure in sorted(figures, key=by_evidence):
         digest, setup = figure.subject.workload_digest, figure.setup
         if setup.precision == "float32" and digest in WORKLOADS:
             cells[digest, setup.batch_size, setup.data, setup.timing].append(figure)
@@ -180,8 +180,8 @@ def _row(cell: Cell, of_cpu: list[Figure], of_gpu: list[Figure], found: Comparis
         timing=timing,
         cpu=setup_figure(cpu, None),
         gpu=setup_figure(gpu, None),
-        cpu_setups=len(of_cpu),
-        gpu_setups=len(of_gpu),
+        cpu_setups=peers(of_cpu),
+        gpu_setups=peers(of_gpu),
         held=found.of[gpu, cpu],
     )
 

@@ -13,7 +13,16 @@ from ...ranking.compare import Comparison, Comparisons, Pair
 from ...ranking.figures import Figure
 from ...ranking.rows import TABLE
 from ..verdicts import verdicts
-from .common import HardwareChoice, SetupFigure, of_hardware, one_kind, richest, setup_figure
+from .common import (
+    HardwareChoice,
+    SetupFigure,
+    by_evidence,
+    of_hardware,
+    one_kind,
+    peers,
+    richest,
+    setup_figure,
+)
 
 ByFramework = dict[str, list[Figure]]
 RECIPES = ("naive", "pipeline", "tuned")
@@ -22,8 +31,8 @@ RECIPES = ("naive", "pipeline", "tuned")
 @dataclass(frozen=True)
 class FrameworkRow:
     """One framework in the recipes naive, pipeline and tuned, each compared with its own naive;
-    null if not measured. ``best``: its fastest set-up compared with that of the other frameworks;
-    ``setups`` and ``other_setups``: of how many each is the fastest."""
+    null if not measured. ``best``: its fastest set-up of the best tier compared with that of the
+    other frameworks; ``setups`` and ``other_setups``: of how many each is the fastest."""
 
     framework: str
     recipes: tuple[SetupFigure | None, SetupFigure | None, SetupFigure | None]
@@ -34,7 +43,7 @@ class FrameworkRow:
 
 @dataclass(frozen=True)
 class FrameworkTable:
-    """Frameworks on one workload at one batch size, fastest first."""
+    """Frameworks on one workload at one batch size, by tier, then fastest first."""
 
     workload: str
     batch_size: int
@@ -92,9 +101,9 @@ def _default_cells(figures: list[Figure], workload: Workload) -> list[Figure]:
 
 
 def _by_framework(figures: list[Figure]) -> ByFramework:
-    """The figures of each framework, the fastest first, and frameworks by their fastest."""
+    """The figures of each framework by evidence, then by speed, and frameworks by their first."""
     by_framework: ByFramework = defaultdict(list)
-    for figure in figures:
+    for figure in sorted(figures, key=by_evidence):
         by_framework[figure.setup.framework].append(figure)
     return by_framework
 
@@ -117,9 +126,9 @@ def _by_recipe(figures: list[Figure]) -> dict[str, Figure]:
 
 
 def _rivals(table: ByFramework, name: str) -> list[Figure]:
-    """The figures of the other frameworks, the fastest first."""
+    """The figures of the other frameworks, by evidence, then by speed."""
     others = [figure for other, figures in table.items() if other != name for figure in figures]
-    return sorted(others, key=lambda figure: figure.ns_per_sample)
+    return sorted(others, key=by_evidence)
 
 
 def _framework_table(table: ByFramework, found: Comparisons) -> FrameworkTable:
@@ -147,6 +156,6 @@ def _row(table: ByFramework, name: str, found: Comparisons) -> FrameworkRow:
         framework=name,
         recipes=(cells[0], cells[1], cells[2]),
         best=found.of[figures[0], rivals[0]] if rivals else None,
-        setups=len(figures),
-        other_setups=len(rivals),
+        setups=peers(figures),
+        other_setups=peers(rivals) if rivals else 0,
     )

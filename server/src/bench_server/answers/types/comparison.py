@@ -17,10 +17,10 @@ Mode = Literal["best", "same_software"]
 class ComparedThing:
     """One column. ``speed_up`` is the geometric mean over the common rows, null without any;
     ``speed_up_low`` and ``speed_up_high`` bound it with 95 % confidence or more, null where a row
-    has too few runs; ``verdict_kind`` is the verdict that they allow, ``verdict`` its words.
-    ``relative_energy`` is the energy of a sample over that of the first, the geometric mean over
-    the common rows; null unless all of them have energies of one scope on both sides. ``scope``:
-    ``machines`` if a row compares one machine with one machine, else ``hardware``."""
+    has too few runs; ``verdict_kind`` is the verdict, corrected for all things, ``verdict`` its
+    words. ``relative_energy`` is the energy of a sample over that of the first, the geometric mean
+    over the common rows; null unless all of them have energies of one scope on both sides.
+    ``scope``: ``machines`` if a row compares one machine with one machine, else ``hardware``."""
 
     id: str
     kind: ThingKind

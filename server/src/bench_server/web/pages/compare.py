@@ -120,7 +120,11 @@ def heading(answer: CompareAnswer) -> str:
         return f"{_title(answer)} have no common workload"
     best = max(compared, key=lambda thing: thing.speed_up or 0)
     if len(others) > 1:
-        if (best.speed_up or 0) <= 1:
+        ahead, behind = (best, first) if (best.speed_up or 0) > 1 else (first, best)
+        if best.verdict_kind == "no_difference":
+            among = f"the first of {len(answer.things)}"
+            return f"{ahead.name} is {among}, not clearly ahead of {behind.name}"
+        if ahead is first:
             return f"{first.name} is the fastest of {len(answer.things)}"
         return f"{best.name} is the fastest of {len(answer.things)}: it {_faster(best, first)}"
     if best.verdict_kind == "no_difference":

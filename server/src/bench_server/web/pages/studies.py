@@ -26,6 +26,8 @@ VERSION_WORDS = {
 }
 # Ends a heading that rests on a comparison without a verdict.
 TOO_FEW = "; too few runs to be sure"
+# Ends one that rests on several, some of them without a clear difference.
+UNCLEAR = "; no clear difference in {} of {} comparisons"
 
 
 @dataclass(frozen=True)
@@ -160,13 +162,23 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
 
 
 def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
-    """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several."""
-    firsts = Counter(table.rows[0].framework for table in answer.tables if len(table.rows) > 1)
-    if not firsts:
+    """``jax is the fastest framework in 6 of 8 workloads on A100``: of those in several. Where the
+    first is not clearly faster, no framework is the fastest."""
+    several = [table for table in answer.tables if len(table.rows) > 1]
+    if not several:
         return "Which framework is fastest?"
-    (name, count), of = firsts.most_common(1)[0], firsts.total()
-    where = f"in {count} of {of} workloads" if of > 1 else f"in {answer.tables[0].workload}"
-    return f"{name} is the fastest framework {where} on {answer.hardware}"
+    best = [table.rows[0].best for table in several]
+    firsts = Counter(
+        table.rows[0].framework
+        for table, one in zip(several, best, strict=True)
+        if one is None or one.verdict_kind != "no_difference"
+    )
+    if not firsts:
+        return f"No framework is clearly the fastest on {answer.hardware}"
+    (name, count), of = firsts.most_common(1)[0], len(several)
+    where = f"in {count} of {of} workloads" if of > 1 else f"in {several[0].workload}"
+    few = any(one and one.verdict_kind == "too_few_runs" for one in best)
+    return f"{name} is the fastest framework {where} on {answer.hardware}{TOO_FEW if few else ''}"
 
 
 def _which_pays(answer: studies.PairAnswer) -> str:
@@ -188,15 +200,18 @@ def _which_pays(answer: studies.PairAnswer) -> str:
 
 
 def _unsure(deciding: Sequence[studies.PairRow]) -> str:
-    few = any(row.held.verdict_kind == "too_few_runs" for row in deciding)
-    return TOO_FEW if few else ""
+    kinds = [row.held.verdict_kind for row in deciding]
+    if "too_few_runs" in kinds:
+        return TOO_FEW
+    unclear = kinds.count("no_difference")
+    return UNCLEAR.format(unclear, len(kinds)) if unclear else ""
 
 
 def _gain_of_batches(answer: studies.BatchAnswer) -> str:
-    """The largest gain of a larger batch."""
+    """The largest gain of a larger batch: a clear one, if there is any."""
     gains = [
         (
-            *(figure.held.speed_up, study.workload),
+            *(figure.held.verdict_kind == "faster", figure.held.speed_up, study.workload),
             *(line.figures[0].batch_size, figure.batch_size, figure.held.verdict_kind),
         )
         for study in answer.studies
@@ -204,9 +219,13 @@ def _gain_of_batches(answer: studies.BatchAnswer) -> str:
         for figure in line.figures
         if figure.held
     ]
-    gain, workload, small, large, kind = max(gains, default=(0.0, "", 0, 0, "too_few_runs"))
+    _, gain, workload, small, large, kind = max(
+        gains, default=(False, 0.0, "", 0, 0, "too_few_runs")
+    )
     if gain <= 1:
         return "Does a larger batch train faster?"
+    if kind == "no_difference":
+        return f"No larger batch trains clearly faster on {answer.hardware}"
     return (
         f"Batch {large:,} trains {workload} {people.times(gain)} times as fast as batch {small:,} "
         f"on {answer.hardware}" + (TOO_FEW if kind == "too_few_runs" else "")
