@@ -23,6 +23,7 @@ from bench_agent.base.self_test import (
     kept_bits,
     problems,
 )
+from bench_agent.cli import ab as cli_ab
 from bench_agent.cli import plan as cli_plan
 from bench_agent.cli.main import app
 from bench_agent.doctor import surroundings
@@ -31,6 +32,7 @@ from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import PRESETS
 from bench_agent.remote.outbox import Outbox
 from bench_agent.run import interpreters, journal, self_test
+from bench_agent.run.ab import RunFailed, Side
 from bench_agent.run.patience import Place
 from bench_agent.run.run import run_plan
 from bench_agent.run.self_test import SelfTests
@@ -229,6 +231,38 @@ def test_the_command_refuses_them_too(device: Callable[[Fault], None], tmp_path:
     assert stored.outcome == Failed(
         kind="wrong_result", phase="start", exception_class="SelfTestFailed"
     )
+
+
+def test_ab_compares_no_device_that_fails(
+    device: Callable[[Fault], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def compared(*arguments: str) -> tuple[int, list[str]]:
+        """Exit code, and the sides that workers were started for."""
+        started: list[str] = []
+
+        def pairs(a: Side, b: Side, *_: object, **__: object) -> list[object]:
+            started.extend((a.name, b.name))
+            raise RunFailed(a, Failed(kind="crashed", phase="start"), tmp_path)
+
+        monkeypatch.setattr(cli_ab, "pairs", pairs)
+        cells = ["--framework", "mlx", "--workload", "mnist-dense"]
+        sides = ["--a", "recipe=naive", "--b", "recipe=tuned", *arguments]
+        done = CliRunner().invoke(app, ["ab", *cells, *sides])
+        output.append(done.output)
+        return done.exit_code, started
+
+    output: list[str] = []
+    monkeypatch.setattr(cli_ab, "probe_frameworks", lambda *_: FOUND)
+    monkeypatch.setattr(cli_ab, "probe_with", lambda *_: FOUND)
+    assert compared() == (1, ["A", "B"])  # it passes, and the fake pairs fail
+    device("does not wait")
+    Home(tmp_path).self_tests.unlink()
+    assert compared() == (1, [])
+    assert "side A: mlx on cpu in float32 fails its self-test" in output[-1]
+    assert "the synchronisation does not wait" in output[-1]
+    # Interpreters of the user's choice may have other agents.
+    chosen = ("--a-python", sys.executable, "--b-python", sys.executable)
+    assert compared(*chosen) == (1, ["A", "B"])
 
 
 def test_an_outcome_is_kept_until_its_subject_changes(

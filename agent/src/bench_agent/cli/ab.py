@@ -1,5 +1,6 @@
 """``ab``: compare two set-ups, or two environments, in turns."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
@@ -9,6 +10,7 @@ from bench_protocol import doubts
 from .. import data
 from ..base.home import Home
 from ..doctor.unfit import refuse_unfit
+from ..machine import read_machine
 from ..output.ab_table import AbDisplay, document, show_answer
 from ..output.console import WARNING, complain, console
 from ..output.live import failure
@@ -20,6 +22,7 @@ from ..run.ab import PAIRS, Choice, Pair, RunFailed, Side, choose, compare_sides
 from ..run.patience import limits_in_turns, place_of, why_silent
 from ..run.probe import probe_with
 from ..run.run_lock import alone
+from ..run.self_test import SelfTests
 from .exits import Exit, stop
 from .options import EXPERT, Json, choosing_cells
 from .setup import open_home, print_json, probe_frameworks
@@ -89,6 +92,8 @@ def ab(
     before = doubts.of_conditions(idle_gate.look(side_a.cell.device))
     try:
         shown = console(stderr=as_json)
+        with alone(home):
+            _require_self_tests(home, ((chosen_a, side_a), (chosen_b, side_b)))
         with alone(home), AbDisplay(shown, side_a, side_b, count) as display:
             runs = pairs(
                 side_a,
@@ -112,6 +117,22 @@ def ab(
         print_json(answer)
     else:
         show_answer(shown, answer)
+
+
+def _require_self_tests(home: Home, sides: Iterable[tuple[Choice, Side]]) -> None:
+    """Stop where a side's device fails its self-test: its times are no times of training.
+
+    An interpreter that the user chose may have another agent, so it is not tested.
+    """
+    tests = SelfTests(home, read_machine(home), lambda line: typer.echo(line, err=True))
+    for choice, chosen in sides:
+        if choice.python is not None:
+            continue
+        place, precision = place_of(chosen.planned), chosen.cell.precision
+        outcome = tests.outcome(place, precision)
+        if outcome.problems:
+            what = f"side {chosen.name}: {place} in {precision} fails its self-test"
+            stop(Exit.SOME_FAILED, f"{what} and is not measured: {outcome.words}")
 
 
 def _side(name: str, choice: Choice, home: Home) -> Side:
