@@ -211,7 +211,7 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         lines = check(address, measured)
         print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
         print("\n".join(lines))
-        print("bench-agent verify --recompute ADDRESS does the same.")
+        print("To recompute a result yourself: bench-agent verify --recompute ADDRESS")
         if once or not sys.stdout.isatty():
             print("The server is stopped, and its addresses with it; make demo keeps it up.")
             return 0
