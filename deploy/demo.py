@@ -15,6 +15,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from html import unescape
@@ -32,6 +33,7 @@ CUDA_13 = ROOT / ".venv-cu13"  # `make install` makes it on a machine with an NV
 SERVER_UNREACHABLE, INTERRUPTED = 3, 130
 # A quiet server takes less than a minute; a busy machine takes its time.
 RECOMPUTED_SECONDS = 300
+RECOMPUTED_LEVEL = 3
 LISTENING = re.compile(r"listening on (http://\S+)")
 
 
@@ -113,12 +115,16 @@ def findings(environ: dict[str, str]) -> list[dict[str, Any]]:
         return []
 
 
-def check(address: str, measured: Sequence[dict[str, Any]]) -> None:
+def check(address: str, measured: Sequence[dict[str, Any]]) -> list[str]:
     """Compare leaderboard page and API with what was measured.
+
+    Returns:
+        Lines that say how many results have trust level 3 or above, and what others lack.
 
     Raises:
         DemoProblem: a result or a cell is missing.
     """
+    levels: list[tuple[int, str | None]] = []
     with httpx.Client(base_url=address, timeout=30) as http:
         for result in measured:
             if "id" not in (result["answer"] or {}):
@@ -130,12 +136,25 @@ def check(address: str, measured: Sequence[dict[str, Any]]) -> None:
                 raise DemoProblem(f"the API does not know result {identifier}")
             if answer.json()["cell"] != result["cell"]:
                 raise DemoProblem(f"the API shows another cell for result {identifier}")
+            levels.append((answer.json()["trust_level"], answer.json()["level_needs"]))
             page = http.get(f"/results/{identifier}")
             if page.status_code != 200 or result["cell"]["workload"] not in unescape(page.text):
                 raise DemoProblem(f"there is no page of result {identifier}")
         cells = [result["cell"] for result in measured]
         for row in sorted({(c["workload"], c["framework"], c["device"]["kind"]) for c in cells}):
             _on_leaderboard(http, *row)
+    return level_lines(levels)
+
+
+def level_lines(levels: Sequence[tuple[int, str | None]]) -> list[str]:
+    """What a person reads of trust levels, each with what its next one needs."""
+    recomputed = sum(level >= RECOMPUTED_LEVEL for level, _ in levels)
+    lines = [
+        f"{recomputed} of {len(levels)} results measured have trust level {RECOMPUTED_LEVEL}: "
+        "the server recomputed their traces and first steps."
+    ]
+    missing = Counter(needs or "no reason" for level, needs in levels if level < RECOMPUTED_LEVEL)
+    return [*lines, *(f"  {count} without it: {needs}" for needs, count in missing.items())]
 
 
 def _recomputed(http: httpx.Client, identifier: str) -> None:
@@ -189,9 +208,10 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
             raise DemoProblem("nothing was measured")
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
-        check(address, measured)
+        lines = check(address, measured)
         print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
-        print("Their traces were recomputed: bench-agent verify --recompute ADDRESS does the same.")
+        print("\n".join(lines))
+        print("To recompute a result yourself: bench-agent verify --recompute ADDRESS")
         if once or not sys.stdout.isatty():
             print("The server is stopped, and its addresses with it; make demo keeps it up.")
             return 0

@@ -31,7 +31,7 @@ from bench_server.audit.verify import audit
 from bench_server.db.store import Store
 from bench_server.db.tables import LogEntry, RecomputeJob
 from bench_server.log import writer
-from bench_server.recompute.worker import Recomputer
+from bench_server.recompute.worker import Compute, Recomputer
 
 NOW = datetime(2026, 11, 21, 5, tzinfo=UTC)
 Bundle = dict[str, Any]
@@ -168,10 +168,18 @@ def doubled(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -
     return made.model_copy(update={"losses": tuple(2 * loss for loss in made.losses)})
 
 
-def test_a_level_that_does_not_follow_from_the_statements(post: Poster, store: Store) -> None:
+def doubled_sessions(workload: Workload, purpose: Purpose, nonce: str, batch_size: int) -> Figures:
+    compute = doubled if purpose == "timed" else invented
+    return compute(workload, purpose, nonce, batch_size)
+
+
+@pytest.mark.parametrize("compute", [doubled, doubled_sessions])
+def test_a_level_that_does_not_follow_from_the_statements(
+    post: Poster, store: Store, compute: Compute
+) -> None:
     """The server recomputed other losses, and shows level 3 all the same."""
     (identity,) = trusted.send(store, results.private_key(), [1_000_000], projected=False)
-    settle(store, doubled)
+    settle(store, compute)
     bundle = fetch_bundle(identity, lambda path: dict(post.http.get(path).json()))
     assert bundle["judged"]["trust_level"] == 2
     judged(bundle)

@@ -11,10 +11,10 @@ from tests.fakes.projected import settled
 from tests.system.conftest import Agent, Server
 
 from bench_agent.base.home import Home
+from bench_agent.base.speed_run import expected_seconds
 from bench_agent.cli.witness import OFFERED_SECONDS
 from bench_agent.machine import read_machine
 from bench_agent.plan.estimates import CellTimes, MeasuredTimes
-from bench_agent.run.speed_run import expected_seconds
 from bench_protocol.matrix import Cell, Device
 from bench_server.db.store import Store
 

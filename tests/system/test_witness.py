@@ -7,8 +7,8 @@ import pytest
 from tests.fakes.projected import settled
 from tests.system.conftest import Agent, Server
 
+from bench_agent.base.speed_run import expected_seconds
 from bench_agent.cli.witness import OFFERED_SECONDS
-from bench_agent.run.speed_run import expected_seconds
 
 SMALL = ("--workload", "fashion-mlp", "--device", "cpu", "--framework", "torch", "--yes")
 QUICK = ("--preset", "smoke", "--budget-seconds", "0.5", "--wait-seconds", "0", "--recipe", "tuned")

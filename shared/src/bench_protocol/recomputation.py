@@ -10,7 +10,14 @@ from typing import Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from . import architectures, conformance, nonces, strict_json, trace_limits
+from . import (
+    architectures,
+    conformance,
+    nonces,
+    strict_json,
+    trace_limits,
+    witness_verdict,
+)
 from .catalogue import CATALOGUE, workload_named
 from .conformance import TRACED, ConformanceVerdict, Reference
 from .errors import InvalidField, first_invalid_field
@@ -20,6 +27,7 @@ from .result import Result, RunId, Seed
 from .units import Count, Finite, PositiveCount, Sha256, Share, Slug, Text, Wire
 from .witness_references import GENERATED_WEIGHTS
 from .witness_steps import is_affordable
+from .witness_verdict import WitnessVerdict
 from .workloads import Workload
 
 RECOMPUTATION_PAYLOAD_TYPE = "application/vnd.trainmark.recomputation.v1+json"
@@ -267,3 +275,26 @@ def verdict(
     if measured is None or len(references) < len(TRACED):
         return None
     return conformance.verdict(result.cell, measured.traces, references, architecture)
+
+
+def session_verdict(
+    result: Result, known: Known, architecture: str = architectures.MEASURED
+) -> WitnessVerdict | None:
+    """Compare the witness with the recomputation of its session; None without either."""
+    job = next((job for job in jobs(result) if job.purpose == "timed"), None)
+    witness = result.measurement.witness if result.measurement else None
+    statement = None if job is None else known.get(job.key)
+    if job is None or witness is None or statement is None or statement.figures is None:
+        return None
+    return witness_verdict.judge(
+        result.cell,
+        job.workload,
+        witness.steps,
+        witness.losses,
+        witness.step_count,
+        statement.figures.band,
+        movements=witness.movements,
+        architecture=architecture,
+        rewound=witness.rewound,
+        start=statement.figures.start_loss,
+    )

@@ -84,8 +84,8 @@ Witness = Annotated[
     bool | None,
     typer.Option(
         "--witness/--no-witness",
-        help="At the end, let the server time this machine by its own clock, if that takes less "
-        "than 30 s. Without either option, ask.",
+        help="At the end, let the server time this machine by its own clock, if fashion-mlp was "
+        "measured and that takes less than 30 s. Without either option, ask.",
     ),
 ]
 

@@ -57,10 +57,18 @@ def require_level(stated: tuple[Recomputation, ...], result: Result, level: int 
     if level is None or level < RECOMPUTED_LEVEL:
         return
     known = {said.key: said for said in stated if said.figures is not None}
-    found = recomputation.verdict(result, known, result.machine.cpu.architecture)
+    architecture = result.machine.cpu.architecture
+    traces = recomputation.verdict(result, known, architecture)
+    session = recomputation.session_verdict(result, known, architecture)
     missing = [job.purpose for job in recomputation.jobs(result) if job.key not in known]
-    if missing or found is None or found.kind != "conformant":
-        why = f"nothing about {', '.join(missing)}" if missing or found is None else found.reason
+    why = None
+    if missing or traces is None:
+        why = f"nothing about {', '.join(missing)}"
+    elif traces.kind != "conformant":
+        why = traces.reason
+    elif session is not None and session.kind != "conformant":
+        why = session.sentence
+    if why:
         raise InvalidProof(
             f"the server shows trust level {level}, which does not follow from its statements: "
             f"{why}",

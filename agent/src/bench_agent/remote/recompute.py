@@ -11,7 +11,6 @@ from bench_protocol import (
     envelope,
     recomputation,
     trace_limits,
-    witness_verdict,
 )
 from bench_protocol.catalogue import workload_named
 from bench_protocol.conformance import ConformanceVerdict
@@ -101,8 +100,7 @@ def of_statements(stated: Iterable[Recomputation]) -> Iterator[Compared]:
 def _session(result: Result, origin: str) -> Iterator[Compared]:
     what, measured = "its timed session", result.measurement
     jobs = {job.purpose: job for job in recomputation.jobs(result)}
-    told = measured.witness if measured else None
-    if told is None:
+    if measured is None or measured.witness is None:
         return
     if not recomputation.session_is_seeded(result):
         yield Compared(what, "unverified", "its seed follows from no nonce")
@@ -111,20 +109,10 @@ def _session(result: Result, origin: str) -> Iterator[Compared]:
         why = "its data or its frozen weights are not generated, or its batch is too large"
         yield Compared(what, "unverified", why)
         return
-    right = _figures(jobs["timed"])
-    found = witness_verdict.judge(
-        result.cell,
-        jobs["timed"].workload,
-        told.steps,
-        told.losses,
-        told.step_count,
-        right.band,
-        movements=told.movements,
-        architecture=result.machine.cpu.architecture,
-        rewound=told.rewound,
-        start=right.start_loss,
-    )
-    yield Compared(f"{what}, {origin}", found.kind, found.sentence)
+    known = {jobs["timed"].key: _known(jobs["timed"])}
+    found = recomputation.session_verdict(result, known, result.machine.cpu.architecture)
+    if found is not None:
+        yield Compared(f"{what}, {origin}", found.kind, found.sentence)
 
 
 def _public(result: Result) -> ConformanceVerdict:

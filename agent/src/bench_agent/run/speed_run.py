@@ -16,8 +16,6 @@ from ..remote.speed_run import Opened, SpeedRunClient
 from .patience import limits_for, place_of
 from .worker_process import run_speed_run, worker_command
 
-# Training, start and upload of one whose segments are short.
-USUAL_SECONDS = 15.0
 # The server may need minutes; its page shows the outcome later.
 MOST_WAITS = 8
 
@@ -117,8 +115,3 @@ def cell_of(planned: PlannedCell) -> PlannedCell:
             ),
         }
     )
-
-
-def expected_seconds(samples_per_second: float) -> float:
-    """About how long a witnessed run takes at a rate of training."""
-    return USUAL_SECONDS + SAMPLES_PER_SEGMENT / samples_per_second

@@ -12,13 +12,11 @@ from bench_protocol.recompute.segments import job_of, state_of
 from bench_protocol.speed_run import OpenedState
 
 from ..base.messages import SpeedReady, SpeedReply, SpeedRooted, SpeedRunJob
+from ..base.speed_run import WARM_UP_STEPS, segments_for
 from ..engines.seam import Data, Engine, Session
 
 Ask = Callable[[SpeedReady | SpeedRooted], SpeedReply]
 Timed = Callable[[Callable[[], object]], int]
-# Training takes about so long on the agent's own clock; the server's has the start too.
-WANTED_NS = 7_500_000_000
-WARM_UP_STEPS = (8, 24)
 
 
 def run(engine: Engine, job: SpeedRunJob, ask: Ask, timed: Timed) -> None:
@@ -88,12 +86,6 @@ def train(session: Session, seed: str, segments: int, states: States) -> None:
         session.train_block(speed_run.STEPS)
         session.sync()
         leaf = states.add(state_of(session.trained_parameters()))
-
-
-def segments_for(step_ns: float) -> int:
-    """The number of segments that train for some seconds."""
-    wanted = round(WANTED_NS / max(1.0, step_ns * speed_run.STEPS))
-    return max(speed_run.LEAST_SEGMENTS, min(wanted, speed_run.MOST_SEGMENTS))
 
 
 def _step_ns(engine: Engine, job: SpeedRunJob, timed: Timed) -> float:
