@@ -175,6 +175,9 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     FOLDER.mkdir(exist_ok=True)
     environ = environment()
     with server(environ) as address:
+        stays = not once and sys.stdout.isatty()
+        if not stays:
+            print("The server of this check stops at its end; make demo keeps it up.", flush=True)
         before = stored_results(environ)
         code = measure(address, environ, options)
         if code == INTERRUPTED:
@@ -190,11 +193,12 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
         check(address, measured)
-        print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
-        print("Their traces were recomputed: bench-agent verify --recompute ADDRESS does the same.")
-        if once or not sys.stdout.isatty():
-            print("The server is stopped, and its addresses with it; make demo keeps it up.")
+        counts = f"{len(new)} new results, {len(every)} in all"
+        if not stays:
+            print(f"\n{counts}: the server showed each, and recomputed its traces.")
             return 0
+        print(f"\n{counts}; the leaderboard: {address}/")
+        print("Their traces were recomputed: bench-agent verify --recompute ADDRESS does the same.")
         print("Ctrl-C stops the server.")
         try:
             signal.pause()
