@@ -354,7 +354,9 @@ def test_a_rank_is_shown_beside_the_figure_that_has_it(post: Poster) -> None:
     post.enroll()
     fast, slow = machine(seed=3), machine(seed=4)
     post.made(machine=fast, cell=results.make_cell(recipe="tuned", device=CUDA), step_ns=1_000_000)
-    last = post.made(machine=slow, cell=results.make_cell(recipe="naive", device=CUDA), step_ns=4_000_000)
+    last = post.made(
+        machine=slow, cell=results.make_cell(recipe="naive", device=CUDA), step_ns=4_000_000
+    )
     identity = get(post.http, f"/results/{last}")["machine_id"]
     (place,) = get(post.http, f"/machines/{identity}")["places"]
     assert (place["rank"], place["in_ranked_setup"]) == (1, False)

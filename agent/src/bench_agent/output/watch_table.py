@@ -192,8 +192,7 @@ def _others(watched: Watched) -> list[str]:
         (
             lambda f: f.state == "open",
             lambda f: (
-                f"too early to tell, {f.since} of {needed} runs since "
-                f"{_causes(f.changed, watched)}"
+                f"too early to tell, {f.since} of {needed} runs since {_causes(f.changed, watched)}"
             ),
         ),
         (
