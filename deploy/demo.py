@@ -194,6 +194,9 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
     FOLDER.mkdir(exist_ok=True)
     environ = environment()
     with server(environ) as address:
+        stays = not once and sys.stdout.isatty()
+        if not stays:
+            print("The server of this check stops at its end; make demo keeps it up.", flush=True)
         before = stored_results(environ)
         code = measure(address, environ, options)
         if code == INTERRUPTED:
@@ -209,12 +212,12 @@ def main(once: bool, options: Sequence[str] = ()) -> int:
         if code == SERVER_UNREACHABLE:
             raise DemoProblem(f"the server did not take the results; see {FOLDER / 'server.log'}")
         lines = check(address, measured)
-        print(f"\n{len(new)} new results, {len(every)} in all; the leaderboard: {address}/")
-        print("\n".join(lines))
-        print("To recompute a result yourself: bench-agent verify --recompute ADDRESS")
-        if once or not sys.stdout.isatty():
-            print("The server is stopped, and its addresses with it; make demo keeps it up.")
+        counts = f"{len(new)} new results, {len(every)} in all"
+        if not stays:
+            print(f"\n{counts}; the server showed each.", *lines, sep="\n")
             return 0
+        print(f"\n{counts}; the leaderboard: {address}/", *lines, sep="\n")
+        print("To recompute a result yourself: bench-agent verify --recompute ADDRESS")
         print("Ctrl-C stops the server.")
         try:
             signal.pause()

@@ -20,7 +20,7 @@ from sqlalchemy import text
 from tests.fakes import results, seeding
 
 from bench_protocol import envelope, recomputation, strict_json
-from bench_protocol.format import markdown
+from bench_protocol.format import markdown, percent
 from bench_protocol.receipts import Checkpoint
 from bench_server.db.store import Store
 from bench_server.db.tables import Challenge, RecomputeJob
@@ -230,7 +230,7 @@ def _table(
             *part,
             f"{one.bytes_each:,.1f}",
             f"{one.at(target) / 1e9:,.2f}",
-            f"{one.residual:.1%}",
+            percent(one.residual),
         ]
         if check:
             summed = check[1].keys() if part == all_ else small if part == rest else {part}

@@ -204,10 +204,11 @@ def soak(kind: str, minutes: int) -> int:
     growths = [growth([m.server_mib for m in rows]), growth([m.agent_mib for m in rows])]
     print(table(rows))
     print(
-        f"\nGrowth over the second half (least squares): server {growths[0]:+.1%}, agent "
-        f"{growths[1]:+.1%}; flat is at most {MOST_GROWTH:.0%}.\n{verdict.acknowledged:,} results "
-        f"acknowledged, {verdict.lost} lost, {verdict.doubled} doubled, {verdict.left} left; "
-        f"{readers.statuses.total():,} requests answered, with an error: {errors or 0}."
+        f"\nGrowth over the second half (least squares): server {growths[0] * 100:+.1f} %, agent "
+        f"{growths[1] * 100:+.1f} %; flat is at most {MOST_GROWTH * 100:.0f} %.\n"
+        f"{verdict.acknowledged:,} results acknowledged, {verdict.lost} lost, "
+        f"{verdict.doubled} doubled, {verdict.left} left; {readers.statuses.total():,} requests "
+        f"answered, with an error: {errors or 0}."
     )
     for words in verdict.wrong:
         print(f"WRONG: {words}")

@@ -81,6 +81,14 @@ def place(
     }
 
 
+SLOWER_SETUP = {
+    "in_ranked_setup": False,
+    "of_ranked": 1 / 3.2,
+    "framework": "mlx",
+    "recipe": "naive",
+}
+
+
 @pytest.mark.parametrize(
     "answer",
     [
@@ -112,6 +120,19 @@ def test_a_result_on_no_board_gives_no_standing(answer: httpx.Response) -> None:
             "15th of 47 on mnist-cnn; this machine is 1.019 times as fast as the median one",
         ),
         ([place("mnist-cnn", 1, 3, 1.0, 1)], "1st of 3 on mnist-cnn"),
+        (
+            [place("mnist-cnn", 15, 47, 0.8, 5)],
+            "15th of 47 on mnist-cnn; this machine takes 1.25 times as long as the median one",
+        ),
+        (
+            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER_SETUP],
+            "1st of 3 on mnist-cnn; this machine, with mlx naive, takes 3.20 times as long as its "
+            "ranked set-up",
+        ),
+        (
+            [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER_SETUP | {"of_ranked": None}],
+            "1st of 3 on mnist-cnn; this machine was not measured in the way that is ranked",
+        ),
         ("nonsense", None),
     ],
 )

@@ -82,7 +82,7 @@ def test_the_live_table_shows_run_repeat_and_machine() -> None:
     text = shown(state, now=160)
     assert "7 of 24, 2 min 40 s gone, about 7 min 20 s left" in text
     assert short_name(NAIVE.cell) in text
-    assert "timing 50%, 7,672 samples/s" in text
+    assert "timing 50 %, 7,672 samples/s" in text
     assert "load 2.0, GPU 61 °C, GPU 245 W" in text
 
 

@@ -51,7 +51,7 @@ RIGHT: dict[Precision, tuple[int, bool]] = {
 }
 BROKEN: list[tuple[Fault, str]] = [
     ("does not wait", "synchronisation does not wait"),
-    ("waits for half", "50% of it is left"),
+    ("waits for half", "50 % of it is left"),
     ("waits only for a full queue", "synchronisation does not wait"),
     ("faster than its bound", "TFLOP/s, the device at most"),
     ("float32 in tf32", "dense layers keep 10 bits of a fraction, float32 keeps 20 or more"),

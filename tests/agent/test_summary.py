@@ -36,9 +36,9 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
         make_result(cell=make_cell("fashion-mlp")),
     ]
     assert doubt_lines(results) == [
-        "2 of 3 measurements: other programs kept 1.4 of 2 cores busy "
-        "(worst: mnist-cnn, tensorflow cpu tuned); fix: close other programs and run again",
-        "1 of 3 measurements: only 3 blocks timed (mnist-cnn, tensorflow cpu tuned); "
+        "2 of 3 measurements, the worst is mnist-cnn, tensorflow cpu tuned: other programs kept "
+        "1.4 of 2 cores busy; fix: close other programs and run again",
+        "1 of 3 measurements, mnist-cnn, tensorflow cpu tuned: only 3 blocks timed; "
         "fix: time longer: --budget-seconds 30",
     ]
 
@@ -84,11 +84,13 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
         f"  {address}\n",
         "Failed: fashion-lstm, tensorflow cpu naive: wrong result",
         "mnist-cnn, batch 64: metal: mlx tuned is 3.46× tensorflow on cpu, within this run 3.",
-        "Warning: 1 of 73 measurements: other programs kept 2.1 of 12 cores busy",
+        "Warning: 1 of 73 measurements, mnist-cnn, tensorflow cpu naive: other programs kept 2.1 "
+        "of 12 cores busy",
         "73 results stored in /home/of/agent/outbox, 2 sent.",
         "The outbox has 3 pending results.",  # and no command that sends them
         "mnist-cnn trains fastest with mlx metal tuned (492,308 samples/s), fashion-mlp with mlx "
-        "metal tuned (984,615); tuned is 2.00 times as fast as naive. A page with charts:\n"
+        "metal tuned (984,615); tuned is 2.00 times as fast as naive (11 of 12 pairs; the rest was "
+        "slowed by other work or heat). A page with charts:\n"
         "  BENCH_HOME=/home/of/agent bench-agent report\n",
     ):
         assert f"\n{line}" in text
@@ -147,6 +149,12 @@ def test_there_is_no_ratio_of_a_disturbed_figure(disturbed: int) -> None:
     results[disturbed] = results[disturbed].model_copy(update={"warnings": (load,)})
     report = report_of(results)
     assert "times as" not in headline(report)
+    assert headline(report).endswith("not compared with naive: other work or heat slowed them")
+    pairs = [make_result(cell=make_cell("fashion-mlp", recipe=r)) for r in ("naive", "tuned")]
+    assert headline(report_of([*results, *pairs])).endswith(
+        "tuned is 1.000 times as fast as naive (1 of 2 pairs; the rest was slowed by other work or "
+        "heat)"
+    )
     assert [bar.note for bar in charts_of(report).recipes[0].bars] == ["", ""]
 
 

@@ -35,7 +35,7 @@ def test_a_slower_driver_is_found_once_after_the_stated_number_of_runs(lab: Lab)
     since = lab.days(3, "--runs", "3")
     assert reasons(since[0]) == {"driver of GPU 0 570.1 became 580.2"}
     assert since[0]["sentence"] == (
-        "2 set-ups: cannot be told yet, 1 of 3 runs since driver of GPU 0 570.1 became 580.2."
+        "2 set-ups: too early to tell, 1 of 3 runs since driver of GPU 0 570.1 became 580.2."
     )
     assert [said["exit_code"] for said in first + since] == [0] * 9 + [1]
     told = since[-1]
@@ -73,7 +73,7 @@ def test_a_faster_framework_is_no_alarm(lab: Lab) -> None:
     assert (said["exit_code"], said["moved"]["faster"]) == (0, 2)
     assert "torch cpu" in said["sentence"]
     assert " is " in said["sentence"]
-    assert said["sentence"].endswith("since torch 2.9.0 became 2.10.0; 1 more moved.")
+    assert said["sentence"].endswith("since torch 2.9.0 became 2.10.0; 1 more set-up changed.")
 
 
 def test_with_too_little_before_nothing_can_be_told(lab: Lab) -> None:
@@ -89,7 +89,7 @@ def test_with_too_little_before_nothing_can_be_told(lab: Lab) -> None:
 def test_now_measures_all_that_are_missing_and_no_more(lab: Lab) -> None:
     said = lab.document("--now", "--runs", "3")
     assert (said["runs"], lab.stored()) == (3, 6)
-    assert said["sentence"] == "2 set-ups: nothing to compare with yet, 3 of 3 runs."
+    assert said["sentence"] == "2 set-ups: no earlier runs to compare with, 3 of 3 runs."
     lab.torch, lab.step_ns["naive"] = "2.10.0", 2_600_000
     lab.now += timedelta(hours=1)
     assert lab.document("--now", "--runs", "3")["exit_code"] == 1
@@ -145,7 +145,7 @@ def test_a_set_up_that_fails_since_a_change_is_an_alarm(lab: Lab) -> None:
     assert (said["exit_code"], said["moved"]["failed"]) == (1, 1)
     assert said["sentence"].startswith(
         "fashion-mlp, torch cpu tuned has no figure: out of memory while timing (MemoryError) "
-        "since torch 2.9.0 became 2.10.0; 1 set-up: cannot be told yet, 1 of 5 runs"
+        "since torch 2.9.0 became 2.10.0; 1 set-up: too early to tell, 1 of 5 runs"
     )
 
 
@@ -189,6 +189,6 @@ def test_the_text_has_a_sentence_a_table_and_what_changed(lab: Lab) -> None:
 def test_an_unreachable_server_loses_nothing(lab: Lab) -> None:
     done = lab.watch("--server", "http://127.0.0.1:9")
     assert done.exit_code == 3
-    assert done.stdout.startswith("2 set-ups: nothing to compare with yet, 1 of 5 runs.")
+    assert done.stdout.startswith("2 set-ups: no earlier runs to compare with, 1 of 5 runs.")
     assert "submit --server http://127.0.0.1:9" in done.stderr
     assert lab.stored() == 2

@@ -149,7 +149,7 @@ def test_every_code_can_be_said() -> None:
     assert doubt_text.words(drift).endswith(" % slower during the timing")
     (outliers,) = doubts.of_blocks(blocks([*STEADY, 800 * MS]))
     assert doubt_text.words(outliers).startswith(
-        "1 of 13 blocks lie far from the others, the farthest"
+        "1 of 13 blocks lies far from the others, the farthest"
     )
 
 

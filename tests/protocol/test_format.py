@@ -1,8 +1,13 @@
 """Figures for people."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from bench_protocol import format as people
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize(
@@ -42,3 +47,23 @@ def test_a_speed_up_between_two_names_and_its_bounds() -> None:
 def test_a_table_in_markdown() -> None:
     table = people.markdown(("cell", "rate"), [("a", "1"), ("b", "2")])
     assert table == "| cell | rate |\n| --- | --- |\n| a | 1 |\n| b | 2 |"
+
+
+def test_percentages() -> None:
+    assert people.percent(0.0234) == "2.3 %"
+    assert people.percent(5.68) == "568 %"
+    assert people.percent(0.497, 0) == "50 %"
+    assert people.percent(0.0, 0) == "0 %"
+
+
+def test_no_output_has_a_percentage_without_its_space() -> None:
+    """The format specification ``.1%`` writes none."""
+    written = re.compile(r":[-+,0-9]*\.[0-9]%\}")
+    places = [
+        f"{path}: {line.strip()}"
+        for folder in ("agent/src", "shared/src", "server/src", "deploy", "benchmarks")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for line in path.read_text("utf-8").splitlines()
+        if written.search(line)
+    ]
+    assert places == []

@@ -347,3 +347,24 @@ def test_compare_across_batch_sizes(post: Poster) -> None:
     assert row["cells"][1]["speed_up"] == pytest.approx(1)
     refused = post.http.get(f"/api/v1/compare?ids=intel-core-i7-8700,{ids[0]}&across=batch_size")
     assert refused.status_code == 422
+
+
+def test_a_rank_is_shown_beside_the_figure_that_has_it(post: Poster) -> None:
+    """The second machine was measured in a slower set-up than the one that is ranked."""
+    post.enroll()
+    fast, slow = machine(seed=3), machine(seed=4)
+    post.made(machine=fast, cell=results.make_cell(recipe="tuned", device=CUDA), step_ns=1_000_000)
+    last = post.made(
+        machine=slow, cell=results.make_cell(recipe="naive", device=CUDA), step_ns=4_000_000
+    )
+    identity = get(post.http, f"/results/{last}")["machine_id"]
+    (place,) = get(post.http, f"/machines/{identity}")["places"]
+    assert (place["rank"], place["in_ranked_setup"]) == (1, False)
+    assert place["of_ranked"] == pytest.approx(0.25)
+    page = post.http.get(f"/machines/{identity}").text
+    (heading,) = re.findall("<h1><bdi>(.*?)</bdi></h1>", page)
+    assert heading == (
+        f"{place['hardware']}: 1st of 1 on mnist-cnn; this machine, with tensorflow naive, takes "
+        "4.00 times as long as its ranked set-up"
+    )
+    assert "this machine: 0.250× that figure" in page

@@ -173,3 +173,11 @@ def test_icons_are_where_browsers_look(http: TestClient) -> None:
         answer = http.get(path)
         assert answer.headers["content-type"] == kind
         assert answer.content.startswith(magic)
+
+
+@pytest.mark.parametrize(
+    "page", ["hardware", "machines", "results", "docs", "trust", "dumps/", "methodology", "submit"]
+)
+def test_headings_of_guides_and_lists_say_what_they_are_for(http: TestClient, page: str) -> None:
+    (heading,) = re.findall("<h1>(.*?)</h1>", http.get(f"/{page}").text)
+    assert len(heading.split()) > 2

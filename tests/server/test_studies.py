@@ -9,7 +9,7 @@ from tests.fakes.client import Poster
 from tests.server.test_tiers import decide
 
 from bench_protocol import acts
-from bench_protocol.machine import Environment
+from bench_protocol.machine import Environment, OperatingSystem
 from bench_protocol.matrix import Device
 from bench_server.db.store import Store
 from bench_server.web.pages.studies import TOO_FEW
@@ -84,6 +84,7 @@ def test_a_heading_says_that_too_few_runs_decide(http: TestClient, post: Poster)
         heading = re.search("<h1>(.*?)</h1>", http.get(page, params={"hardware": SLUG}).text)
         assert heading
         assert heading[1].endswith(TOO_FEW), page
+        assert "is faster" not in heading[1]
 
 
 def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post: Poster) -> None:
@@ -100,8 +101,8 @@ def test_a_heading_claims_no_difference_that_is_not_clear(http: TestClient, post
     assert heading("/frameworks") == f"No framework is clearly the fastest on {gpu}"
     assert heading("/batch-size") == f"No larger batch trains clearly faster on {gpu}"
     assert heading("/cpu-vs-gpu") == (
-        f"{gpu} is faster than Apple M2 Max (12-core CPU) in every workload; "
-        "no clear difference in 1 of 1 comparisons"
+        f"{gpu} looks faster than Apple M2 Max (12-core CPU) in every workload, "
+        "without a clear difference"
     )
     # A table of one framework counts as no workload.
     _measure(post, 900_000, "fashion-mlp", framework="mlx")
@@ -150,12 +151,15 @@ def test_the_gpu_pays_from_the_work_where_it_stays_ahead(http: TestClient, post:
     assert answer["pays_from_flops"] == large["flops_per_step"] > small["flops_per_step"]
 
 
-def _update(post: Poster, seed: int, version: str, day: int, step_ns: int) -> str:
+def _update(
+    post: Poster, seed: int, version: str, day: int, step_ns: int, system: str = "14.6"
+) -> str:
     """A run of one repeat under a version of the framework, on a machine of the same hardware."""
     started = f"2026-10-{day:02d}T00:00:00.000000Z"
     made = results.make_result()
+    os = OperatingSystem(name="macos", version=system)
     return post.made(
-        machine=M2.model_copy(update={"machine_hash": f"{seed:064x}"}),
+        machine=M2.model_copy(update={"machine_hash": f"{seed:064x}", "os": os}),
         cell=results.make_cell(device=Device(kind="metal")),
         step_ns=step_ns,
         clocks=made.clocks.model_copy(update={"started": started}),
@@ -199,7 +203,7 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
         {
             "machine_id": machine,
             "speed_up": update["held"]["speed_up"],
-            "change": change["speed_up"],
+            "marked": True,
         }
     ]
     assert change["speed_up"] == pytest.approx(update["held"]["speed_up"], rel=1e-9)
@@ -211,6 +215,34 @@ def test_a_version_changes_what_it_changes_on_the_same_machine(
     assert '1.10×</span> <span class="quiet">on 1 machine; an interval needs 3' in page
     assert '<span class="held faster"><span class="strong">1.10×</span>' in page
     assert "4 machines have one version only" in page
+
+
+def test_each_update_is_measured_at_its_own_place(http: TestClient, post: Poster) -> None:
+    """A framework makes the machine 1.11 times as fast, and a system, two weeks later, slower.
+    Over all runs of a version the framework would have 1.05, and the slower system a speed-up."""
+    wave = (0, 3, -2, 1, -1, 2)
+    stages = (("2.18.0", "14.6", 1_110_000), ("2.18.1", "14.6", 1_000_000))
+    for stage, (version, system, step_ns) in enumerate((*stages, ("2.18.1", "15.5", 1_060_000))):
+        for day, off in enumerate(wave, 1 + 6 * stage):
+            last = _update(post, 1, version, day, step_ns + 500 * off, system)
+    machine = http.get(f"/api/v1/results/{last}").json()["machine_id"]
+    changes = http.get(f"/api/v1/machines/{machine}/history").json()["changes"]
+    for by, change in zip(("framework_version", "os_version"), changes, strict=True):
+        answer = http.get("/api/v1/trends", params={"by": by}).json()
+        update = answer["versions"][1]["update"]
+        assert update["machines"][0]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9), by
+        assert update["held"]["speed_up"] == pytest.approx(change["speed_up"], rel=1e-9), by
+        assert update["machines"][0]["marked"], by
+    assert changes[0]["speed_up"] > 1.1 > 1 > changes[1]["speed_up"]
+
+
+def test_versions_in_turns_are_compared_over_all_runs(http: TestClient, post: Poster) -> None:
+    for day in range(1, 11):
+        version, step_ns = ("2.18.0", 1_050_000) if day % 2 else ("2.18.1", 1_000_000)
+        _update(post, 1, version, day, step_ns + 1_000 * day)
+    update = http.get("/api/v1/trends").json()["versions"][1]["update"]
+    assert update["machines"][0]["speed_up"] == pytest.approx(1.055 / 1.006, rel=0.01)
+    assert not update["machines"][0]["marked"]
 
 
 def test_a_slowdown_has_the_colour_of_one(http: TestClient, post: Poster) -> None:

@@ -63,11 +63,13 @@ def test_the_demo_goes_on_after_faults_and_ends_with_them(demo: Callable[..., Ra
     assert "--framework jax --device cpu --workload fashion-mlp" in failed
     assert "tensorflow is installed but cannot be used: RuntimeError: planted" in failed
     assert "doctor --bundle" in failed
-    assert "2 new results" in failed
+    assert "2 new results, 2 in all; the server showed each" in failed
     # A busy machine can make a result doubtful, which the line below says.
     said = re.search(r"(\d) of 1 results measured have trust level 3", failed)
     assert said is not None, failed
     assert said[1] == "1" or "1 without it: level 3: " in failed, failed
+    assert "http://" not in failed  # the server is stopped
+    assert ran.stdout.startswith("The server of this check stops at its end")
 
 
 def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ran]) -> None:

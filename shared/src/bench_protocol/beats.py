@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from pydantic import Field
 
+from . import format as people
 from . import strict_json
 from .envelope import pae
 from .errors import BadSignature
@@ -177,7 +178,7 @@ def verdict(result: Result) -> BeatsVerdict:
     if within > BOUNDED_SHARE:
         sentence = f"the signed times are too far from its blocks to bound its timing: {took}"
         return BeatsVerdict("unbounded", sentence, figures)
-    bounded = f"its timing was bounded by the server's clock, to {within:.1%}: {took}"
+    bounded = f"its timing was bounded by the server's clock, to {people.percent(within)}: {took}"
     return BeatsVerdict("bounded", bounded, figures)
 
 

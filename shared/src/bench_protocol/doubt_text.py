@@ -55,7 +55,8 @@ def _busy_words(figures: Numbers) -> str:
 WORDS: dict[str, Callable[[Numbers], str]] = {
     "few_blocks": lambda f: f"only {f['blocks']:.0f} block{'s' * (f['blocks'] != 1)} timed",
     "outliers": lambda f: (
-        f"{f['outliers']:.0f} of {f['blocks']:.0f} blocks lie far from the others, "
+        f"{f['outliers']:.0f} of {f['blocks']:.0f} blocks "
+        f"lie{'s' * (f['outliers'] == 1)} far from the others, "
         f"the farthest at {people.ratio(f['worst_over_median'])} the median"
     ),
     "drift": lambda f: (

@@ -80,9 +80,9 @@ def ordinal(number: int) -> str:
     return f"{number:,}{('th', 'st', 'nd', 'rd')[last] if last < 4 else 'th'}"
 
 
-def percent(share: float) -> str:
-    """A share of one: ``2.3 %``, ``568 %``."""
-    return f"{share * 100:.1f} %" if abs(share) <= 1 else f"{share * 100:,.0f} %"
+def percent(share: float, decimals: int = 1) -> str:
+    """A share of one: ``2.3 %``, ``568 %``; with ``decimals=0`` ``2 %``."""
+    return f"{share * 100:,.{decimals if abs(share) <= 1 else 0}f} %"
 
 
 def size(value: int) -> str:

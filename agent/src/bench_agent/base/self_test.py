@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bench_protocol import format as people
 from bench_protocol.matrix import PRODUCTS, Device, DeviceKind, Precision, Recipe
 from bench_protocol.units import DurationNs, PositiveCount, Share, Wire
 
@@ -129,7 +130,7 @@ def problems(
         yield (
             f"the synchronisation does not wait for the {kind} device: four times the work takes "
             f"{waiting.durations_ns[-1] / waiting.durations_ns[0]:.1f} times as long, and "
-            f"{waiting.left:.0%} of it is left to do"
+            f"{people.percent(waiting.left, 0)} of it is left to do"
         )
     if bound_flops is not None and waiting.flops > ABOVE_BOUND * bound_flops:
         yield (

@@ -167,7 +167,7 @@ def view(state: Progress, now: float) -> Table:
     )
     if state.current:
         rate = f", {people.rate(state.rate)} samples/s" if state.rate else ""
-        share = f" {state.share_done:.0%}" if state.share_done else ""
+        share = f" {people.percent(state.share_done, 0)}" if state.share_done else ""
         table.add_row("now", _bar(state.share_done, 1), short_name(state.current.cell))
         table.add_row("", "", f"{state.doing}{share}{rate}")
     if sensors := sensor_words(state.reading):

@@ -28,8 +28,8 @@ MOST_LISTED = 8
 DIRECTIONS: tuple[Direction, ...] = ("failed", "slower", "faster")
 STYLES = {"failed": FAILURE, "slower": WARNING, "faster": GOOD}
 IN_A_ROW = (
-    "Runs of one start share the state of this machine at that hour. Without --now each start "
-    "measures once, and the verdict counts hours that differ."
+    "These runs followed one another, so they share the state of the machine in that hour. Without "
+    "--now each start measures once, and a verdict rests on runs of different days."
 )
 
 
@@ -124,9 +124,9 @@ def _row_words(finding: Finding, needed: int) -> list[str]:
     if finding.verdict:
         words.append(finding.verdict.words)
     elif finding.state == "open":
-        words.append(f"cannot be told yet: {finding.since} of {needed} runs")
+        words.append(f"too early to tell: {finding.since} of {needed} runs")
     else:
-        words.append("nothing to compare with yet")
+        words.append("no earlier runs to compare with")
     words += [
         f"{change.verdict.words} since {change.run.started[:10]}" for change in finding.changes
     ]
@@ -141,11 +141,11 @@ def _remarks(watched: Watched) -> list[str]:
         causes.append(f"and {len(changed) - MOST_LISTED} more")
     lines = [f"Changed: {', '.join(causes)}."] if causes else []
     if left_out := sum(finding.left_out for finding in found):
-        lines.append(f"{left_out} disturbed or failed runs are not compared.")
+        lines.append(f"Not compared: {left_out} disturbed or failed run{'s' * (left_out != 1)}.")
     if len(watched.runs) > 1:
         lines.append(IN_A_ROW)
     elif any(finding.state == "open" for finding in found):
-        lines.append("The next start measures again; --now measures all that are missing.")
+        lines.append("The next start measures again; with --now it takes all missing runs at once.")
     return lines
 
 
@@ -155,7 +155,7 @@ def sentence(watched: Watched) -> str:
     moved = [pair for way in DIRECTIONS for pair in _moved(watched, way)]
     parts = [_moved_words(*moved[0], watched)] if moved else []
     if len(moved) > 1:
-        parts.append(f"{len(moved) - 1} more moved")
+        parts.append(f"{len(moved) - 1} more set-up{'s' * (len(moved) > 2)} changed")
     if watched.not_idle:
         parts.append(f"the machine is not idle: {watched.not_idle}")
     elif not watched.reasons:
@@ -192,13 +192,12 @@ def _others(watched: Watched) -> list[str]:
         (
             lambda f: f.state == "open",
             lambda f: (
-                f"cannot be told yet, {f.since} of {needed} runs since "
-                f"{_causes(f.changed, watched)}"
+                f"too early to tell, {f.since} of {needed} runs since {_causes(f.changed, watched)}"
             ),
         ),
         (
             lambda f: f.state in ("nothing_before", "no_runs") and f.since <= needed,
-            lambda f: f"nothing to compare with yet, {f.since} of {needed} runs",
+            lambda f: f"no earlier runs to compare with, {f.since} of {needed} runs",
         ),
         (lambda f: True, lambda f: "no new change"),
     ]

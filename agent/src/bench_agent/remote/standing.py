@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from bench_protocol import format as people
+from bench_protocol.standing_text import beside_words, rank_words
 
 from ..base.errors import ServerUnreachable
 from .client import Client, ServerRefused
@@ -43,8 +43,4 @@ def in_words(places: Any) -> str | None:
     if not ranked:
         return None
     best = min(ranked, key=lambda place: (place["rank"] / place["ranked"], place["workload"]))
-    words = f"{people.ordinal(best['rank'])} of {best['ranked']} on {best['workload']}"
-    if best["machines"] > 1 and best["of_hardware"]:
-        times = people.times(best["of_hardware"])
-        words += f"; this machine is {times} times as fast as the median one"
-    return words
+    return rank_words(best) + beside_words(best)

@@ -126,15 +126,22 @@ def runs_and_changes(
     Args:
         entries: of the first entries of the log alone; None for all.
     """
-    runs = _runs(session, machine_id, result_id, entries)
-    times = [_middle(run).ns_per_sample for run in runs]
-    places = change_points(times)
+    runs, places = runs_and_places(session, machine_id, result_id, entries)
+    times = [middle_of(run).ns_per_sample for run in runs]
     edges = [0, *places, len(runs)]
     changes = (
         _change(session, runs, place, times[start:place], times[place:end])
         for start, place, end in zip(edges, places, edges[2:], strict=False)
     )
     return runs, tuple(changes)
+
+
+def runs_and_places(
+    session: Session, machine_id: str, result_id: str, entries: int | None = None
+) -> tuple[list["Run"], list[int]]:
+    """As :func:`runs_and_changes`, with the index of the first run of each new level."""
+    runs = _runs(session, machine_id, result_id, entries)
+    return runs, change_points([middle_of(run).ns_per_sample for run in runs])
 
 
 def _cell(session: Session, machine_id: str, filters: HistoryFilters) -> Figure:
@@ -196,14 +203,14 @@ def _runs(session: Session, machine_id: str, result_id: str, entries: int | None
     return list(runs.values())[-MOST_RUNS:]
 
 
-def _middle(run: Run) -> Repeat:
+def middle_of(run: Run) -> Repeat:
     """The repeat whose time the run's figure is (:func:`.figures.combine`)."""
     ordered = sorted(counting(run), key=lambda repeat: (repeat.ns_per_sample, repeat.result_id))
     return ordered[len(ordered) // 2]
 
 
 def _point(run: Run) -> HistoryPoint:
-    middle = _middle(run)
+    middle = middle_of(run)
     return HistoryPoint(
         run_id=middle.run_id,
         result_id=middle.result_id,

@@ -25,6 +25,8 @@ class MachinePlace:
     ``rank`` is that of its hardware on the board, of ``ranked`` hardware; null where it has none.
     ``percentile``: the percentage of the other ranked hardware that it is ahead of.
     ``of_hardware``: how many times as fast as the figure of its hardware in the same set-up.
+    ``in_ranked_setup``: whether that is the set-up that the board shows of its hardware;
+    ``of_ranked``: how many times as fast as the board's figure, null if data or timing differ.
     ``machines`` of this hardware are measured in that set-up, itself included, and ``slower`` of
     them are slower than it.
     """
@@ -44,6 +46,8 @@ class MachinePlace:
     ranked: int
     percentile: float | None
     of_hardware: float | None
+    in_ranked_setup: bool
+    of_ranked: float | None
     machines: int
     slower: int
 
@@ -94,6 +98,15 @@ def _place(
         ranked=ranked,
         percentile=100 * (ranked - rank) / (ranked - 1) if rank and ranked > 1 else None,
         of_hardware=same[0].ns_per_sample / figure.ns_per_sample if same else None,
+        in_ranked_setup=row is None or row.figure.setup == setup,
+        of_ranked=row.figure.ns_per_sample / figure.ns_per_sample
+        if row and _kind(row.figure) == _kind(figure)
+        else None,
         machines=machines,
         slower=int(slower_ones),
     )
+
+
+def _kind(figure: Figure) -> tuple[str, str]:
+    """Data and timing: figures of different ones are not compared."""
+    return figure.setup.data, figure.setup.timing

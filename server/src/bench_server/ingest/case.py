@@ -17,7 +17,10 @@ NOT_DRAWN = (
     "not recomputed: its key had spent the day's budget of processor time, and the draw left it out"
 )
 HALF_SEEDED = "not all of its seeds follow from its challenge, so nothing of it is recomputed"
-PUBLIC = "the public job, whose losses anybody can copy: its seed does not follow from a challenge"
+PUBLIC = (
+    "its seed does not follow from a challenge: it trained the public job, whose losses anybody "
+    "can copy"
+)
 
 
 class Waiting(NamedTuple):

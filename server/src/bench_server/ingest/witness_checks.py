@@ -16,9 +16,10 @@ from .verdicts import Finding
 # at a rate of one half; layers have thousands, and the least rate of the catalogue is 0.2.
 MASK_TOLERANCE = 0.1
 WIDE = (
-    "this server lacks the data set, so it cannot recompute the witness's losses; they lie in the "
-    "wide range of any honest training: the first from 0.8 to 1.3 times the loss of guessing, "
-    "later ones below 1.5 times"
+    "this server does not have the data, so it did not recompute the losses. It checked only that "
+    f"the first is {witness_references.FIRST_LOSS[0]:g} to {witness_references.FIRST_LOSS[1]:g} "
+    f"times, and each later one at most {witness_references.LATER_LOSS:g} times, the loss of "
+    "guessing"
 )
 
 
@@ -57,7 +58,7 @@ def witness(case: Case) -> Finding:
         waiting = case.waits("timed")
         return Finding(False, waiting.sentence, {"verdict": waiting.verdict})
     if band is None:
-        return _unverified("no reference is stored for this batch size, seed and data")
+        return _unverified("its losses have no reference for this batch size, seed and data")
     if missing := _missing(case, told):
         return _unverified(missing)
     if not case.session_is_seeded and judged.kind == "conformant":
@@ -68,8 +69,7 @@ def witness(case: Case) -> Finding:
 
 def _reference(case: Case, told: Witness) -> tuple[Band | None, float | None]:
     """The range of the losses, and the loss before the first step: recomputed from the nonce, or
-    stored where the seed follows from none. Without either the wide band of data that we do not
-    have."""
+    stored where the seed follows from none. Without either, the wide band."""
     if case.session_is_seeded:
         statement = case.statement("timed")
         if statement is not None and statement.figures is not None:

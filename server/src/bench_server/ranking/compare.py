@@ -173,17 +173,18 @@ def interval(a: Figure, b: Figure, confidence: float) -> tuple[float, float] | N
     return comparison.speed_up_interval(speed_up, _values(a, unit), _values(b, unit), confidence)
 
 
-def compare_on_machines(pairs: Sequence[Pair]) -> Comparison:
+def compare_on_machines(pairs: Sequence[tuple[float, float]]) -> Comparison:
     """Compare two conditions on the machines that have both: the speed-up is the geometric mean of
     the machines' ratios, with Student's t interval over three or more machines. So machines that
     have one condition only, faster or slower ones, change nothing.
 
     Args:
-        pairs: one or more, each of two figures of one machine.
+        pairs: one or more, each of one machine: its time under each condition, in nanoseconds a
+            sample. The speed-up is of the first over the second.
     """
     count = len(pairs)
     machines = f"on {count} machine{'s' * (count != 1)}"
-    times, base = zip(*((a.ns_per_sample, b.ns_per_sample) for a, b in pairs), strict=True)
+    times, base = zip(*pairs, strict=True)
     found = comparison.compare_pairs(times, base, machines)
     few = f"{machines}; an interval needs {comparison.RUNS_FOR_A_VERDICT}"
     return Comparison(

@@ -19,6 +19,8 @@ from collections.abc import Iterable, Sequence
 from statistics import median_high
 from typing import Literal, NamedTuple
 
+from bench_protocol import format as people
+
 from .medians import LOG_SCALE
 
 # The spread between owners without any measurement, and the owners' differences it counts for.
@@ -76,14 +78,14 @@ class Reproduction(NamedTuple):
         """The verdict for people."""
         if self.verdict == "undecided" and self.owners_needed is None:
             return (
-                f"cannot be told: owners differ by {self.tau:.1%}, so no number of them would tell "
-                "a claim 20 % too fast"
+                f"cannot be told: owners differ by {people.percent(self.tau)}, so no number of "
+                "them would expose a claim that is 20 % too fast"
             )
         if self.verdict == "undecided":
             more = f"{self.owners_needed} more owner{'s' if self.owners_needed != 1 else ''}"
             return f"cannot be told yet: {more}"
         relation = "within" if self.verdict == "reproduced" else "outside"
-        return f"{relation} {self.window:.1%} of the mean of {self.owners} other owners"
+        return f"{relation} {people.percent(self.window)} of the mean of {self.owners} other owners"
 
 
 def pairs_of(logs: Sequence[int]) -> Pairs:

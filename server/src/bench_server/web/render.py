@@ -22,9 +22,9 @@ from .plots import flops
 
 # The words of docs/methodology.md.
 UNSTEADY = (
-    f"within-run spread above {doubts.UNSTEADY_SPREAD:.0%}: something else was running, or the "
-    "machine was throttling"
-).replace("%", " %")
+    f"within-run spread above {people.percent(doubts.UNSTEADY_SPREAD, 0)}: something else was "
+    "running, or the machine was throttling"
+)
 # The scope of an energy meter in words; other scopes are spelt out.
 SCOPES = {"gpu": "GPU alone", "cpu_package": "processor package", "soc": "whole chip"}
 SUMMARIES = {workload.name: workload.summary for workload in CATALOGUE}

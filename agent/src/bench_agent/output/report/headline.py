@@ -23,8 +23,7 @@ def headline(report: Report, rates: bool = True) -> str:
     if not best:
         return "no set-up could be measured"
     sentence = _listed(best, rates) if len(best) <= MOST_LISTED else _counted(best)
-    worth = tuned_over_naive(report)
-    return f"{sentence}; tuned {people.faster_than(worth)} naive" if worth else sentence
+    return f"{sentence}{_tuned_words(report)}"
 
 
 def tuned_over_naive(report: Report) -> float | None:
@@ -36,6 +35,28 @@ def tuned_over_naive(report: Report) -> float | None:
         if figures.cell.recipe == "tuned" and (naive := naive_of(report, figures))
     ]
     return geometric_mean(ratios) if ratios else None
+
+
+def _tuned_words(report: Report) -> str:
+    """What tuned loops are worth, over which pairs, and how sure these are. Empty without pairs."""
+    cells = {figures.cell for figures in report.cells}
+    tuned = [
+        figures
+        for figures in report.cells
+        if figures.cell.recipe == "tuned"
+        and figures.cell.model_copy(update={"recipe": "naive"}) in cells
+    ]
+    used = [(figures, naive) for figures in tuned if (naive := naive_of(report, figures))]
+    worth = tuned_over_naive(report)
+    if worth is None:
+        return "; tuned is not compared with naive: other work or heat slowed them" if tuned else ""
+    doubted = sum(figures.in_doubt or naive.in_doubt for figures, naive in used)
+    count = f"{len(used)} of {len(tuned)}" if len(used) < len(tuned) else f"{len(used)}"
+    notes = [f"{count} pair{'s' * (len(tuned) != 1)}"]
+    notes += [f"{doubted} in doubt"] if doubted else []
+    rest = "; the rest was slowed by other work or heat" if len(used) < len(tuned) else ""
+    told = f" ({', '.join(notes)}{rest})" if doubted or rest else ""
+    return f"; tuned {people.faster_than(worth)} naive{told}"
 
 
 def naive_of(report: Report, figures: CellFigures) -> CellFigures | None:

@@ -65,16 +65,16 @@ def doubt_lines(results: Sequence[Result]) -> list[str]:
 
 
 def worst_lines(warnings: Iterable[tuple[str, Warn]], of_all: str) -> list[str]:
-    """Warnings of many measurements, each kind once: ``2 of 16 runs: block times spread by 31.0 %
-    (worst: B); fix: close other programs and run again``.
+    """Warnings of many measurements, each kind once: ``2 of 16 runs, the worst is B: block times
+    spread by 31.0 %; fix: close other programs and run again``. The figures are the worst one's.
 
     Args:
         warnings: each with the name of its measurement.
     """
     lines = []
     for count, name, worst in doubt_text.worst_of_each(warnings):
-        which = f"worst: {name}" if count > 1 else name
-        words = f"{count} of {of_all}: {doubt_text.words(worst)} ({which})"
+        which = f"the worst is {name}" if count > 1 else name
+        words = f"{count} of {of_all}, {which}: {doubt_text.words(worst)}"
         lines.append(f"{words}{fix_of(worst)}")
     return lines
 

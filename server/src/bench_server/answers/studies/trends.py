@@ -1,14 +1,13 @@
 """Study: figures by version of driver, system and framework, and what each version changed.
 
-What a version changed is measured within machines: those that have the version before too. Machines
-that have one of the two alone may be faster or slower for other reasons.
+What a version changed is measured within machines (:mod:`.updates`): those that have the version
+before too. Machines that have one of the two alone may be faster or slower for other reasons.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from pydantic import Field
 from sqlalchemy import and_, or_, select
@@ -20,20 +19,17 @@ from bench_protocol.workloads import Workload
 from ...db.environments import version_key
 from ...db.tables import EnvironmentRow
 from ...errors import NotFound
-from ...ranking.compare import Comparison, compare_on_machines, corrected
 from ...ranking.figures import Figure, Setup
-from ...ranking.medians import of_machines, of_runs
+from ...ranking.medians import of_machines
 from ...ranking.owners import kinds_of
 from ...ranking.rows import FIGURE_COLUMNS, TABLE, figure
 from ..filters import AFramework, AWorkload
-from ..history import runs_and_changes
 from ..known import require_known
 from ..types import rate_fields
 from .common import HardwareChoice
+from .updates import Update, Version, updates
 
 ENVIRONMENTS = EnvironmentRow.__table__  # type: ignore[attr-defined]
-# Of so few machines the answer names each, with the change in its history.
-FEW_MACHINES = 2
 MOST_LINES = 40
 By = Literal["framework_version", "driver", "os_version", "cuda", "python", "agent"]
 
@@ -46,30 +42,6 @@ class TrendChoice(HardwareChoice):
     by: By = Field(
         "framework_version", description="what the figures are laid out by", examples=["driver"]
     )
-
-
-@dataclass(frozen=True)
-class MachineUpdate:
-    """What a version changed on one machine: ``speed_up`` is the ratio of its figures, ``change``
-    the speed-up of the change that its history has there, null if it has none."""
-
-    machine_id: str
-    speed_up: float
-    change: float | None
-
-
-@dataclass(frozen=True)
-class Update:
-    """What a version changed against the version before.
-
-    ``held``: over the machines that have both, null if there are none; ``only_one``: machines that
-    have one of the two versions only, and are not in it. ``machines``: named where one or two have
-    both.
-    """
-
-    held: Comparison | None
-    only_one: int
-    machines: tuple[MachineUpdate, ...]
 
 
 @dataclass(frozen=True)
@@ -111,22 +83,6 @@ class TrendsAnswer:
     machines: tuple[MachineLine, ...]
 
 
-class Version(NamedTuple):
-    """The runs of one version, by machine, and the figures of these machines."""
-
-    name: str
-    runs: dict[str, list[Figure]]
-    machines: dict[str, Figure]
-
-    @classmethod
-    def of(cls, name: str, runs: Iterable[Figure]) -> "Version":
-        by_machine: defaultdict[str, list[Figure]] = defaultdict(list)
-        for run in runs:
-            by_machine[run.subject.machine_id].append(run)
-        machines = {id: of_runs(of_one)[0] for id, of_one in by_machine.items()}
-        return cls(name, dict(by_machine), machines)
-
-
 def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     """The study of one hardware in one set-up.
 
@@ -157,7 +113,7 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
     owners = (one.subject.owner for version in ordered for one in version.machines.values())
     kinds = kinds_of(session.connection(), owners)
     figures = [of_machines(version.machines.values(), kinds)[0] for version in ordered]
-    updates, count = _updates(session, ordered)
+    changed, count = updates(session, ordered)
     return TrendsAnswer(
         hardware=figures[0].hardware,
         hardware_slug=slug,
@@ -174,59 +130,10 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 owners=combined.owners.total,
                 update=update,
             )
-            for version, combined, update in zip(ordered, figures, updates, strict=True)
+            for version, combined, update in zip(ordered, figures, changed, strict=True)
         ),
         machines=_lines(ordered),
     )
-
-
-def _updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
-    """What each version changed, None for the first, and the number of verdicts."""
-    both = [
-        (old, new, sorted(old.machines.keys() & new.machines.keys()))
-        for old, new in pairwise(ordered)
-    ]
-    found, count = corrected(
-        [
-            compare_on_machines([(new.machines[id], old.machines[id]) for id in ids])
-            for old, new, ids in both
-            if ids
-        ]
-    )
-    comparisons = iter(found)
-    updates: list[Update | None] = [None]
-    for old, new, ids in both:
-        few = ids if len(ids) <= FEW_MACHINES else []
-        updates.append(
-            Update(
-                next(comparisons) if ids else None,
-                len(old.machines.keys() ^ new.machines.keys()),
-                tuple(_machine_update(session, old, new, id) for id in few),
-            )
-        )
-    return updates, count
-
-
-def _machine_update(session: Session, old: Version, new: Version, id: str) -> MachineUpdate:
-    before, after = old.machines[id], new.machines[id]
-    return MachineUpdate(
-        id, before.ns_per_sample / after.ns_per_sample, _change(session, old, new, id)
-    )
-
-
-def _change(session: Session, old: Version, new: Version, id: str) -> float | None:
-    """The speed-up of the change in a machine's history where the new version follows the old one,
-    to within one run, which is how well changes are placed."""
-    runs, changes = runs_and_changes(session, id, new.machines[id].evidence.result_id)
-    ids = [run[0].run_id for run in runs]
-    before, after = ({run.subject.run_id for run in v.runs[id]} for v in (old, new))
-    switches = [
-        n for n, pair in enumerate(pairwise(ids), 1) if pair[0] in before and pair[1] in after
-    ]
-    for change in changes:
-        if any(abs(ids.index(change.run_id) - place) <= 1 for place in switches):
-            return change.speed_up
-    return None
 
 
 def _lines(ordered: Sequence[Version]) -> tuple[MachineLine, ...]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from sqlmodel import Session
@@ -10,6 +10,7 @@ from sqlmodel import Session
 from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE, workload_named
 from bench_protocol.machine import Environment, Machine
+from bench_protocol.standing_text import beside_words, rank_words
 from bench_protocol.workloads import Workload
 
 from ...answers import hardware, known, leaderboard
@@ -186,22 +187,18 @@ def machine_page(
 
 
 def _standing(answer: hardware.MachineAnswer) -> str:
-    """The best rank of its hardware, and the machine beside that hardware's figure: ``M2 Max: 15th
-    of 47 on mnist-cnn; this machine is 1.02 times as fast as the median one``; else the hardware's
-    name."""
+    """The best rank of its hardware, and the machine beside the figure with this rank: ``M2 Max:
+    15th of 47 on mnist-cnn; this machine is 1.02 times as fast as the median one``; else the
+    hardware's name."""
     best = _best_place(answer)
     if best is None:
         return answer.name
-    if best.machines == 1 or not best.of_hardware:
-        return _rank_words(best)
-    times = people.times(best.of_hardware)
-    return f"{_rank_words(best)}; this machine is {times} times as fast as the median one"
+    return _rank_words(best) + beside_words(asdict(best))
 
 
 def _rank_words(place: MachinePlace) -> str:
     """``M2 Max: 15th of 47 on mnist-cnn``."""
-    rank = people.ordinal(place.rank or 0)
-    return f"{place.hardware}: {rank} of {place.ranked} on {place.workload}"
+    return f"{place.hardware}: {rank_words(asdict(place))}"
 
 
 def _share_words(answer: hardware.MachineAnswer) -> str:

@@ -26,8 +26,7 @@ VERSION_WORDS = {
 }
 # Ends a heading that rests on a comparison without a verdict.
 TOO_FEW = "; too few runs to be sure"
-# Ends one that rests on several, some of them without a clear difference.
-UNCLEAR = "; no clear difference in {} of {} comparisons"
+NOT_CLEAR = ", without a clear difference"
 
 
 @dataclass(frozen=True)
@@ -182,29 +181,32 @@ def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
 
 
 def _which_pays(answer: studies.PairAnswer) -> str:
-    """From which work on the GPU is faster, and whether each comparison that says so is sure."""
+    """From which work on the GPU is faster. Without enough runs for any of the comparisons that
+    say so, which looks faster."""
     if not answer.rows:
         return "CPU or GPU?"
     least = answer.pays_from_flops
     if least is None:
-        return f"{answer.cpu} is faster than {answer.gpu}, even in the largest workload" + _unsure(
-            answer.rows[-1:]
-        )
+        verb, rest = _sureness(answer.rows[-1:])
+        return f"{answer.cpu} {verb} faster than {answer.gpu}, even in the largest workload{rest}"
     where = (
         "in every workload"
         if least == answer.rows[0].flops_per_step
         else f"from {flops(least)} per training step"
     )
     deciding = [row for row in answer.rows if row.flops_per_step >= least]
-    return f"{answer.gpu} is faster than {answer.cpu} {where}" + _unsure(deciding)
+    verb, rest = _sureness(deciding)
+    return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
 
 
-def _unsure(deciding: Sequence[studies.PairRow]) -> str:
-    kinds = [row.held.verdict_kind for row in deciding]
-    if "too_few_runs" in kinds:
-        return TOO_FEW
-    unclear = kinds.count("no_difference")
-    return UNCLEAR.format(unclear, len(kinds)) if unclear else ""
+def _sureness(deciding: Sequence[studies.PairRow]) -> tuple[str, str]:
+    """The verb of a heading, and its end."""
+    sure = sum(row.held.verdict_kind in ("faster", "slower") for row in deciding)
+    if sure == len(deciding):
+        return "is", ""
+    if any(row.held.verdict_kind == "too_few_runs" for row in deciding):
+        return ("is", "; some comparisons have too few runs") if sure else ("looks", TOO_FEW)
+    return ("is", "; some differences are not clear") if sure else ("looks", NOT_CLEAR)
 
 
 def _gain_of_batches(answer: studies.BatchAnswer) -> str:

@@ -1,0 +1,152 @@
+"""What a version changed against the version before, on the machines that have both.
+
+A machine's runs of one version can be of several levels: another update, or nothing known, changed
+its speed in between. So on each machine the level just before the update is compared with the level
+just after it, as its history shows them (:mod:`..history`).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median_high
+from typing import NamedTuple
+
+from sqlmodel import Session
+
+from ...ranking.compare import Comparison, compare_on_machines, corrected
+from ...ranking.figures import Figure
+from ...ranking.medians import counting, of_runs
+from ..history import Repeat, middle_of, runs_and_places
+
+# Of so few machines the answer names each.
+FEW_MACHINES = 2
+# A limit of time: each machine's history is searched for changes.
+MOST_MACHINES = 100
+
+
+class Version(NamedTuple):
+    """The runs of one version, by machine, and the figures of these machines."""
+
+    name: str
+    runs: dict[str, list[Figure]]
+    machines: dict[str, Figure]
+
+    @classmethod
+    def of(cls, name: str, runs: Iterable[Figure]) -> "Version":
+        by_machine: defaultdict[str, list[Figure]] = defaultdict(list)
+        for run in runs:
+            by_machine[run.subject.machine_id].append(run)
+        machines = {id: of_runs(of_one)[0] for id, of_one in by_machine.items()}
+        return cls(name, dict(by_machine), machines)
+
+
+@dataclass(frozen=True)
+class MachineUpdate:
+    """What a version changed on one machine: ``speed_up`` is the ratio of the levels just before
+    and just after the update, ``marked`` whether its history marks a change of level there."""
+
+    machine_id: str
+    speed_up: float
+    marked: bool
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a version changed against the version before.
+
+    ``held``: over the machines that have both, at most 100, those with most runs; null if there are
+    none. ``only_one``: machines that have one of the two versions only, and are not in it.
+    ``machines``: named where one or two have both.
+    """
+
+    held: Comparison | None
+    only_one: int
+    machines: tuple[MachineUpdate, ...]
+
+
+class _Levels(NamedTuple):
+    """Times of a machine before and after an update, ns a sample, and whether its history marks a
+    change there."""
+
+    before_ns: float
+    after_ns: float
+    marked: bool
+
+
+def updates(session: Session, ordered: Sequence[Version]) -> tuple[list[Update | None], int]:
+    """What each version changed, None for the first, and the number of verdicts.
+
+    Args:
+        ordered: the versions, the oldest first.
+    """
+    pairs = list(pairwise(ordered))
+    levels = [{id: _levels(session, *pair, id) for id in _with_both(*pair)} for pair in pairs]
+    found, count = corrected(
+        [
+            compare_on_machines([(one.after_ns, one.before_ns) for one in of_pair.values()])
+            for of_pair in levels
+            if of_pair
+        ]
+    )
+    comparisons = iter(found)
+    return [
+        None,
+        *(
+            Update(
+                next(comparisons) if of_pair else None,
+                len(old.machines.keys() ^ new.machines.keys()),
+                _named(of_pair) if len(of_pair) <= FEW_MACHINES else (),
+            )
+            for (old, new), of_pair in zip(pairs, levels, strict=True)
+        ),
+    ], count
+
+
+def _with_both(old: Version, new: Version) -> list[str]:
+    """The machines that have both versions, those with most runs first."""
+    both = old.machines.keys() & new.machines.keys()
+    runs = {id: len(old.runs[id]) + len(new.runs[id]) for id in both}
+    return sorted(both, key=lambda id: (-runs[id], id))[:MOST_MACHINES]
+
+
+def _named(levels: dict[str, _Levels]) -> tuple[MachineUpdate, ...]:
+    return tuple(
+        MachineUpdate(id, one.before_ns / one.after_ns, one.marked)
+        for id, one in sorted(levels.items())
+    )
+
+
+def _levels(session: Session, old: Version, new: Version, id: str) -> _Levels:
+    """The levels on both sides of the newest place where the machine went from one of the versions
+    to the other. Without a place or without runs on both sides of it, the figures of all its
+    runs."""
+    runs, places = runs_and_places(session, id, new.machines[id].evidence.result_id)
+    of_old, of_new = ({run.subject.run_id for run in version.runs[id]} for version in (old, new))
+    either = [n for n, run in enumerate(runs) if run[0].run_id in of_old | of_new]
+    is_new = [run[0].run_id in of_new for run in runs]
+    switches = [n for before, n in pairwise(either) if is_new[before] != is_new[n]]
+    of_all = _Levels(old.machines[id].ns_per_sample, new.machines[id].ns_per_sample, False)
+    if not switches:
+        return of_all
+    switch = switches[-1]
+    # Changes are placed to within one run.
+    marked = next((place for place in places if abs(place - switch) <= 1), None)
+    edge = switch if marked is None else marked
+    start = max((place for place in places if place < edge), default=0)
+    end = min((place for place in places if place > edge), default=len(runs))
+    middles = [middle_of(run) for run in runs]
+    if marked is not None:
+        sides = [median_high(_times(side)) for side in (middles[start:edge], middles[edge:end])]
+        before, after = sides if is_new[switch] else reversed(sides)
+        return _Levels(before, after, True)
+    old_ones = [middles[n] for n in either if start <= n < end and not is_new[n]]
+    new_ones = [middles[n] for n in either if start <= n < end and is_new[n]]
+    if not (old_ones and new_ones):  # runs of a third version lie between them
+        return of_all
+    before, after = (median_high(_times(counting(side))) for side in (old_ones, new_ones))
+    return _Levels(before, after, False)
+
+
+def _times(middles: Sequence[Repeat]) -> list[float]:
+    return [repeat.ns_per_sample for repeat in middles]
