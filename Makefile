@@ -79,7 +79,7 @@ test: $(VENV)/set-up$(SWITCH) ## All tests of normal length, two at a time (JOBS
 test-all: $(VENV)/set-up$(SWITCH) ## The long ones too: kill, fault and fuzz runs.
 	$(PYTEST) $(TESTS)
 
-test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (half a minute; needs PostgreSQL and openssl).
+test-deploy: $(VENV)/installed-dev ## The site of docker-compose.yml without containers: proxy, two servers, roles, backup, restore (a minute; needs PostgreSQL and openssl).
 	@PYTHONPATH=. $(BIN)/python -m deploy.check_deploy
 
 lint: $(VENV)/installed-dev types ## Format, rules, types, import contract.

@@ -13,7 +13,8 @@ from bench_agent.cli.main import app
 from bench_agent.fleet import jobs
 from bench_agent.plan.plan import Selection
 
-ARGUMENTS = ["--preset", "smoke", "--workload", "mnist-cnn", "--server", "http://bench.lab:8000"]
+SERVER = "http://bench.lab:8000"
+ARGUMENTS = ["--preset", "smoke", "--workload", "mnist-cnn", "--server", SERVER]
 
 
 def test_the_arguments_of_run_select_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +55,7 @@ def directives(script: str) -> dict[str, str]:
 
 
 def test_a_slurm_array_has_an_element_a_machine() -> None:
-    script = jobs.slurm([*ARGUMENTS, "--framework", "a b"], 5)
+    script = jobs.slurm([*ARGUMENTS, "--framework", "a b"], 5, SERVER)
     found = directives(script)
     assert found == {
         "job-name": "trainmark",
@@ -62,6 +63,7 @@ def test_a_slurm_array_has_an_element_a_machine() -> None:
         "nodes": "1",
         "ntasks": "1",
         "exclusive": "",
+        "mem": "0",
         "requeue": "",
         "time": "12:00:00",
         "signal": "B:INT@300",
@@ -72,29 +74,38 @@ def test_a_slurm_array_has_an_element_a_machine() -> None:
     subprocess.run(["bash", "-n"], input=script, text=True, check=True)
 
 
-@pytest.fixture
-def element(tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
-    """Runs an element of an array on a node; the agent notes its folder and exits as told."""
+@pytest.fixture(params=["slurm", "kubernetes"])
+def element(request, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
+    """Runs an element of a job on a node; the agent notes its folder and command, and exits as
+    told, with a journal if it is cut off."""
     agent = tmp_path / "bin" / "bench-agent"
     agent.parent.mkdir()
-    agent.write_text(f'#!/bin/sh\necho "$BENCH_HOME $*" >> {tmp_path}/calls\nexit "$AGENT_EXIT"\n')
+    agent.write_text(
+        f'#!/bin/sh\necho "$BENCH_HOME $1" >> {tmp_path}/calls\n'
+        'if [ "$AGENT_EXIT" = 130 ]; then touch "$BENCH_HOME/run.json"\n'
+        'else rm -f "$BENCH_HOME/run.json"; fi\nexit "$AGENT_EXIT"\n'
+    )
     agent.chmod(0o755)
 
     def run(node: str, job: str, exits: int = 0) -> int:
-        environment = {
-            "PATH": f"{agent.parent}:/usr/bin:/bin",
-            "BENCH_HOME": str(tmp_path / "homes"),
-            "SLURMD_NODENAME": node,
-            "SLURM_ARRAY_JOB_ID": job,
-            "AGENT_EXIT": str(exits),
-        }
-        script = jobs.slurm(ARGUMENTS, 2)
-        return subprocess.run(["bash"], input=script, text=True, env=environment).returncode
+        environment = {"PATH": f"{agent.parent}:/usr/bin:/bin", "AGENT_EXIT": str(exits)}
+        if request.param == "slurm":
+            environment["BENCH_HOME"] = str(tmp_path / "homes")
+            environment |= {"SLURMD_NODENAME": node, "SLURM_ARRAY_JOB_ID": job}
+            script, shell = jobs.slurm(ARGUMENTS, 2, SERVER), "bash"
+        else:
+            home = tmp_path / "homes" / node
+            home.mkdir(parents=True, exist_ok=True)
+            environment |= {"BENCH_HOME": str(home), "JOB": job}
+            made = jobs.kubernetes(ARGUMENTS, 2, SERVER, "agent:1")
+            shell, option, script = made["spec"]["template"]["spec"]["containers"][0]["command"]
+            assert option == "-c"
+        return subprocess.run([shell], input=script, text=True, env=environment).returncode
 
     def calls() -> list[str]:
         file = tmp_path / "calls"
         lines: Sequence[str] = file.read_text().splitlines() if file.exists() else ()
-        return [line.split()[0].rpartition("/")[2] for line in lines]
+        return [line.rpartition("/")[2] for line in lines]
 
     return run, calls
 
@@ -103,11 +114,24 @@ def test_an_element_measures_a_node_once_and_keeps_its_folder(element) -> None: 
     run, calls = element
     assert run("node-a", "7") == 0
     assert run("node-a", "7") == 0, "the same node again"
-    assert calls() == ["node-a"]
-    assert run("node-b", "7", exits=3) == 3
-    assert run("node-b", "7") == 0, "a run that failed is resumed there"
-    assert run("node-a", "8") == 0, "another array measures again"
-    assert calls() == ["node-a", "node-b", "node-b", "node-a"]
+    assert calls() == ["node-a run", "node-a submit"]
+    assert run("node-b", "7", exits=130) == 130
+    assert run("node-b", "7") == 0, "a run that was cut off is resumed there"
+    assert run("node-a", "8") == 0, "another job measures again"
+    assert calls()[2:] == ["node-b run", "node-b run", "node-a run"]
+
+
+def test_what_failed_is_not_measured_again_and_what_waits_is_sent(element) -> None:  # type: ignore[no-untyped-def]
+    run, calls = element
+    assert run("node-a", "7", exits=1) == 1, "some repeats failed"
+    assert run("node-b", "7", exits=3) == 3, "the server did not answer"
+    assert run("node-b", "7", exits=3) == 3, "nor does it now"
+    assert run("node-a", "7") == run("node-b", "7") == 0
+    assert run("node-c", "7", exits=2) == 2, "nothing can be measured"
+    assert run("node-c", "7") == 0
+    assert [call for call in calls() if call.endswith("run")] == [
+        *("node-a run", "node-b run", "node-c run", "node-c run")
+    ]
 
 
 @pytest.mark.parametrize("gpus", [0, 2])
@@ -115,12 +139,12 @@ def test_a_kubernetes_job_fits_the_schema(gpus: int) -> None:
     validate = pytest.importorskip(
         "kubernetes_validate", reason="kubernetes-validate is not installed"
     )
-    job = json.loads(json.dumps(jobs.kubernetes(ARGUMENTS, 5, "agent:1", gpus)))
+    job = json.loads(json.dumps(jobs.kubernetes(ARGUMENTS, 5, SERVER, "agent:1", gpus)))
     validate.validate(job, validate.latest_version(), strict=True)
     spec = job["spec"]
     assert (spec["completions"], spec["parallelism"], spec["completionMode"]) == (5, 5, "Indexed")
     pod = spec["template"]["spec"]
-    assert pod["containers"][0]["command"][2:4] == ["--resume", "--yes"]
+    assert "bench-agent run --resume --yes" in pod["containers"][0]["command"][2]
     assert ("resources" in pod["containers"][0]) == bool(gpus)
     job["spec"]["completion"] = 5
     with pytest.raises(validate.ValidationError):

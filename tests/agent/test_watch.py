@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 from tests.fakes.lab import BUSY, Lab, make_lab
 
+from bench_agent.plan.plan import Selection, make_plan
+from bench_agent.plan.presets import PRESETS
 from bench_agent.run import journal
 
 
@@ -184,6 +186,19 @@ def test_the_text_has_a_sentence_a_table_and_what_changed(lab: Lab) -> None:
     rows = [line.split() for line in lines[3:5]]
     assert [(row[3], row[4]) for row in rows] == [("naive", "3+3"), ("tuned", "3+3")]
     assert lines[5] == ("Changed: driver of GPU 0 570.1 became 580.2, torch 2.9.0 became 2.10.0.")
+
+
+def test_a_run_that_was_cut_off_can_resume_after_a_watch(lab: Lab) -> None:
+    chosen = Selection(workloads=("fashion-mlp",), frameworks=("torch",))
+    made = make_plan(PRESETS["smoke"], chosen, {"torch": lab.probes[None, "torch"]})
+    journal.begin(lab.home, "a" * 32, "0" * 64, made)
+    begun = journal.unfinished(lab.home)
+    assert begun is not None
+    lab.days(2)
+    lab.conditions = BUSY
+    assert lab.watch().exit_code == 4
+    assert lab.stored() == 4
+    assert journal.unfinished(lab.home) == begun
 
 
 def test_an_unreachable_server_loses_nothing(lab: Lab) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from sqlalchemy import LargeBinary, select, type_coerce
@@ -23,6 +23,7 @@ from bench_server.ingest import archiving
 from bench_server.projection import reindex
 
 fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed")
+memory = pytest.importorskip("fsspec.implementations.memory")
 FAR = timedelta(days=365)
 
 
@@ -116,6 +117,45 @@ def test_a_changed_object_is_not_shown(post: Poster, store: Store, tmp_path: Pat
     found.write_bytes(payload + b" ")
     answer = post.http.get(f"/api/v1/results/{identity}/envelope")
     assert (answer.status_code, answer.json()["code"]) == (503, "archive_unavailable")
+
+
+class Buckets(memory.MemoryFileSystem):  # type: ignore[misc]
+    """Object storage as S3 has it: folders need not be made, buckets must, and an absent object can
+    be erased."""
+
+    protocol = "buckets"
+    store: ClassVar[dict[str, Any]] = {}
+    made: ClassVar[set[str]] = set()
+
+    @classmethod
+    def _strip_protocol(cls, path: str) -> str:
+        return path.removeprefix("buckets://").strip("/")
+
+    def pipe_file(self, path: str, value: bytes, **_: Any) -> None:
+        if not self.exists(path[: path.find("/", 1)]):
+            raise FileNotFoundError("The specified bucket does not exist")
+        super().pipe_file(path, value)
+
+    def exists(self, path: str, **_: Any) -> bool:
+        return path.strip("/") in self.made or super().exists(path)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        self.made.add(path.strip("/").partition("/")[0])
+
+    def rm_file(self, path: str) -> None:
+        if self.exists(path):
+            super().rm_file(path)
+
+
+def test_object_storage_gets_no_new_bucket_and_erases_an_object_once() -> None:
+    fsspec.register_implementation("buckets", Buckets, clobber=True)
+    with pytest.raises(ArchiveProblem, match="bucket does not exist"):
+        archive.put("buckets://wrong/payloads", b"{}")
+    assert Buckets.made == set()
+    Buckets.made.add("right")
+    address = str(archive.address_in(archive.put("buckets://right/payloads", b"{}")))
+    assert archive.get(address) == b"{}"
+    assert [archive.remove(address) for _ in range(2)] == [True, False]
 
 
 def test_a_backup_has_the_addresses(

@@ -6,12 +6,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 
 import httpx
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from tests.fakes.waiting import wait_for
 from tests.system.conftest import BIN, Server
 
@@ -51,24 +56,27 @@ def start(tmp_path: Path) -> Iterator[Start]:
         process.wait()
 
 
-def scheduler_address(start: Start, folder: Path) -> str:
+def start_scheduler(start: Start, folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """A scheduler and its address."""
     file = folder / "scheduler.json"
-    start(
+    process = start(
         "distributed.cli.dask_scheduler",
         *("--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)),
+        *options,
     )
     assert wait_for(
         lambda: file.exists() and file.read_text().rstrip().endswith("}"), DEADLINE_SECONDS
     )
-    return str(json.loads(file.read_text())["address"])
+    return process, str(json.loads(file.read_text())["address"])
 
 
-def start_worker(start: Start, address: str, home: Path) -> subprocess.Popen[str]:
+def start_worker(start: Start, address: str, home: Path, *options: str) -> subprocess.Popen[str]:
     return start(
         "distributed.cli.dask_worker",
         *(address, "--name", home.name, "--nthreads", "1", "--no-nanny", "--no-dashboard"),
         *("--resources", "trainmark=1", "--preload", str(PRELOAD)),
         *("--local-directory", str(home.parent / "dask")),
+        *options,
         BENCH_HOME=str(home),
     )
 
@@ -82,7 +90,7 @@ class Cluster:
     homes: tuple[Path, ...]
     workers: tuple[subprocess.Popen[str], ...]
 
-    def fleet(self, repeats: int) -> subprocess.Popen[str]:
+    def fleet(self, repeats: int, **environment: str) -> subprocess.Popen[str]:
         """``bench-agent fleet`` for one small cell."""
         return subprocess.Popen(
             [
@@ -91,6 +99,7 @@ class Cluster:
                 *("--preset", "smoke", "--workload", "fashion-mlp", "--framework", "mlx"),
                 *("--recipe", "naive", "--repeats", str(repeats)),
             ],
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -129,7 +138,7 @@ def make_cluster(
     tmp_path: Path, start: Start, make_server: Callable[[], Server]
 ) -> Callable[[int], Cluster]:
     def make(count: int) -> Cluster:
-        server, scheduler = make_server().start(), scheduler_address(start, tmp_path)
+        server, (_, scheduler) = make_server().start(), start_scheduler(start, tmp_path)
         homes = tuple(tmp_path / f"desk-{number}" for number in range(count))
         workers = tuple(start_worker(start, scheduler, home) for home in homes)
         return Cluster(server, scheduler, homes, workers)
@@ -163,3 +172,60 @@ def test_of_four_workers_a_lost_one_resumes_on_its_machine(
     cluster.workers[lost].wait()
     start_worker(start, cluster.scheduler, cluster.homes[lost])
     cluster.check(fleet, repeats=2)
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate of its own authority, and its key."""
+    paths = folder / "host.pem", folder / "host.key"
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "fleet")])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    paths[0].write_bytes(made.public_bytes(Encoding.PEM))
+    form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    paths[1].write_bytes(key.private_bytes(*form))
+    return paths
+
+
+def test_over_tls_a_worker_without_a_folder_and_a_lost_scheduler_are_named(
+    start: Start, tmp_path: Path, make_server: Callable[[], Server]
+) -> None:
+    pem, key = map(str, certificate(tmp_path))
+    tls = ("--tls-ca-file", pem, "--tls-cert", pem, "--tls-key", key)
+    process, scheduler = start_scheduler(start, tmp_path, "--protocol", "tls", *tls)
+    assert scheduler.startswith("tls://")
+    (tmp_path / "broken").write_text("a file")
+    names = ("broken", "desk-0")
+    workers = []
+    for number, name in enumerate(names, 1):
+        workers.append(start_worker(start, scheduler, tmp_path / name, *tls))
+        log = tmp_path / f"{number}.log"
+        assert wait_for(lambda log=log: "Registered to" in log.read_text(), DEADLINE_SECONDS)
+    one = Cluster(make_server().start(), scheduler, (tmp_path / "desk-0",), tuple(workers))
+    client = "DASK_DISTRIBUTED__COMM__TLS__CLIENT__"
+    trusted = {"DASK_DISTRIBUTED__COMM__TLS__CA_FILE": pem}
+    mine = {f"{client}CERT": pem, f"{client}KEY": key, **trusted}
+    assert "no certificate for tls://" in one.fleet(1, **trusted).communicate()[1]
+
+    output, errors = one.fleet(1, **mine).communicate(timeout=DEADLINE_SECONDS)
+    rows = {row["name"]: row for row in json.loads(output)["machines"]}
+    assert (rows["desk-0"]["finished"], rows["desk-0"]["sent"]) == (1, 1), errors
+    assert rows["broken"]["state"] == "failed"
+    assert rows["broken"]["words"].startswith("cannot be used: cannot read ")
+
+    cut_off = one.fleet(50, **mine, DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT="2s")
+    assert wait_for(lambda: len(list(one.homes[0].glob("outbox/*/*.json"))) > 1, DEADLINE_SECONDS)
+    process.kill()
+    _, errors = cut_off.communicate(timeout=DEADLINE_SECONDS)
+    assert cut_off.returncode == 2, errors
+    assert "the scheduler is lost" in errors

@@ -88,9 +88,10 @@ def fleet(
     if (scheduler_address is None) == (emit is None):
         raise UsageProblem("give either --scheduler ADDRESS or --emit slurm|kubernetes")
     if emit == "slurm":
-        typer.echo(jobs.slurm(arguments, machines), nl=False)
+        typer.echo(jobs.slurm(arguments, machines, server), nl=False)
     elif emit == "kubernetes":
-        typer.echo(json.dumps(jobs.kubernetes(arguments, machines, image, gpus), indent=2))
+        job = jobs.kubernetes(arguments, machines, server, image, gpus)
+        typer.echo(json.dumps(job, indent=2))
     elif emit is not None:
         raise UsageProblem(f"unknown kind of job file {emit!r}; choose slurm or kubernetes")
     else:

@@ -9,7 +9,6 @@ import typer
 
 from bench_protocol.comparison import RUNS_FOR_A_VERDICT
 
-from ..base.errors import NotIdle
 from ..base.home import Home
 from ..base.keys import load_or_create_key
 from ..doctor.unfit import refuse_unfit
@@ -21,9 +20,9 @@ from ..plan.plan import Plan, Selection, check_names
 from ..plan.presets import preset_named
 from ..remote.connection import token_for
 from ..remote.outbox import Outbox
+from ..run import journal
 from ..run.idle_gate import IdleGate
 from ..run.interrupt import gentle_interrupt
-from ..run.journal import begin, end
 from ..run.probe import merged, probe_each
 from ..run.run import RunSummary, run_plan
 from ..run.run_lock import alone
@@ -130,26 +129,26 @@ def watch(
 def _measure(
     home: Home, server: str | None, token: str | None, wait_seconds: float, tests: SelfTests
 ) -> Measure:
-    """Measures a plan as ``bench-agent run --strict`` does; its progress is on standard error."""
+    """Measures a plan as ``bench-agent run --strict`` does; its progress is on standard error.
+
+    It writes no journal: the next start measures what is missing, and a run of
+    ``bench-agent run`` that was cut off can still resume.
+    """
 
     def measure(plan: Plan) -> RunSummary:
-        journal = begin(home, secrets.token_hex(16), secrets.token_hex(32), plan)
+        noted = journal.new(secrets.token_hex(16), secrets.token_hex(32), plan)
         reporter = LiveDisplay(console(stderr=True))
-        try:
-            with reporter, gentle_interrupt(reporter.note) as stop_asked:
-                return run_plan(
-                    journal,
-                    home,
-                    server,
-                    reporter,
-                    stop_asked,
-                    gate=IdleGate(wait_seconds, strict=True),
-                    token=token,
-                    self_test=tests.refusal,
-                )
-        except NotIdle:
-            end(home)  # the next start measures what is missing
-            raise
+        with reporter, gentle_interrupt(reporter.note) as stop_asked:
+            return run_plan(
+                noted,
+                home,
+                server,
+                reporter,
+                stop_asked,
+                gate=IdleGate(wait_seconds, strict=True),
+                token=token,
+                self_test=tests.refusal,
+            )
 
     return measure
 

@@ -14,16 +14,21 @@ from threading import Lock
 from typing import Any, Literal
 
 from ..base.errors import UsageProblem
-from .worker_task import TOPIC, Ended, describe, interrupt, measure
+from .worker_task import TOPIC, Ended, Member, describe, interrupt, measure
 
 RESOURCE = "trainmark"
 POLL_SECONDS = 0.25
+SCHEDULER_LOST = (
+    "the scheduler is lost. What was measured is in the machines' outboxes; start scheduler and "
+    "workers again, then the fleet"
+)
 State = Literal["waiting", "running", "lost", "done", "failed"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One machine: where its worker is, and how far its run is."""
+    """One machine: where its worker is, and how far its run is. ``key_id`` is empty for a worker
+    that cannot be used."""
 
     key_id: str
     name: str
@@ -81,29 +86,37 @@ class Fleet:
             The machines, each ``done`` or ``failed``.
 
         Raises:
-            UsageProblem: too few workers came.
+            UsageProblem: too few workers came, or the scheduler is lost.
         """
         self._client.subscribe_topic(TOPIC, self._heard)
         started, began = time.monotonic(), False
         try:
             while True:
+                if self._client.status == "closed":
+                    raise UsageProblem(SCHEDULER_LOST)
                 workers = self._workers()
                 self._meet(workers)
                 self._follow(workers)
-                began = began or len(self._rows) >= self._machines
+                machines = [row for row in self.rows if row.key_id]
+                began = began or len(machines) >= self._machines
                 if began:
                     self._start()
                 elif time.monotonic() - started > self._patience_seconds:
-                    raise UsageProblem(
-                        f"{len(self._rows)} of {self._machines} machines came; start each with: "
-                        f"dask worker ADDRESS --nthreads 1 --no-nanny --resources {RESOURCE}=1"
-                    )
+                    raise UsageProblem(self._too_few(len(machines)))
                 self._show(self.rows)
                 if began and all(row.is_over for row in self.rows):
                     return self.rows
                 time.sleep(POLL_SECONDS)
         finally:
-            self._client.unsubscribe_topic(TOPIC)
+            if self._client.status != "closed":
+                self._client.unsubscribe_topic(TOPIC)
+
+    def _too_few(self, count: int) -> str:
+        reasons = "".join(f"; worker {row.name} {row.words}" for row in self.rows if not row.key_id)
+        return (
+            f"{count} of {self._machines} machines came{reasons}; start each with: "
+            f"dask worker ADDRESS --nthreads 1 --no-nanny --resources {RESOURCE}=1"
+        )
 
     def stop(self) -> None:
         """Ask every machine to stop after its present repeat. Its journal stays, so that
@@ -133,8 +146,14 @@ class Fleet:
             self._described[address] = self._submit("describe", address, describe)
         for address in self._described.keys() - workers.keys():
             self._described.pop(address).cancel()
+            with self._lock:
+                self._rows.pop(address, None)  # of a worker that could not be used
         for address, future in self._described.items():
-            if future.status != "finished" or any(row.address == address for row in self.rows):
+            if any(row.address == address for row in self.rows):
+                continue
+            if future.status == "error":
+                self._refuse(address, workers[address], future.exception())
+            if future.status != "finished":
                 continue
             member, facts = future.result(), workers[address]
             known = self._rows.get(member.key_id)
@@ -149,10 +168,17 @@ class Fleet:
                     member.key_id, address=address, host=facts["host"], state=state, words=""
                 )
             else:
-                name = str(facts.get("name") or address)
-                row = Row(member.key_id, name, facts["host"], address, member.hardware)
+                row = _row(address, facts, member)
                 with self._lock:
                     self._rows[row.key_id] = row
+
+    def _refuse(self, address: str, facts: dict[str, Any], error: Exception) -> None:
+        """Show a worker that cannot be used, and why. It has no key, so that its row has its
+        address."""
+        words = f"cannot be used: {_first_line(error)}"
+        row = replace(_row(address, facts), state="failed", words=words)
+        with self._lock:
+            self._rows[address] = row
 
     def _follow(self, workers: dict[str, Any]) -> None:
         """Note which runs ended and which workers are lost."""
@@ -181,7 +207,7 @@ class Fleet:
                 words=ended.words,
             )
         elif run.status == "error":
-            self._change(row.key_id, state="failed", words=str(run.exception()).split("\n")[0])
+            self._change(row.key_id, state="failed", words=_first_line(run.exception()))
         else:  # the scheduler forgot it together with its worker
             now = time.monotonic()
             self._change(row.key_id, state="lost", lost_at=now, address="", words="")
@@ -235,3 +261,13 @@ class Fleet:
     def _change(self, key: str, **values: Any) -> None:
         with self._lock:
             self._rows[key] = replace(self._rows[key], **values)
+
+
+def _row(address: str, facts: dict[str, Any], member: Member | None = None) -> Row:
+    """The row of a worker; ``facts``: what the scheduler says of it."""
+    key_id, hardware = (member.key_id, member.hardware) if member else ("", "")
+    return Row(key_id, str(facts.get("name") or address), facts["host"], address, hardware)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

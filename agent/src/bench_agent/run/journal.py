@@ -30,16 +30,13 @@ class Journal(Wire):
         return Plan(preset, self.cells, (), self.repeats, self.accuracy_passes, asked=self.asked)
 
 
-def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
-    """Write the journal before the first repeat.
+def new(run_id: str, nonce: str, plan: Plan) -> Journal:
+    """The journal of a run that is not written to disk: the run cannot resume.
 
     Args:
         nonce: seeds the repeats that are measured without a challenge.
-
-    Raises:
-        HomeProblem: it cannot be written.
     """
-    journal = Journal(
+    return Journal(
         run_id=run_id,
         nonce=nonce,
         preset=plan.preset.name,
@@ -48,6 +45,18 @@ def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
         accuracy_passes=plan.accuracy_passes,
         asked=plan.asked,
     )
+
+
+def begin(home: Home, run_id: str, nonce: str, plan: Plan) -> Journal:
+    """Write the journal of a new run before its first repeat, in place of an earlier one.
+
+    Args:
+        nonce: as of :func:`new`.
+
+    Raises:
+        HomeProblem: it cannot be written.
+    """
+    journal = new(run_id, nonce, plan)
     write_durably(home.journal, journal.model_dump_json().encode())
     return journal
 
@@ -61,6 +70,8 @@ def unfinished(home: Home) -> Journal | None:
     return journal if journal.preset in PRESETS | LIKE else None
 
 
-def end(home: Home) -> None:
-    """Remove the journal: the run ended."""
-    home.journal.unlink(missing_ok=True)
+def end(home: Home, run_id: str) -> None:
+    """Remove the journal of this run: it ended. Another run's journal stays."""
+    journal = unfinished(home)
+    if journal is not None and journal.run_id == run_id:
+        home.journal.unlink(missing_ok=True)

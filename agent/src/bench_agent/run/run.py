@@ -95,7 +95,8 @@ def run_plan(
     """Measure every repeat that is not in the outbox; sign, store and, with a server, post each.
 
     Args:
-        journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it.
+        journal: what to run, as :func:`~bench_agent.run.journal.begin` noted it. If it is not on
+            disk, the run cannot resume.
         stop: says, before each repeat, whether the user wants to stop.
         run_job: runs a repeat; by default in a worker of the cell's interpreter.
         gate: waits for an idle and cool machine before the first repeat, and for a cool one
@@ -162,10 +163,10 @@ def run_plan(
         summary.interrupted = True
     except UsageProblem:
         if not summary.results:
-            end(home)  # nothing was measured, so nothing can resume
+            end(home, run.run_id)  # nothing was measured, so nothing can resume
         raise
     else:
-        end(home)
+        end(home, run.run_id)
     post.last_time()
     summary.waiting = len(list(outbox.pending()))
     return summary

@@ -68,8 +68,7 @@ def put(to: str, payload: bytes) -> bytes:
     address = address_of(to, hashlib.sha256(payload).hexdigest())
     files, path = _opened(address)
     try:
-        files.makedirs(path.rpartition("/")[0], exist_ok=True)
-        files.pipe_file(path, payload)
+        _write(files, path, payload)
         if "file" in files.protocol:
             _sync(path)
     except Exception as error:  # each storage has errors of its own
@@ -105,6 +104,9 @@ def remove(address: str) -> bool:
     """
     files, path = _opened(address)
     try:
+        # Object storage accepts that an absent object is erased.
+        if not files.exists(path):
+            return False
         files.rm_file(path)
     except FileNotFoundError:
         return False
@@ -125,6 +127,17 @@ def _opened(address: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as error:
         raise ArchiveProblem(f"{address} cannot be used: {error}") from error
     return files, path
+
+
+def _write(files: Any, path: str, payload: bytes) -> None:
+    try:
+        files.pipe_file(path, payload)
+    except FileNotFoundError:
+        # A folder is made, a bucket is not: its name may be wrong.
+        if "file" not in files.protocol and not files.exists(path[: path.find("/", 1)]):
+            raise
+        files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        files.pipe_file(path, payload)
 
 
 def _sync(path: str) -> None:

@@ -30,9 +30,9 @@ class Limits(NamedTuple):
 
     ``header_seconds``: until a request's headers are complete, from the connection's first moment
     or the request's first byte. ``body_seconds``: the period in which a body must have come whole,
-    or at ``LEAST_BYTES_A_SECOND``; an answer must be read as fast, once the system's buffers are full.
-    ``per_address`` and ``total``: connections at once, in this process. ``proxies``: addresses
-    without a limit of their own.
+    or at ``LEAST_BYTES_A_SECOND``; an answer must be read as fast, once the system's buffers are
+    full. ``per_address`` and ``total``: connections at once, in this process. ``proxies``:
+    addresses without a limit of their own.
     """
 
     header_seconds: float = 10.0
