@@ -97,6 +97,8 @@ def _made(kind: str, folder: Path, cluster: postgres.Cluster | None) -> Iterator
         _migrate(url)
         yield Database(kind, url)
         return
+    if cluster is None:
+        folder.chmod(0o711)  # PostgreSQL's account must be able to enter a temporary folder.
     here = cluster or postgres.start(durable=True, folder=folder)
     try:
         name = f"outages_{abs(hash(folder)):x}"

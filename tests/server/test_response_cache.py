@@ -1,23 +1,28 @@
 """Kept answers: the same while the log is, and never older than the log."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 from fastapi.testclient import TestClient
 from starlette.types import Message
 from tests.fakes import results
 from tests.fakes.client import Poster
+from tests.fakes.waiting import wait_for
 
 from bench_protocol.matrix import Device
 from bench_server.answers import leaderboard
+from bench_server.db.store import Store
 from bench_server.web import response_cache
 from bench_server.web.response_cache import ResponseCache
 
 BOARD = "/api/v1/leaderboard"
+ATTEMPTS = 8
 
 
 @pytest.fixture
@@ -69,6 +74,29 @@ def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
     assert rows() == 0
     post.made()
     assert rows() == 1
+
+
+def test_a_quiet_server_has_a_result_on_its_board_within_half_a_second(
+    live_server: str, store: Store
+) -> None:
+    """The best of several, because other programs may keep the processor."""
+    with httpx.Client(base_url=live_server) as http:
+        post = Poster(http, store)
+        post.enroll()
+        seconds = []
+        for count in range(1, ATTEMPTS + 1):
+            result = post.bound(results.make_result())
+            post(result)
+            began = time.perf_counter()
+
+            def is_shown(count: int = count) -> bool:
+                rows = http.get(BOARD, params={"workload": "mnist-cnn"}).json()["rows"]
+                return [row["runs"] for row in rows] == [count]
+
+            assert wait_for(is_shown)
+            seconds.append(time.perf_counter() - began)
+    print(f"on the board after {', '.join(f'{one:.2f}' for one in sorted(seconds))} s")
+    assert min(seconds) < 0.5
 
 
 def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Poster) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from deploy.check_outages import __main__ as command
@@ -38,6 +39,12 @@ def short(kind: str) -> list[Fault]:
         for fault in FAULTS
         if kind in fault.databases and (fault.proxied or fault.name in SHORT)
     ]
+
+
+def test_postgresql_starts_below_a_private_folder() -> None:
+    """As ``make test-soak`` has it: a temporary folder, and for root another account."""
+    with TemporaryDirectory() as folder, database("postgresql", Path(folder)) as made:
+        assert made.cluster is not None
 
 
 @pytest.mark.parametrize("kind", KINDS)
