@@ -259,3 +259,13 @@ def test_vectors_of_the_log() -> None:
     checkpoint = receipts.verify_receipt(receipt, opened, note.parse_key(VECTOR["log key"]))
     said = PAGE.split("then this one | `")[1].split("`")[0]
     assert (checkpoint.size, checkpoint.root.hex(), receipt.index) == (2, said, 1)
+
+
+@pytest.mark.parametrize("workload", CATALOGUE, ids=lambda workload: workload.name)
+def test_the_method_states_the_flops_that_a_step_executes(workload: Workload) -> None:
+    flops = workload.training_flops_per_sample
+    row = f"| {workload.name} | {workload.batch_size} | {flops:,} | "
+    _, found, rest = METHOD.partition(row)
+    assert found, row
+    stated = float(rest.partition(" |")[0])
+    assert stated == pytest.approx(flops * workload.batch_size / 1e9, rel=0.005)
