@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
@@ -79,7 +80,7 @@ def test_a_new_result_is_there_at_once(http: TestClient, post: Poster) -> None:
 def test_a_quiet_server_has_a_result_on_its_board_within_half_a_second(
     live_server: str, store: Store
 ) -> None:
-    """The best of several, because other programs may keep the processor."""
+    """The median of several, because other programs may keep the processor at times."""
     with httpx.Client(base_url=live_server) as http:
         post = Poster(http, store)
         post.enroll()
@@ -96,7 +97,7 @@ def test_a_quiet_server_has_a_result_on_its_board_within_half_a_second(
             assert wait_for(is_shown)
             seconds.append(time.perf_counter() - began)
     print(f"on the board after {', '.join(f'{one:.2f}' for one in sorted(seconds))} s")
-    assert min(seconds) < 0.5
+    assert median(seconds) < 0.5
 
 
 def test_answers_say_which_entries_they_follow_from(http: TestClient, post: Poster) -> None:
