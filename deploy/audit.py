@@ -269,7 +269,7 @@ def _unrevoke(db: sqlite3.Connection, _: Authority) -> None:
 
 DROPPED, EDITED = "dropped: ", "edited: the envelope shown is not the one the log committed to"
 OTHER_ENTRY = "the entry is not the one whose hash is in the tree"
-OTHER_TREE = "the tree up to it is not the one the log signed then"
+OTHER_TREE = "the tree up to this entry is not the one that the log signed"
 # Each with what the audit says of it.
 TAMPERING: tuple[tuple[str, Tamper, str], ...] = (
     ("a payload edited in the database", _edit_payload, EDITED),

@@ -184,6 +184,17 @@ def test_submitted_text_is_shown_as_text(browser: Browser, site: Site) -> None:
     page.close()
 
 
+@pytest.mark.parametrize("address", ["/submit", "/log", "/docs", "/results/{measured}"])
+def test_no_command_is_cut_on_a_phone(browser: Browser, site: Site, address: str) -> None:
+    page = browser.new_page(viewport={"width": 390, "height": 900})
+    page.goto(site.address + address.format(measured=site.measured))
+    cut = page.locator("pre").evaluate_all(
+        "all => all.filter(one => one.scrollWidth > one.clientWidth + 1).length"
+    )
+    assert cut == 0
+    page.close()
+
+
 @pytest.mark.parametrize(("template", "context"), pages.PAGES.items())
 def test_templates_use_what_their_context_holds(template: str, context: type) -> None:
     env = render.environment()

@@ -244,7 +244,7 @@ def test_a_failed_restore_leaves_nothing(
     run("migrate", url=empty_database_url)
     done = CliRunner().invoke(cli, ["restore", str(copy), "--database-url", empty_database_url])
     assert done.exit_code == 2
-    assert f"is not whole: table {gone} is missing" in done.stderr
+    assert f"is incomplete: table {gone} is missing" in done.stderr
     empty = open_engine(empty_database_url)
     with empty.connect() as connection:
         assert connection.scalar(text("SELECT count(*) FROM signing_key")) == 0

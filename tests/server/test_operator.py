@@ -258,7 +258,7 @@ def test_a_dump_verifies_without_server_and_keys(
     dump.write_bytes(dump.read_bytes()[:100])
     for file in (dump, tmp_path / "missing.zip"):
         outcome = stranger(str(file))
-        assert (outcome.exit_code, "is no dump of a log" in outcome.output) == (2, True)
+        assert (outcome.exit_code, "is not a dump of a log" in outcome.output) == (2, True)
     unwritable = command("verify-log", "--save", str(tmp_path / "no" / "dump.zip"))
     assert unwritable.exit_code == 2
     assert not list(tmp_path.glob(".*partial"))

@@ -53,13 +53,13 @@ def reading(file: Path) -> Iterator[Fetch]:
     try:
         archive = zipfile.ZipFile(file)
     except (OSError, zipfile.BadZipFile) as error:
-        raise NoDump(f"{file} is no dump of a log: {error}") from None
+        raise NoDump(f"{file} is not a dump of a log: {error}") from None
 
     def fetch(path: str) -> bytes:
         try:
             return archive.read(path)
         except KeyError:
-            raise NoDump(f"{file} has nothing that was at {path}") from None
+            raise NoDump(f"{file} is incomplete: it lacks {path}") from None
         except DAMAGED as error:
             raise NoDump(f"{file} is damaged at {path}: {error}; obtain it again") from None
 

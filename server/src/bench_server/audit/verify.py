@@ -123,7 +123,7 @@ class _Tree:
             if (signed.size, signed.root) != (signed.log_index + 1, root):
                 self._is_broken = True
                 yield Fault(
-                    signed.log_index, "the tree up to it is not the one the log signed then"
+                    signed.log_index, "the tree up to this entry is not the one that the log signed"
                 )
                 return
         if checked.tree_fault is not None or checked.root is None:

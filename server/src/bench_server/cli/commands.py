@@ -108,7 +108,7 @@ def recompute(
     scheduler."""
     with workers_of(scheduler) as workers, open_store(database_url) as (store, settings):
         count = recomputing.work(store, settings, once, workers)
-    print(f"recomputed {count:,} jobs")
+    print(f"{count:,} recomputation job{'' if count == 1 else 's'} done")
 
 
 @others.command()
@@ -118,7 +118,8 @@ def countersign(database_url: DatabaseUrl = None) -> None:
         signers = countersigners.signers_of(settings)
         if not signers:
             raise stop(
-                "nobody is asked: set BENCH_SERVER_WITNESSES or BENCH_SERVER_TIMESTAMP_URL first"
+                "neither a witness nor a time-stamp authority is configured: set "
+                "BENCH_SERVER_WITNESSES or BENCH_SERVER_TIMESTAMP_URL first"
             )
         asked = countersigners.once(store, signers, datetime.now(UTC))
     for signer, outcome in asked:

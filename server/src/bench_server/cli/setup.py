@@ -91,7 +91,7 @@ def read_settings(**options: object) -> tuple[Settings, str]:
         raise stop(f"{source(name)}: {reason}; wanted: {possible}") from None
     except (ArgumentError, ValueError):  # of a port that is no number
         possible = Settings.model_fields["database_url"].description
-        raise stop(f"{source('database_url')}: this is no address; wanted: {possible}") from None
+        raise stop(f"{source('database_url')}: not a database URL; wanted: {possible}") from None
     if url.get_backend_name() == "postgresql" and "@" in f"{url.host}{url.database}":
         # The driver's error would quote the part of the password after it.
         raise stop(f"{source('database_url')}: its password holds an @; write it as %40")

@@ -118,13 +118,13 @@ def restore(engine: Engine, source: Path) -> int:
                 f"bench-server migrate --database-url sqlite:///{source.resolve()}"
             )
         if missing := Table.metadata.tables.keys() - set(inspect(copy_engine).get_table_names()):
-            raise NoBackup(f"{source} is not whole: table {min(missing)} is missing; {MADE_BY}")
+            raise NoBackup(f"{source} is incomplete: table {min(missing)} is missing; {MADE_BY}")
         with copy_engine.connect() as reading, engine.execution_options(write=True).begin() as sink:
             for table in TABLES:
                 if sink.execute(select(table).limit(1)).first() is not None:
                     raise NotEmpty(
                         f"table {table.name} of the database holds rows; restore into an empty one "
-                        "(bench-server migrate on a new address)"
+                        "(run bench-server migrate with a new database URL)"
                     )
             return sum(_restored(reading, table, sink) for table in TABLES)
     finally:

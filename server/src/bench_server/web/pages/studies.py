@@ -13,6 +13,7 @@ from bench_protocol import format as people
 from bench_protocol.catalogue import CATALOGUE
 
 from ...answers import queries, studies
+from ...ranking.compare import Comparison
 from ..plots import Plot, Point, Series, flops, plot
 from .common import Choice, address, hardware_choices
 
@@ -161,23 +162,24 @@ def trends_page(session: Session, choice: studies.TrendChoice) -> TrendsPage:
 
 
 def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
-    """``jax is the fastest framework in 6 of 8 workloads on A100``: of those in several. Where the
+    """``On A100, jax is the fastest framework in 6 of 8 workloads``: of those in several. Where the
     first is not clearly faster, no framework is the fastest."""
-    several = [table for table in answer.tables if len(table.rows) > 1]
-    if not several:
+    leaders = [table.rows[0] for table in answer.tables if len(table.rows) > 1]
+    if not leaders:
         return "Which framework is fastest?"
-    best = [table.rows[0].best for table in several]
     firsts = Counter(
-        table.rows[0].framework
-        for table, one in zip(several, best, strict=True)
-        if one is None or one.verdict_kind != "no_difference"
+        row.framework
+        for row in leaders
+        if row.best is None or row.best.verdict_kind != "no_difference"
     )
     if not firsts:
         return f"No framework is clearly the fastest on {answer.hardware}"
-    (name, count), of = firsts.most_common(1)[0], len(several)
-    where = f"in {count} of {of} workloads" if of > 1 else f"in {several[0].workload}"
-    few = any(one and one.verdict_kind == "too_few_runs" for one in best)
-    return f"{name} is the fastest framework {where} on {answer.hardware}{TOO_FEW if few else ''}"
+    (name, count), of = firsts.most_common(1)[0], len(leaders)
+    workload = next(table.workload for table in answer.tables if len(table.rows) > 1)
+    where = f"in {count} of {of} workloads" if of > 1 else f"in {workload}"
+    verb, rest = _sureness([row.best for row in leaders if row.framework == name and row.best])
+    like = "" if verb == "is" else " like"
+    return f"{name} {verb}{like} the fastest framework {where} on {answer.hardware}{rest}"
 
 
 def _which_pays(answer: studies.PairAnswer) -> str:
@@ -187,7 +189,7 @@ def _which_pays(answer: studies.PairAnswer) -> str:
         return "CPU or GPU?"
     least = answer.pays_from_flops
     if least is None:
-        verb, rest = _sureness(answer.rows[-1:])
+        verb, rest = _sureness([row.held for row in answer.rows[-1:]])
         return f"{answer.cpu} {verb} faster than {answer.gpu}, even in the largest workload{rest}"
     where = (
         "in every workload"
@@ -195,16 +197,16 @@ def _which_pays(answer: studies.PairAnswer) -> str:
         else f"from {flops(least)} per training step"
     )
     deciding = [row for row in answer.rows if row.flops_per_step >= least]
-    verb, rest = _sureness(deciding)
+    verb, rest = _sureness([row.held for row in deciding])
     return f"{answer.gpu} {verb} faster than {answer.cpu} {where}{rest}"
 
 
-def _sureness(deciding: Sequence[studies.PairRow]) -> tuple[str, str]:
+def _sureness(deciding: Sequence[Comparison]) -> tuple[str, str]:
     """The verb of a heading, and its end."""
-    sure = sum(row.held.verdict_kind in ("faster", "slower") for row in deciding)
+    sure = sum(one.verdict_kind in ("faster", "slower") for one in deciding)
     if sure == len(deciding):
         return "is", ""
-    if any(row.held.verdict_kind == "too_few_runs" for row in deciding):
+    if any(one.verdict_kind == "too_few_runs" for one in deciding):
         return ("is", "; some comparisons have too few runs") if sure else ("looks", TOO_FEW)
     return ("is", "; some differences are not clear") if sure else ("looks", NOT_CLEAR)
 
