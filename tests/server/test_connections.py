@@ -337,3 +337,19 @@ def test_as_many_files_as_the_system_allows() -> None:
     resource = pytest.importorskip("resource")
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert files() == min(hard if hard != resource.RLIM_INFINITY else 65_536, 65_536)
+
+
+def test_fewer_files_where_the_system_allows_fewer_than_it_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    resource = pytest.importorskip("resource")
+    limits = [256, resource.RLIM_INFINITY]
+
+    def setrlimit(_: int, wanted: tuple[int, int]) -> None:
+        if wanted[0] > 24_576:
+            raise ValueError("current limit exceeds maximum limit")
+        limits[:] = wanted
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: tuple(limits))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    assert files() == limits[0] == 10_240

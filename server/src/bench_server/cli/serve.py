@@ -19,6 +19,8 @@ from .listening import OWN_SOCKETS, Starting, bind
 START_SECONDS = 60
 # Each connection is a file; the database, the log and libraries need some more.
 MOST_FILES = 65_536
+# macOS may allow fewer than it says, but always these (OPEN_MAX of its limits.h).
+MACOS_FILES = 10_240
 OTHER_FILES = 128
 LEAST_CONNECTIONS = 64
 
@@ -130,8 +132,10 @@ def files() -> int:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with contextlib.suppress(ValueError, OSError):  # macOS allows fewer than it says
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        for number in (wanted, min(wanted, MACOS_FILES)):
+            with contextlib.suppress(ValueError, OSError):
+                resource.setrlimit(resource.RLIMIT_NOFILE, (number, hard))
+                break
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, MOST_FILES)
 
