@@ -167,17 +167,14 @@ def _fastest_framework(answer: studies.FrameworksAnswer) -> str:
     leaders = [table.rows[0] for table in answer.tables if len(table.rows) > 1]
     if not leaders:
         return "Which framework is fastest?"
-    firsts = Counter(
-        row.framework
-        for row in leaders
-        if row.best is None or row.best.verdict_kind != "no_difference"
-    )
+    clear = [row for row in leaders if row.best is None or row.best.verdict_kind != "no_difference"]
+    firsts = Counter(row.framework for row in clear)
     if not firsts:
         return f"No framework is clearly the fastest on {answer.hardware}"
     (name, count), of = firsts.most_common(1)[0], len(leaders)
     workload = next(table.workload for table in answer.tables if len(table.rows) > 1)
     where = f"in {count} of {of} workloads" if of > 1 else f"in {workload}"
-    verb, rest = _sureness([row.best for row in leaders if row.framework == name and row.best])
+    verb, rest = _sureness([row.best for row in clear if row.framework == name and row.best])
     like = "" if verb == "is" else " like"
     return f"{name} {verb}{like} the fastest framework {where} on {answer.hardware}{rest}"
 
