@@ -89,27 +89,34 @@ class Fleet:
             UsageProblem: too few workers came, or the scheduler is lost.
         """
         self._client.subscribe_topic(TOPIC, self._heard)
-        started, began = time.monotonic(), False
         try:
-            while True:
-                if self._client.status == "closed":
-                    raise UsageProblem(SCHEDULER_LOST)
-                workers = self._workers()
-                self._meet(workers)
-                self._follow(workers)
-                machines = [row for row in self.rows if row.key_id]
-                began = began or len(machines) >= self._machines
-                if began:
-                    self._start()
-                elif time.monotonic() - started > self._patience_seconds:
-                    raise UsageProblem(self._too_few(len(machines)))
-                self._show(self.rows)
-                if began and all(row.is_over for row in self.rows):
-                    return self.rows
-                time.sleep(POLL_SECONDS)
-        finally:
-            if self._client.status != "closed":
-                self._client.unsubscribe_topic(TOPIC)
+            rows = self._until_over()
+            self._client.unsubscribe_topic(TOPIC)
+            return rows
+        except UsageProblem:
+            raise
+        except Exception as error:  # of a client that closes; Dask has several
+            if self._client.status == "running":
+                raise
+            raise UsageProblem(SCHEDULER_LOST) from error
+
+    def _until_over(self) -> list[Row]:
+        started, began = time.monotonic(), False
+        while self._client.status != "closed":
+            workers = self._workers()
+            self._meet(workers)
+            self._follow(workers)
+            machines = [row for row in self.rows if row.key_id]
+            began = began or len(machines) >= self._machines
+            if began:
+                self._start()
+            elif time.monotonic() - started > self._patience_seconds:
+                raise UsageProblem(self._too_few(len(machines)))
+            self._show(self.rows)
+            if began and all(row.is_over for row in self.rows):
+                return self.rows
+            time.sleep(POLL_SECONDS)
+        raise UsageProblem(SCHEDULER_LOST)
 
     def _too_few(self, count: int) -> str:
         reasons = "".join(f"; worker {row.name} {row.words}" for row in self.rows if not row.key_id)
