@@ -126,7 +126,7 @@ def test_a_result_on_no_board_gives_no_standing(answer: httpx.Response) -> None:
         ),
         (
             [place("mnist-cnn", 1, 3, 1.0, 1) | SLOWER_SETUP],
-            "1st of 3 on mnist-cnn; this machine, with mlx naive, takes 3.20 times as long as its "
+            "1st of 3 on mnist-cnn; this machine, with mlx naive, takes 3.20 times as long as the "
             "ranked set-up",
         ),
         (

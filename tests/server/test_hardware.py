@@ -365,6 +365,6 @@ def test_a_rank_is_shown_beside_the_figure_that_has_it(post: Poster) -> None:
     (heading,) = re.findall("<h1><bdi>(.*?)</bdi></h1>", page)
     assert heading == (
         f"{place['hardware']}: 1st of 1 on mnist-cnn; this machine, with tensorflow naive, takes "
-        "4.00 times as long as its ranked set-up"
+        "4.00 times as long as the ranked set-up"
     )
     assert "this machine: 0.250× that figure" in page
