@@ -138,7 +138,7 @@ def test_the_baseline_is_shown_where_slower_hardware_is_folded(
 ) -> None:
     page = browser.new_page(java_script_enabled=False)
     page.goto(fleet.address)
-    baseline = page.locator(".dots li", has_text="the baseline").locator("visible=true")
+    baseline = page.locator(".dots li", has_text="baseline").locator("visible=true")
     expect(baseline).to_have_count(1)
     expect(baseline.locator(".figure")).to_have_text("1.00×")
     page.locator(".dots summary").click()

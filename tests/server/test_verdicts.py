@@ -203,3 +203,13 @@ def test_the_heading_of_several_things_claims_no_more_than_its_verdict(
     assert heading(near, first, slow).startswith(ahead)
     fastest = "Intel Core i0 is the fastest of 3: it trains 1."
     assert heading(slow, first, near).startswith(("Intel Core i1 is the fastest of 3", fastest))
+
+
+def test_the_heading_of_several_things_with_too_few_runs_is_not_sure(
+    http: TestClient, post: Poster
+) -> None:
+    for n, step_ns in enumerate((1_000_000, 1_200_000, 1_500_000)):
+        machine = results.make_machine(f"Intel Core i{n}", seed=n + 1)
+        post.made(machine=machine, run_id=f"{n:032x}", step_ns=step_ns)
+    page = http.get("/compare", params={"ids": ",".join(f"intel-core-i{n}" for n in range(3))})
+    assert page.text.split("<h1>")[1].startswith("Intel Core i0 looks like the fastest of 3</h1>")

@@ -124,9 +124,9 @@ def heading(answer: CompareAnswer) -> str:
         if best.verdict_kind == "no_difference":
             among = f"the first of {len(answer.things)}"
             return f"{ahead.name} is {among}, not clearly ahead of {behind.name}"
-        if ahead is first:
-            return f"{first.name} is the fastest of {len(answer.things)}"
-        return f"{best.name} is the fastest of {len(answer.things)}: it {_faster(best, first)}"
+        verb = "looks like" if best.verdict_kind == "too_few_runs" else "is"
+        found = f"{ahead.name} {verb} the fastest of {len(answer.things)}"
+        return found if ahead is first else f"{found}: it {_faster(best, first)}"
     if best.verdict_kind == "no_difference":
         return f"No clear difference between {first.name} and {best.name}"
     return (

@@ -210,7 +210,7 @@ def _is_baseline(one: HardwareScore) -> bool:
 
 def _note(one: HardwareScore) -> str:
     if _is_baseline(one):
-        return "the baseline"
+        return "baseline"
     return f"{one.score.covered} of {one.score.terms}" if one.score.missing else ""
 
 
