@@ -270,7 +270,10 @@ def test_migrate_then_serve(empty_database_url: str, tmp_path: Path) -> None:
         ({"BENCH_SERVER_WORKERS": "0"}, "wanted: number of processes that serve, 1 to 64"),
         ({"BENCH_SERVER_READ_TOKEN": "secret"}, "16 characters or more"),
         ({"BENCH_SERVER_ADDRESS_RATE": "lots"}, "BENCH_SERVER_ADDRESS_RATE: "),
-        ({"BENCH_SERVER_DATABASE_URL": "nonsense"}, "BENCH_SERVER_DATABASE_URL: not a database URL"),
+        (
+            {"BENCH_SERVER_DATABASE_URL": "nonsense"},
+            "BENCH_SERVER_DATABASE_URL: not a database URL",
+        ),
         (
             {"BENCH_SERVER_TRUSTED_PROXIES": "10.0.0.7,proxy"},
             "BENCH_SERVER_TRUSTED_PROXIES: 'proxy'",
