@@ -39,7 +39,7 @@ def test_several_commands_share_the_queue(database: str, tmp_path: Path) -> None
         shown = [httpx.get(f"{address}/api/v1/results/{one}").json() for one in sent]
         assert [one["trust_level"] for one in shown] == [2, 2]
         workers = [Program(database, tmp_path, "recompute", "--once") for _ in range(2)]
-        counts = [int(worker.lines(1).split()[1]) for worker in workers]
+        counts = [int(worker.lines(1).split()[0]) for worker in workers]
         for worker in workers:
             worker.stop()
         assert sum(counts) == statements(database) == 6
