@@ -331,7 +331,7 @@ def test_checks_need_no_numpy() -> None:
     [
         ("mnist-cnn", "stored", '2.304098</td><td class="number">2.304098<'),
         (DROPOUT, "stored", " to "),
-        ("mnist-cnn", None, "It has not been computed"),
+        ("mnist-cnn", None, "There is no reference for this"),
     ],
 )
 def test_the_page_shows_the_witness_beside_its_reference(
@@ -342,7 +342,7 @@ def test_the_page_shows_the_witness_beside_its_reference(
     page = post.http.get(f"/results/{post(result)}").text
     section = page.partition('id="witness"')[2].partition("</section>")[0]
     assert says in section
-    assert "141 steps of 141" in section
+    assert "141 of the 141 steps" in section
 
 
 def test_the_page_of_version_1_has_no_witness(post: Poster) -> None:
