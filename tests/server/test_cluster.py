@@ -247,3 +247,16 @@ def test_a_scheduler_without_workers_is_an_error() -> None:
                 outcome.result(30)
         with pytest.raises(SchedulerProblem, match="closed"):
             waiting.call(str, 1)
+
+
+def test_a_connection_that_closes_while_a_task_is_sent_is_an_error() -> None:
+    """Another thread closes it between the look at its state and the task."""
+
+    class Closing:
+        status = "running"
+
+        def submit(self, *_: object, **__: object) -> None:
+            raise distributed.client.ClosedClientError("Client is closed.")
+
+    with pytest.raises(SchedulerProblem, match="closed"):
+        Workers(Closing()).call(str, 1)

@@ -84,10 +84,16 @@ class Workers:
         self._client.close()
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        from distributed.client import ClosedClientError
+
+        closed = SchedulerProblem("the connection to the scheduler is closed")
         if self._client.status != "running":
-            raise SchedulerProblem("the connection to the scheduler is closed")
-        # In the scheduler's hands, arguments outlive a worker; "pure" would hash them all.
-        return self._client.submit(function, *arguments, pure=False)
+            raise closed
+        try:
+            # In the scheduler's hands, arguments outlive a worker; "pure" would hash them all.
+            return self._client.submit(function, *arguments, pure=False)
+        except ClosedClientError:  # by another thread, meanwhile
+            raise closed from None
 
     def _outcome(self, future: Any) -> Any:
         from distributed import KilledWorker
