@@ -80,6 +80,7 @@ def test_a_demo_that_measures_nothing_fails_with_the_page(demo: Callable[..., Ra
     assert ran.stderr.endswith("demo failed: nothing was measured\n")
 
 
+@pytest.mark.long  # tests/agent/test_demo_page.py has the page
 def test_a_run_that_does_not_begin_ends_with_the_page(demo: Callable[..., Ran]) -> None:
     ran = demo("--framework", "no-such-framework")
     assert ran.code == 1
