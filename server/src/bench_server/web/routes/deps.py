@@ -23,7 +23,7 @@ MEDIA_TYPES = ("application/json", "application/vnd.dsse.envelope.v1+json")
 NDJSON = "application/x-ndjson"
 BINARY = "application/octet-stream"
 BATCH_MAX_BYTES = 16 * 1024 * 1024
-# No batch of envelopes has so many lines within its bytes. Answering a line takes 5 kB of memory.
+# Above what a batch of real envelopes can hold. The answer to a line takes 5 kB of memory.
 BATCH_MAX_LINES = 10_000
 # The last segment has the longest proofs, or nearly.
 STATE_MAX_BYTES = speed_run.state_bytes() + 1024
