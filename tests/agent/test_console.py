@@ -4,10 +4,12 @@ import io
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from rich.console import Console
 from rich.text import Text
+from tests.fakes.outboxes import summary_of
 from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run
 
@@ -21,7 +23,6 @@ from bench_agent.output.names import short_name
 from bench_agent.output.summary import show_end
 from bench_agent.plan.plan import Selection, make_plan
 from bench_agent.plan.presets import preset_named
-from bench_agent.run.run import RunSummary
 
 YELLOW, RED, GREEN = "\x1b[33m", "\x1b[31m", "\x1b[32m"
 HOME = Home(Path("/home/of/agent"))
@@ -65,7 +66,10 @@ def a_plan(shown: Console) -> None:
 
 
 def an_end(shown: Console) -> None:
-    show_end(shown, RunSummary(results=a_run(), waiting=3, interrupted=True), HOME)
+    with TemporaryDirectory() as folder:
+        summary = summary_of(Path(folder), a_run())
+        summary.waiting, summary.interrupted = 3, True
+        show_end(shown, summary, HOME)
 
 
 def findings(shown: Console) -> None:
@@ -102,7 +106,7 @@ def test_forced_colours_make_no_terminal_of_a_file() -> None:
     assert not console(io.StringIO(), environ={"FORCE_COLOR": "1"}).is_terminal
 
 
-def test_warnings_are_yellow_failures_red_and_a_good_end_green() -> None:
+def test_warnings_are_yellow_failures_red_and_a_good_end_green(tmp_path: Path) -> None:
     forced = {"FORCE_COLOR": "1"}
     text = printed(an_end, io.StringIO(), forced)
     assert f"{YELLOW}Warning: 1 of 73 measurements" in text
@@ -110,7 +114,7 @@ def test_warnings_are_yellow_failures_red_and_a_good_end_green() -> None:
     assert f"{YELLOW}Not worth sharing" in text
     assert f"{YELLOW}71,111 ?" in text
     assert GREEN not in text  # some of it was disturbed
-    summary = RunSummary(results=[make_result()])
+    summary = summary_of(tmp_path, [make_result()])
     text = printed(lambda shown: show_end(shown, summary, HOME), io.StringIO(), forced)
     assert f"{GREEN}mnist-cnn trains fastest with" in text
     text = printed(findings, io.StringIO(), forced)

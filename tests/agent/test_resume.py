@@ -1,5 +1,6 @@
 """Journal and resume: an interrupted run continues, and no repeat is measured or stored twice."""
 
+import gc
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -150,6 +151,21 @@ def test_a_run_notes_the_times_of_every_cell_and_what_is_doubtful(home: Home) ->
         digest for digest, _ in stored_repeats(home)
     }
     assert all("few_blocks" in {w.code for w in result.warnings} for result in summary.results)
+
+
+def test_a_run_keeps_none_of_its_results_in_memory(home: Home) -> None:
+    before = results_in_memory()
+    begun(home)
+    go_on(home, stop_at(5, interrupt))
+    summary, _ = go_on(home)  # with repeats that were skipped and repeats that were measured
+    assert len(summary.entries) == 8
+    assert results_in_memory() - before <= 1
+    assert len(summary.results) == 8
+
+
+def results_in_memory() -> int:
+    gc.collect()
+    return sum(isinstance(each, Result) for each in gc.get_objects())
 
 
 def test_without_a_server_the_runs_own_nonce_seeds_sessions_and_traces(home: Home) -> None:

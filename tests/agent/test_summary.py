@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 from rich.console import Console
+from tests.fakes.outboxes import summary_of
 from tests.fakes.results import make_cell, make_result
 from tests.fakes.runs import a_run, an_unsteady_run
 
@@ -43,7 +44,7 @@ def test_doubts_are_counted_by_kind_and_the_worst_is_told() -> None:
     ]
 
 
-def test_a_loop_that_we_could_not_measure_is_told_once() -> None:
+def test_a_loop_that_we_could_not_measure_is_told_once(tmp_path: Path) -> None:
     cuda = Device(kind="cuda")
     cells = [make_cell(recipe=recipe, device=cuda) for recipe in ("naive", "tuned", "tuned")]
     report = report_of([make_result(cell=cell) for cell in cells])
@@ -51,7 +52,7 @@ def test_a_loop_that_we_could_not_measure_is_told_once() -> None:
     naive = report_of([make_result(cell=cell) for cell in cells[:1]])
     assert TUNED_ON_CUDA not in naive.doubts
     stream = io.StringIO()
-    summary = RunSummary(results=[make_result(cell=cell) for cell in cells])
+    summary = summary_of(tmp_path, [make_result(cell=cell) for cell in cells])
     show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
     assert TUNED_ON_CUDA in stream.getvalue()
 
@@ -69,11 +70,12 @@ def test_an_accuracy_pass_is_told_with_its_band() -> None:
     assert "accuracy 99.1 % after 10 epochs lies within 97.5 % to 99.8 %" in line
 
 
-def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
+def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next(tmp_path: Path) -> None:
     stream = io.StringIO()
     address = "http://server.test/results/0f1e2d3c4b5a6978"
     older = "http://server.test/results/0f1e2d3c4b5a6977"
-    summary = RunSummary(results=a_run(), waiting=3, sent=2, addresses=[older, address])
+    summary = summary_of(tmp_path, a_run())
+    summary.waiting, summary.sent, summary.addresses = 3, 2, [older, address]
     show_end(Console(file=stream), summary, Home(Path("/home/of/agent")))
     text = stream.getvalue()
     rows = [line for line in text.splitlines() if line.startswith("  mlx metal tuned")]
@@ -98,15 +100,16 @@ def test_a_run_ends_with_a_table_speed_ups_doubts_and_what_to_do_next() -> None:
     assert text.splitlines()[-1].startswith("Not worth sharing: 1 of 24 figures, because")
 
 
-def test_a_run_like_a_source_says_where_it_differs() -> None:
+def test_a_run_like_a_source_says_where_it_differs(tmp_path: Path) -> None:
     results = [r.model_copy(update={"preset": "m2-max-article"}) for r in a_run()]
     stream = io.StringIO()
-    show_end(Console(file=stream), RunSummary(results=results), Home(Path("/h")))
+    summary = summary_of(tmp_path, results)
+    show_end(Console(file=stream), summary, Home(Path("/h")))
     line = "otherwise than published: Adam with Keras' formula and the same weights"
     assert f"\n{line}" in stream.getvalue()
-    document = summary_document(RunSummary(results=results))
+    document = summary_document(summary)
     assert document["corrections"][0] in stream.getvalue()
-    assert summary_document(RunSummary(results=a_run()))["corrections"] == []
+    assert summary_document(summary_of(tmp_path, a_run()))["corrections"] == []
     report = report_of(results)
     for written in (tables.markdown(report), html.unescape(page.html(report))):
         assert "Like m2-max-article" in written
@@ -178,11 +181,10 @@ def test_what_waits_for_a_server_names_it() -> None:
     assert "\n  BENCH_HOME=/h bench-agent submit --server http://server.test\n" in stream.getvalue()
 
 
-def test_a_run_ends_with_where_the_machine_stands_and_one_address() -> None:
+def test_a_run_ends_with_where_the_machine_stands_and_one_address(tmp_path: Path) -> None:
     page = "http://server.test/machines/0f1e2d3c4b5a6978"
-    summary = RunSummary(
-        results=[make_result()], sent=1, addresses=["http://server.test/results/1"]
-    )
+    summary = summary_of(tmp_path, [make_result()])
+    summary.sent, summary.addresses = 1, ["http://server.test/results/1"]
     summary.standing = Standing(page, "15th of 47 on mnist-cnn")
     stream = io.StringIO()
     show_end(Console(file=stream), summary, Home(Path("/h")))

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -21,7 +22,7 @@ from ..plan import estimates
 from ..plan.plan import Plan, PlannedCell
 from ..remote.beats import BeatServer
 from ..remote.client import Client, IssuedChallenge, ServerRefused
-from ..remote.outbox import Outbox
+from ..remote.outbox import Entry, Outbox
 from ..remote.standing import Standing, standing
 from ..remote.submit import Delivery, submit
 from .beats import Beats
@@ -64,9 +65,12 @@ class Reporter(Protocol):
 
 @dataclass
 class RunSummary:
-    """The outcome of a run: counts and addresses of its results."""
+    """The outcome of a run: its results, in the outbox, their counts and addresses.
 
-    results: list[Result] = field(default_factory=list)
+    It holds no result until someone asks, so that a run's memory does not grow with its repeats.
+    """
+
+    entries: list[Entry] = field(default_factory=list)
     sent: int = 0
     addresses: list[str] = field(default_factory=list)  # of the sent results
     standing: Standing | None = None  # of this machine, once boards count the newest result
@@ -74,6 +78,11 @@ class RunSummary:
     waiting: int = 0
     server_unreachable: bool = False
     interrupted: bool = False
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """The results, read from the outbox. Ask when the run has ended: they are read once."""
+        return [entry.result() for entry in self.entries]
 
     @property
     def failed(self) -> int:
@@ -131,7 +140,7 @@ def run_plan(
         with awake():
             for number, (repeat, planned) in enumerate(plan, 1):
                 if done := outbox.find(run.run_id, planned.cell, repeat):
-                    summary.results.append(done.result())
+                    summary.entries.append(done)
                     reporter.skipped(planned)
                     continue
                 refusal = self_test(planned)
@@ -154,15 +163,14 @@ def run_plan(
                 runs = answering(refusal) if refusal else run_job or in_worker(planned)
                 result = _one_repeat(run, planned, repeat, log, limits, runs, reporter, before)
                 measured_here = measured_here or refusal is None
-                outbox.put(result, sign(result, key))
+                summary.entries.append(outbox.put(result, sign(result, key)))
                 _note_times(home, planned, result)
-                summary.results.append(result)
                 reporter.finished(result)
                 post.waiting()
     except KeyboardInterrupt:
         summary.interrupted = True
     except UsageProblem:
-        if not summary.results:
+        if not summary.entries:
             end(home, run.run_id)  # nothing was measured, so nothing can resume
         raise
     else:
