@@ -287,7 +287,12 @@ def test_versions_of_different_machines_say_nothing_of_the_version(
     _update(post, 1, "2.18.0", 1, 1_000_000)
     _update(post, 2, "2.18.1", 2, 2_000_000)
     answer = http.get("/api/v1/trends").json()
-    assert answer["versions"][1]["update"] == {"held": None, "only_one": 2, "machines": []}
+    assert answer["versions"][1]["update"] == {
+        "held": None,
+        "only_one": 2,
+        "left_out": 0,
+        "machines": [],
+    }
     assert answer["comparisons"] == 0
     assert "no machine has both versions" in http.get("/trends").text
 

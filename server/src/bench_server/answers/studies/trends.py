@@ -47,6 +47,7 @@ class TrendChoice(HardwareChoice):
 @dataclass(frozen=True)
 class VersionFigure:
     """The figure of one version, over all machines that have it; ``update`` is null for the first.
+    ``left_out`` counts disturbed repeats that are not in it, ``disturbed``: those in it are.
     Figures of two versions are of different machines: what a version changed is its ``update``."""
 
     version: str
@@ -56,6 +57,8 @@ class VersionFigure:
     repeats: int
     machines: int
     owners: int
+    disturbed: bool
+    left_out: int
     update: Update | None
 
 
@@ -128,6 +131,8 @@ def trends(session: Session, choice: TrendChoice) -> TrendsAnswer:
                 repeats=combined.repeats,
                 machines=combined.machines,
                 owners=combined.owners.total,
+                disturbed=combined.disturbed,
+                left_out=combined.left_out,
                 update=update,
             )
             for version, combined, update in zip(ordered, figures, changed, strict=True)
